@@ -1,0 +1,66 @@
+"""Screenshots for the trainer: the lossless PNGs by sha256, as patch values, with a small cache."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from training.augmentation import shift_image, split_name
+
+CACHE_BYTES = 512 * 1024**2
+"""Resized screenshots kept: one of 256 x 192 pixels takes 147 KB (its patch values would take 1.2 MB)."""
+
+
+class PixelRenderer(Protocol):
+    """The part of `training.rendering.Renderer` that frames need."""
+
+    def resized(self, png: bytes) -> np.ndarray: ...
+
+    def patches(self, image: np.ndarray) -> np.ndarray: ...
+
+
+class FramePixels:
+    """sha256 (or the name of a shifted frame) -> patch values; reads the frames folder, else asks `fetch`."""
+
+    def __init__(
+        self,
+        renderer: PixelRenderer,
+        *,
+        directory: Path | None = None,
+        fetch: Callable[[str], bytes] | None = None,
+    ) -> None:
+        self._renderer = renderer
+        self._directory = directory
+        self._fetch = fetch
+        self._cache: OrderedDict[str, np.ndarray] = OrderedDict()
+        self._bytes = 0
+
+    def __call__(self, name: str) -> np.ndarray:
+        """Patch values of one screenshot, [rows, values]; raises FileNotFoundError when nobody has it."""
+        sha256, shift = split_name(name)
+        if sha256 not in self._cache:
+            self.add(sha256, self._read(sha256))
+        self._cache.move_to_end(sha256)
+        return self._renderer.patches(shift_image(self._cache[sha256], shift))
+
+    def add(self, sha256: str, png: bytes) -> None:
+        """Put a PNG into the cache under a name of the caller's choice."""
+        values = self._renderer.resized(png)
+        self._cache[sha256] = values
+        self._bytes += values.nbytes
+        while self._bytes > CACHE_BYTES and len(self._cache) > 1:
+            _, oldest = self._cache.popitem(last=False)
+            self._bytes -= oldest.nbytes
+
+    def _read(self, sha256: str) -> bytes:
+        if self._directory is not None:
+            path = self._directory / sha256[:2] / f"{sha256}.png"
+            if path.exists():
+                return path.read_bytes()
+        if self._fetch is None:
+            raise FileNotFoundError(f"frame {sha256} is not in {self._directory} (DESKHAND_FRAMES_DIR)")
+        return self._fetch(sha256)

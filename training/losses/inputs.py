@@ -1,0 +1,64 @@
+"""The tensors that a policy loss reads and returns. Shapes: B sequences, T positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+MAX_LOG_RATIO = 20.0
+"""|log ratio| is clamped before exp() so that one broken token cannot make infinities (e^20 = 5e8)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossInputs:
+    """Aligned token tensors of one microbatch."""
+
+    policy_logprobs: torch.Tensor
+    """By the trainer now, with gradient. [B, T]"""
+    behaviour_logprobs: torch.Tensor
+    """By the engine while sampling. [B, T]"""
+    advantages: torch.Tensor
+    """One per sequence. [B]"""
+    mask: torch.Tensor
+    """1.0 on the tokens of the policy-gradient term. [B, T]"""
+    clip_low: float
+    """Ratios below 1 - clip_low are clipped."""
+    clip_high: float
+    """Ratios above 1 + clip_high are clipped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLosses:
+    """What a policy loss returns; all [B, T], 0 where the mask is 0."""
+
+    loss: torch.Tensor
+    importance_ratio: torch.Tensor
+    """Detached."""
+    is_clipped: torch.Tensor
+    """1.0 where the clip took the gradient away. Detached."""
+
+
+class PolicyLoss(Protocol):
+    def __call__(self, inputs: LossInputs) -> TokenLosses: ...
+
+
+def log_ratio(inputs: LossInputs) -> torch.Tensor:
+    """policy - behaviour logprobs, 0 off the mask (behaviour logprobs may be NaN there). [B, T]"""
+    on = inputs.mask > 0
+    behaviour = torch.where(on, inputs.behaviour_logprobs, torch.zeros_like(inputs.behaviour_logprobs))
+    policy = torch.where(on, inputs.policy_logprobs, torch.zeros_like(inputs.policy_logprobs))
+    return policy - behaviour
+
+
+def clipped_surrogate(ratio: torch.Tensor, inputs: LossInputs) -> TokenLosses:
+    """max(-r A, -clip(r, 1 - clip_low, 1 + clip_high) A) per token; `ratio` is [B, T]."""
+    advantages = inputs.advantages[:, None]
+    plain = -ratio * advantages
+    clipped = -ratio.clamp(1 - inputs.clip_low, 1 + inputs.clip_high) * advantages
+    return TokenLosses(
+        loss=torch.maximum(plain, clipped) * inputs.mask,
+        importance_ratio=ratio.detach() * inputs.mask,
+        is_clipped=(clipped > plain).to(ratio.dtype).detach() * inputs.mask,
+    )

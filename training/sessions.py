@@ -1,0 +1,208 @@
+"""What the policy server does behind its routes: one session per trajectory, batches for the engine.
+
+Requests that arrive while the engine works, or within a few milliseconds, become one batch. Only the event
+loop touches sessions and the tokenizer (it is not thread-safe); only the engine thread touches the engine.
+A turn is recorded when its completion exists: a failed or repeated request changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+from pydantic import BaseModel, ConfigDict, Field
+
+from training.canary import engine_canary
+from training.engine import Engine, Sampled, Sampling, Sequence
+from training.rendering import Renderer
+from training.types import Completion
+
+GATHER_S = 0.004
+"""How long the first request of a batch waits for company."""
+MAX_BATCH = 32
+"""Sequences of one forward pass at most."""
+MAX_SESSIONS = 4096
+"""Trajectories that nobody forgot are dropped oldest first beyond this."""
+
+
+class ServiceError(Exception):
+    """Raised when a request cannot be served; becomes `{error: {code, message}}`."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+class TurnRequest(BaseModel):
+    """Body of POST /trajectories/ID/turns beside the screenshot."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    turn_index: int = Field(ge=0)
+    text: str = ""
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    max_tokens: int = Field(default=40, ge=1, le=8192)
+
+
+@dataclass(kw_only=True, slots=True)
+class Session:
+    """One trajectory."""
+
+    sequence: Sequence
+    completions: list[Completion] = field(default_factory=list)
+    """Of the turns so far, for repeated requests."""
+    instruction: str = ""
+    """Text of turn 0."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(kw_only=True, slots=True)
+class Waiting:
+    """A sequence whose completion was asked for."""
+
+    sequence: Sequence
+    sampling: Sampling
+    done: asyncio.Future[Sampled]
+
+
+class PolicyService:
+    """The sessions of one engine."""
+
+    def __init__(self, engine: Engine, renderer: Renderer, *, max_context_tokens: int) -> None:
+        self.engine = engine
+        self.renderer = renderer
+        self.max_context_tokens = max_context_tokens
+        self.sessions: dict[str, Session] = {}
+        self._waiting: list[Waiting] = []
+        self._arrived = asyncio.Event()
+        self._engine_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
+        self._batches = asyncio.create_task(self._run_batches())
+
+    async def close(self) -> None:
+        """Stop taking batches."""
+        self._batches.cancel()
+        self._engine_thread.shutdown(wait=True, cancel_futures=True)
+
+    async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
+        """The completion of one turn, drawn now or, for a repeated request, as it was drawn before."""
+        session = self._session(trajectory_id)
+        async with session.lock:
+            if request.turn_index < len(session.completions):
+                return session.completions[request.turn_index]
+            if request.turn_index > len(session.completions):
+                expected = len(session.completions)
+                raise ServiceError(
+                    409, "wrong_turn", f"turn_index is {request.turn_index}, the next turn is {expected}"
+                )
+            completion = await self._next_turn(session, request, png)
+            session.completions.append(completion)
+            return completion
+
+    def forget(self, trajectory_id: str) -> None:
+        """Drop a trajectory; unknown ones are forgotten already."""
+        self.sessions.pop(trajectory_id, None)
+
+    async def load_weights(self, folder: Path, policy_version: int) -> None:
+        """New weights between two batches. Raises ServiceError (400) when they cannot be loaded."""
+        if not (folder / "config.json").is_file():
+            raise ServiceError(400, "bad_weights", f"path: no checkpoint (config.json) in {folder}")
+        try:
+            await self._on_engine(self.engine.load_weights, folder, policy_version)
+        except (OSError, ValueError) as error:
+            raise ServiceError(400, "bad_weights", f"path: {error}") from error
+
+    async def canary(self) -> dict[str, Any]:
+        """The engine's logprobs of the canary sequence."""
+        return await self._on_engine(engine_canary, self.engine, self.renderer)
+
+    def _session(self, trajectory_id: str) -> Session:
+        if trajectory_id not in self.sessions:
+            while len(self.sessions) >= MAX_SESSIONS:
+                del self.sessions[next(iter(self.sessions))]
+            self.sessions[trajectory_id] = Session(sequence=Sequence(sequence_id=trajectory_id))
+        return self.sessions[trajectory_id]
+
+    async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
+        """Append the observation to the sequence and draw; on any failure the sequence is as before."""
+        sequence, renderer = session.sequence, self.renderer
+        size = _image_size(png) if png is not None else None
+        instruction = session.instruction if session.completions else request.text
+        prompt = renderer.render_turn(
+            request.turn_index,
+            request.text,
+            size,
+            instruction=instruction,
+            previous_stopped=not session.completions or session.completions[-1].finish_reason == "stop",
+        )
+        if len(sequence.token_ids) + len(prompt) + request.max_tokens > self.max_context_tokens:
+            raise ServiceError(
+                413,
+                "context_full",
+                f"{len(sequence.token_ids) + len(prompt)} tokens, {request.max_tokens} new ones do not fit "
+                f"sampling.max_context_tokens = {self.max_context_tokens}",
+            )
+        pixels = await asyncio.to_thread(renderer.pixels, png) if png is not None else None
+        num_tokens, num_images = len(sequence.token_ids), len(sequence.grids)
+        sequence.token_ids += prompt
+        if pixels is not None and size is not None:
+            sequence.pixels.append(pixels)
+            sequence.grids.append(renderer.image_grid(size))
+        try:
+            sampled = await self._sample(
+                sequence, Sampling(temperature=request.temperature, max_tokens=request.max_tokens)
+            )
+        except BaseException:
+            del sequence.token_ids[num_tokens:], sequence.pixels[num_images:], sequence.grids[num_images:]
+            raise
+        session.instruction = instruction
+        return Completion(
+            text=renderer.decode(sampled.token_ids),
+            token_ids=tuple(sampled.token_ids),
+            token_texts=tuple(renderer.decode([token]) for token in sampled.token_ids),
+            behaviour_logprobs=tuple(sampled.logprobs),
+            policy_version=sampled.policy_version,
+            finish_reason=sampled.finish_reason,
+            num_prompt_tokens=num_tokens + len(prompt),
+        )
+
+    async def _sample(self, sequence: Sequence, sampling: Sampling) -> Sampled:
+        done: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
+        self._waiting.append(Waiting(sequence=sequence, sampling=sampling, done=done))
+        self._arrived.set()
+        # Shielded: the engine may already be at work on it when the client goes away.
+        return await asyncio.shield(done)
+
+    async def _run_batches(self) -> None:
+        while True:
+            await self._arrived.wait()
+            await asyncio.sleep(GATHER_S)
+            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+            if not self._waiting:
+                self._arrived.clear()
+            try:
+                sampled = await self._on_engine(
+                    self.engine.generate, [one.sequence for one in batch], [one.sampling for one in batch]
+                )
+            except Exception as error:  # noqa: BLE001 - the edge: every waiting request gets the error
+                for one in batch:
+                    one.done.set_exception(ServiceError(500, "engine", f"the engine failed: {error!r}"))
+                continue
+            for one, result in zip(batch, sampled, strict=True):
+                one.done.set_result(result)
+
+    async def _on_engine(self, function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(self._engine_thread, function, *arguments)
+
+
+def _image_size(png: bytes) -> tuple[int, int]:
+    """(width, height) in pixels. Raises ServiceError (400) for anything but an image."""
+    try:
+        with Image.open(io.BytesIO(png)) as image:
+            return image.size
+    except (UnidentifiedImageError, OSError) as error:
+        raise ServiceError(400, "bad_screenshot", f"screenshot: not an image ({error})") from error

@@ -1,0 +1,166 @@
+"""The stages of an experiment, run by every rank; only rank 0 has a coordinator.
+
+    demonstrations -> sft -> evaluation-before -> grpo -> evaluation-after
+
+Each stage can be left by an Interrupted between two units of work and entered again from
+the state of a checkpoint.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from training.alarms import StepFacts, check_step
+from training.batches import Batch, prepare_batch
+from training.curriculum import TaskOrder
+from training.experiment import Experiment, evaluate, stage
+from training.interrupts import on_main
+from training.optimisers import grpo_rates
+from training.rollouts import GroupRequest, Ticket
+from training.trainer import StepResult
+from training.types import Group, Purpose
+from training.warm_up import run_sft
+
+logger = logging.getLogger(__name__)
+
+
+def run(experiment: Experiment) -> None:
+    """All stages from where the state stands. Raises Interrupted on pause, cancel and SIGTERM."""
+    state, config = experiment.state, experiment.config
+    metrics = experiment.sync_weights()
+    experiment.tell(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
+    if state.stage in ("start", "sft"):
+        if config.sft.enabled:
+            run_sft(experiment)
+        state.stage = "grpo"
+        experiment.trainer.use_rates(grpo_rates(config.optimiser))
+        experiment.save()
+    evaluates = config.evaluation.num_tasks > 0
+    if evaluates and config.evaluation.before and not state.was_evaluated_before:
+        result = evaluate(experiment, "before", stage_name="evaluation-before")
+        state.was_evaluated_before = True
+        experiment.save(is_best=True, success=result.success)
+    run_grpo(experiment)
+    if evaluates and config.evaluation.after and not state.was_evaluated_after:
+        result = evaluate(experiment, "after", stage_name="evaluation-after")
+        state.was_evaluated_after = True
+        experiment.save(is_best=result.success >= state.best_success, success=result.success)
+
+
+def run_grpo(experiment: Experiment) -> None:
+    """GRPO steps until `algorithm.num_steps`."""
+    config, state = experiment.config, experiment.state
+    total = config.algorithm.num_steps
+    if state.grpo_step >= total:
+        return
+    order = TaskOrder(experiment.tasks("train"), config.optimiser.seed)
+    with stage(experiment, "grpo", total, "steps"):
+        experiment.tell(lambda c: c.report_progress("grpo", state.grpo_step, total))
+        while state.grpo_step < total:
+            grpo_step(experiment, order)
+            done = state.grpo_step
+            experiment.tell(lambda c, done=done: c.report_progress("grpo", done, total))
+            every = config.evaluation.every
+            if every and done % every == 0 and done < total and config.evaluation.num_tasks:
+                result = evaluate(experiment, "during")
+                experiment.save(is_best=result.success > state.best_success, success=result.success)
+            elif done % config.checkpoints.every == 0 or done == total:
+                experiment.save()
+
+
+def grpo_step(experiment: Experiment, order: TaskOrder) -> StepResult | None:
+    """One step: rollouts, update, weight sync, reports. None when nothing could be learned from it."""
+    config, state = experiment.config, experiment.state
+    started = time.monotonic()
+    groups = on_main(experiment.world, lambda: _groups(experiment, order))
+    sampled = time.monotonic()
+    batch = on_main(experiment.world, lambda: _prepare(experiment, groups))
+    result = None
+    if batch.samples:
+        result = experiment.trainer.policy_step(batch.samples, state.grpo_step)
+    trained = time.monotonic()
+    state.grpo_step += 1
+    state.task_cursor += config.algorithm.groups_per_step
+    metrics = batch.metrics | (result.metrics if result else {})
+    if result is not None and not result.was_skipped:
+        state.policy_version += 1
+        metrics |= experiment.sync_weights()
+    metrics |= {
+        "time/rollout_s": sampled - started,
+        "time/train_s": trained - sampled,
+        "time/step_s": time.monotonic() - started,
+        "policy/version": float(state.policy_version),
+    }
+    _report(experiment, batch, result, metrics)
+    return result
+
+
+def _groups(experiment: Experiment, order: TaskOrder) -> list[Group]:
+    """The groups of this step; with `max_staleness` the next step's are asked for before this one trains."""
+    rollouts, config = experiment.rollouts, experiment.config.algorithm
+    assert rollouts is not None
+    ticket, experiment.ahead = experiment.ahead or _ask(experiment, order, 0), None
+    groups = rollouts.wait(ticket)
+    if config.max_staleness and experiment.state.grpo_step + 1 < config.num_steps:
+        experiment.ahead = _ask(experiment, order, 1)
+    return groups
+
+
+def _ask(experiment: Experiment, order: TaskOrder, steps_ahead: int) -> Ticket:
+    config, state = experiment.config, experiment.state
+    assert experiment.rollouts is not None
+    count = config.algorithm.groups_per_step
+    request = GroupRequest(
+        size=config.algorithm.group_size,
+        purpose=Purpose.TRAIN,
+        step=state.grpo_step + steps_ahead,
+        temperature=config.sampling.temperature,
+        policy_version=state.policy_version,
+    )
+    return experiment.rollouts.ask(order.take(state.task_cursor + steps_ahead * count, count), request)
+
+
+def _prepare(experiment: Experiment, groups: list[Group]) -> Batch:
+    assert experiment.coordinator is not None
+    return prepare_batch(
+        groups,
+        experiment.renderer,
+        experiment.config,
+        candidates=experiment.coordinator.replay_candidates,
+        replay=experiment.replay,
+        policy_version=experiment.state.policy_version,
+    )
+
+
+def _report(
+    experiment: Experiment, batch: Batch, result: StepResult | None, metrics: dict[str, float]
+) -> None:
+    """Metrics, advantages, replay uses and alarms of the step that just ended; step numbers start at 1."""
+    state, step = experiment.state, experiment.state.grpo_step
+    facts = StepFacts(
+        step=step,
+        metrics=metrics,
+        groups=batch.groups,
+        was_skipped=bool(result and result.was_skipped),
+        history=experiment.history,
+        config=experiment.config,
+    )
+    alarms = check_step(facts)
+    experiment.history.remember(metrics)
+    logger.info(
+        "step %d: reward %.3f success %.0f%% entropy %.3f grad %.3g rollout %.1fs train %.1fs",
+        step, metrics["rollout/reward_mean"], 100 * metrics["rollout/success"],
+        metrics.get("loss/entropy", 0.0), metrics.get("optimiser/grad_norm", 0.0),
+        metrics["time/rollout_s"], metrics["time/train_s"],
+    )  # fmt: skip
+    if experiment.coordinator is None:
+        return
+    coordinator, per_sequence = experiment.coordinator, result.per_sequence if result else {}
+    finite = {name: value for name, value in metrics.items() if abs(value) < float("inf")}
+    coordinator.report_metrics(step, finite, state.policy_version)
+    coordinator.report_members(batch.member_updates(per_sequence))
+    if uses := batch.replay_uses(step, per_sequence):
+        coordinator.report_replay_uses(uses)
+    if alarms:
+        coordinator.report_alarms(alarms)

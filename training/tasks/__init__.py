@@ -1,0 +1,1 @@
+"""Where tasks come from: generators, importers, and the table of what Deskhand can run. Torch-free."""

@@ -1,0 +1,167 @@
+"""The trainer: `torchrun --nproc-per-node N -m training.train --config FILE --output DIR`.
+
+Runs all stages of one experiment against a coordinator (DESKHAND_COORDINATOR_URL and
+DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes from the newest
+complete checkpoint, and works without torchrun as a single process.
+
+Exit codes: 0 finished, 75 paused (checkpoint saved; also after SIGTERM), 76 cancelled,
+2 the config or the environment is wrong, anything else is a crash. torchrun turns every
+non-zero code into 1, so the code also stands in DIR/outcome.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+
+from training.config import ConfigError, ExperimentConfig, from_yaml
+from training.coordinator import Coordinator, CoordinatorAddress
+from training.types import Control
+
+logger = logging.getLogger("training")
+
+EXIT_WRONG_SETTINGS = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, run, and turn how it ended into an exit code."""
+    parser = argparse.ArgumentParser(prog="python -m training.train", description=__doc__.splitlines()[0])
+    parser.add_argument("--config", type=Path, required=True, help="experiment config, YAML")
+    parser.add_argument("--output", type=Path, required=True, help="folder for checkpoints and weights")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    is_main = os.environ.get("RANK", "0") == "0"
+    outcome = options.output / "outcome.json"
+    try:
+        config = from_yaml(options.config.read_text())
+        address = CoordinatorAddress.from_environment()
+        options.output.mkdir(parents=True, exist_ok=True)
+        outcome.unlink(missing_ok=True)
+        code, status, step = _train(config, options.output, address)
+        message = ""
+    except (ConfigError, ValueError, OSError) as error:
+        logger.exception("the experiment cannot run")
+        code, status, step, message = EXIT_WRONG_SETTINGS, "failed", 0, str(error)
+    if is_main and options.output.is_dir():
+        values = {"exit_code": code, "status": status, "step": step, "message": message}
+        outcome.write_text(json.dumps(values) + "\n")
+    return code
+
+
+def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) -> tuple[int, str, int]:
+    """(exit code, status, finished GRPO steps). torch is imported here: bad settings fail in a moment."""
+    import torch
+
+    from training.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted, TermSignal
+    from training.parallel import start_world, stop_world
+    from training.stages import run
+
+    term = TermSignal()
+    term.install()
+    torch.set_num_threads(_num_threads())
+    torch.manual_seed(config.optimiser.seed)
+    world = start_world()
+    experiment = None
+    try:
+        coordinator = Coordinator(address)
+        experiment = build_experiment(config, output, address, coordinator, world, term)
+        run(experiment)
+        return 0, "finished", experiment.state.grpo_step
+    except Interrupted as stop:
+        assert experiment is not None
+        step = experiment.state.grpo_step
+        if stop.command is Control.CANCEL:
+            return EXIT_CANCELLED, "cancelled", step
+        experiment.save()
+        return EXIT_PAUSED, "paused", step
+    finally:
+        stop_world()
+
+
+def build_experiment(
+    config: ExperimentConfig,
+    output: Path,
+    address: CoordinatorAddress,
+    coordinator: Coordinator,
+    world,
+    term,
+):
+    """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
+    import torch
+
+    from training.checkpoints import CheckpointStore
+    from training.experiment import Experiment
+    from training.frames import FramePixels
+    from training.parallel import shard
+    from training.policy import Policy, load_model
+    from training.rendering import Renderer
+    from training.rollouts import Rollouts
+    from training.trainer import TokenIds, Trainer
+    from training.weight_sync import WeightSync
+
+    directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
+    store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last)
+    store.verify_writable()
+    source = model_folder(config)
+    renderer = Renderer.from_folder(source, config.model, config.prompt)
+    pixels = FramePixels(renderer, directory=address.frames_directory, fetch=coordinator.frame)
+    compute = getattr(torch, config.model.dtype)
+
+    def policy_from(folder: Path) -> Policy:
+        model = load_model(folder, world.device)
+        policy = Policy(
+            model,
+            temperature=config.sampling.temperature,
+            banned_ids=renderer.banned_ids,
+            freeze_vision=config.model.freeze_vision,
+        )
+        shard(policy, model, compute_dtype=compute)
+        return policy
+
+    tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
+    trainer = Trainer(policy_from(source), world, config, tokens, pixels)
+    if config.algorithm.kl_coefficient > 0:
+        trainer.reference = policy_from(Path(config.algorithm.reference_path)).requires_grad_(False).eval()
+    own = coordinator if world.is_main else None
+    experiment = Experiment(
+        config=config,
+        world=world,
+        trainer=trainer,
+        renderer=renderer,
+        sync=WeightSync(
+            trainer=trainer,
+            coordinator=own,
+            renderer=renderer,
+            pixels=pixels,
+            source=source,
+            directory=output / "weights",
+        ),
+        checkpoints=store,
+        source=source,
+        coordinator=own,
+        rollouts=Rollouts(coordinator, term) if world.is_main else None,
+    )
+    if (newest := store.newest()) is not None:
+        logger.info("resuming from %s", newest)
+        experiment.resume(newest)
+    return experiment
+
+
+def model_folder(config: ExperimentConfig) -> Path:
+    """The folder that `model.path` names: a path, or a shipped checkpoint."""
+    return Path(config.model.path)
+
+
+def _num_threads() -> int:
+    """DESKHAND_TORCH_THREADS, else half of the processors: the other half is for engine and desktops."""
+    wanted = os.environ.get("DESKHAND_TORCH_THREADS", "")
+    return int(wanted) if wanted else max(1, (os.cpu_count() or 2) // 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,203 @@
+"""One optimiser step over a batch of samples, the same on 1 and N processes.
+
+    samples -> microbatches per rank -> forward, loss share, backward -> clip -> step
+
+Losses are shares of the batch loss by global counts, so their sum over microbatches and
+ranks is the batch loss. A gradient that is not finite on any rank skips the step on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import torch
+import torch.distributed as dist
+
+from training.batching import MicroBatch, Pixels, collate, split_over_ranks
+from training.config import ExperimentConfig
+from training.losses.aggregation import BatchCounts
+from training.objective import TOTALS, Objective, batch_counts, likelihood_objective, policy_objective
+from training.optimisers import Rates, build_optimiser, grpo_rates, warmup_scale
+from training.parallel import World, full, is_finite_everywhere, reshard, sum_over_ranks
+from training.policy import Policy, TokenScores
+from training.samples import Sample
+
+Loss = Callable[[MicroBatch, TokenScores, BatchCounts], Objective]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenIds:
+    """What collation must know of the tokenizer and the vision tower."""
+
+    pad: int
+    image_pad: int
+    merge_size: int = 2
+
+
+@dataclass(slots=True, kw_only=True)
+class Gradient:
+    """What a backward pass over a batch found; the gradient itself is on the weights."""
+
+    sums: dict[str, float]
+    """"loss" and `objective.TOTALS`, over all ranks."""
+    per_sequence: dict[int, tuple[float, float]]
+    """As in StepResult."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StepResult:
+    """What one step did."""
+
+    loss: float
+    grad_norm: float
+    """Before clipping."""
+    was_skipped: bool
+    """True when a gradient was not finite; the weights did not move."""
+    learning_rate: float
+    metrics: dict[str, float]
+    """loss/*, policy/*, optimiser/* over the whole batch."""
+    per_sequence: dict[int, tuple[float, float]] = field(default_factory=dict)
+    """trajectory_id -> (mean importance ratio, mean |policy - behaviour| logprob), all ranks."""
+
+
+class Trainer:
+    """Holds the sharded policy and its optimiser; knows nothing of where samples come from."""
+
+    def __init__(
+        self, policy: Policy, world: World, config: ExperimentConfig, token_ids: TokenIds, pixels: Pixels
+    ) -> None:
+        self.policy = policy
+        self.world = world
+        self.config = config
+        self.token_ids = token_ids
+        self.pixels = pixels
+        self.reference: Policy | None = None
+        self.num_skipped_steps = 0
+        self.use_rates(grpo_rates(config.optimiser))
+
+    def use_rates(self, rates: Rates) -> None:
+        """Start a stage with a fresh optimiser."""
+        self.rates = rates
+        self.optimiser = build_optimiser(self.policy, rates)
+
+    def policy_step(self, samples: Sequence[Sample], step: int) -> StepResult:
+        """One GRPO or GSPO update; `step` is 0-based and drives the warm-up."""
+        gradient = self.policy_gradient(samples)
+        return self._finish(samples, gradient, warmup_scale(step, self.rates.warmup_steps))
+
+    def policy_gradient(self, samples: Sequence[Sample]) -> Gradient:
+        """Forward and backward of a GRPO or GSPO batch; the gradient is left on the weights."""
+
+        def loss(batch: MicroBatch, scores: TokenScores, counts: BatchCounts) -> Objective:
+            reference = self._reference_logprobs(batch)
+            return policy_objective(batch, scores, counts, self.config.algorithm, reference)
+
+        return self._backward(samples, loss, self.config.optimiser.microbatch_size)
+
+    def likelihood_step(self, samples: Sequence[Sample], scale: float) -> StepResult:
+        """One SFT update at `scale` times the peak rates."""
+        # Demonstrations and locator questions differ in length: two microbatches pad less than one.
+        size = max(1, min(self.config.optimiser.microbatch_size, len(samples) // (2 * self.world.size)))
+        loss = partial(likelihood_objective, entropy_coefficient=self.config.sft.entropy_coefficient)
+        return self._finish(samples, self._backward(samples, loss, size), scale)
+
+    def _backward(self, samples: Sequence[Sample], loss: Loss, microbatch_size: int) -> Gradient:
+        """All microbatches of this rank. A collective."""
+        counts = batch_counts(samples, self._max_loss_tokens())
+        shares = split_over_ranks(samples, num_ranks=self.world.size, microbatch_size=microbatch_size)
+        totals = dict.fromkeys(("loss", *TOTALS), 0.0)
+        per_sequence: dict[int, tuple[float, float]] = {}
+        self.optimiser.zero_grad()
+        for rows in shares[self.world.rank]:
+            batch = self._collate(rows)
+            objective = loss(batch, self.policy(batch), counts)
+            # FSDP2 averages gradients over ranks; shares must be summed.
+            (objective.loss * self.world.size).backward()
+            totals["loss"] += float(objective.loss.detach())
+            for name, value in objective.totals.items():
+                totals[name] += value
+            per_sequence |= objective.per_sequence
+        sums = dict(zip(totals, sum_over_ranks(totals.values()), strict=True))
+        return Gradient(sums=sums, per_sequence=self._gather(per_sequence))
+
+    def _finish(self, samples: Sequence[Sample], gradient: Gradient, scale: float) -> StepResult:
+        """Clip, step and describe. A collective."""
+        self.optimiser.scale_rates(scale)
+        grad_norm, was_skipped = self._update()
+        return StepResult(
+            loss=gradient.sums["loss"],
+            grad_norm=grad_norm,
+            was_skipped=was_skipped,
+            learning_rate=self.learning_rate,
+            metrics=self._metrics(gradient.sums, samples, grad_norm),
+            per_sequence=gradient.per_sequence,
+        )
+
+    def _update(self) -> tuple[float, bool]:
+        """Clip and step; (gradient norm, was skipped). A collective."""
+        parameters = [p for p in self.policy.parameters() if p.grad is not None]
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.optimiser.max_grad_norm)
+        grad_norm = float(full(norm))
+        if not is_finite_everywhere(grad_norm):
+            self.num_skipped_steps += 1
+            self.optimiser.zero_grad()
+            return grad_norm, True
+        self.optimiser.step()
+        self.optimiser.zero_grad()
+        return grad_norm, False
+
+    @property
+    def learning_rate(self) -> float:
+        """The AdamW rate of the last step (the only rate when Muon is off)."""
+        return float(self.optimiser.param_groups[-1]["lr"])
+
+    @torch.no_grad()
+    def token_logprobs(self, samples: Sequence[Sample]) -> list[list[float]]:
+        """Logprobs of the completion tokens of each sample, in order. A collective: every rank scores all."""
+        batch = self._collate(list(samples))
+        scores = self.policy(batch)
+        reshard(self.policy)
+        rows = zip(scores.logprobs, batch.loss_mask, strict=True)
+        return [logprobs[mask > 0].tolist() for logprobs, mask in rows]
+
+    @torch.no_grad()
+    def _reference_logprobs(self, batch: MicroBatch) -> torch.Tensor | None:
+        return None if self.reference is None else self.reference(batch).logprobs
+
+    def _collate(self, rows: list[Sample]) -> MicroBatch:
+        ids = self.token_ids
+        batch = collate(
+            rows, self.pixels, pad_id=ids.pad, image_pad_id=ids.image_pad, merge_size=ids.merge_size
+        )
+        return batch.to(self.world.device)
+
+    def _max_loss_tokens(self) -> int:
+        return self.config.sampling.max_completion_tokens * self.config.desktops.max_turns
+
+    def _gather(self, mine: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
+        if self.world.size == 1:
+            return mine
+        boxes: list[dict[int, tuple[float, float]]] = [{} for _ in range(self.world.size)]
+        dist.all_gather_object(boxes, mine)
+        return {key: value for box in boxes for key, value in box.items()}
+
+    def _metrics(
+        self, sums: dict[str, float], samples: Sequence[Sample], grad_norm: float
+    ) -> dict[str, float]:
+        tokens = float(max(sum(sample.num_loss_tokens for sample in samples), 1))
+        policy_tokens = max(sums["policy_tokens"], 1.0)
+        return {
+            "loss/total": sums["loss"],
+            "loss/policy": sums["policy"],
+            "loss/likelihood": sums["likelihood"],
+            "loss/kl": sums["kl"] / tokens,
+            "loss/entropy": sums["entropy"] / tokens,
+            "policy/importance_ratio_mean": sums["ratio"] / policy_tokens,
+            "policy/clip_fraction": sums["clipped"] / policy_tokens,
+            "policy/logprob_gap": sums["log_gap"] / policy_tokens,
+            "optimiser/grad_norm": grad_norm,
+            "optimiser/learning_rate": self.learning_rate,
+            "optimiser/skipped_steps": float(self.num_skipped_steps),
+        }

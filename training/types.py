@@ -1,0 +1,315 @@
+"""The values that travel between processes: tasks, actions, turns, trajectories, groups.
+
+Torch-free, Django-free, and the only wire format: everything here is JSON by pydantic
+(`model_dump_json` / `model_validate_json`). Images never travel; they are named by the
+sha256 of the lossless PNG that the model saw.
+
+Life of a status:  queued -> resetting -> running -> evaluating -> terminated | truncated
+                   any of these -> errored | cancelled
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Wire(BaseModel):
+    """Base of all wire values: immutable, unknown fields refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TrajectoryStatus(StrEnum):
+    """Where a trajectory stands. An error is never a reward, truncated is not terminated."""
+
+    QUEUED = "queued"
+    RESETTING = "resetting"
+    RUNNING = "running"
+    EVALUATING = "evaluating"
+    TERMINATED = "terminated"
+    """The agent ended it with a `terminate` action (or its demonstration ended)."""
+    TRUNCATED = "truncated"
+    """A limit was hit (turns, tokens, time); still evaluated and scored."""
+    ERRORED = "errored"
+    """Infrastructure, evaluator or policy server failed; never scored, leaves its group."""
+    CANCELLED = "cancelled"
+
+    def is_final(self) -> bool:
+        return self in FINAL_STATUSES
+
+    def is_scored(self) -> bool:
+        """True for the two statuses whose trajectories count in a group."""
+        return self in (TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED)
+
+
+FINAL_STATUSES = frozenset(
+    {
+        TrajectoryStatus.TERMINATED,
+        TrajectoryStatus.TRUNCATED,
+        TrajectoryStatus.ERRORED,
+        TrajectoryStatus.CANCELLED,
+    }
+)
+
+_STOPPED = {TrajectoryStatus.ERRORED, TrajectoryStatus.CANCELLED}
+TRAJECTORY_TRANSITIONS: dict[TrajectoryStatus, set[TrajectoryStatus]] = {
+    TrajectoryStatus.QUEUED: {TrajectoryStatus.RESETTING} | _STOPPED,
+    TrajectoryStatus.RESETTING: {TrajectoryStatus.RUNNING} | _STOPPED,
+    TrajectoryStatus.RUNNING: {TrajectoryStatus.EVALUATING} | _STOPPED,
+    TrajectoryStatus.EVALUATING: {TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED} | _STOPPED,
+    TrajectoryStatus.TERMINATED: set(),
+    TrajectoryStatus.TRUNCATED: set(),
+    TrajectoryStatus.ERRORED: set(),
+    TrajectoryStatus.CANCELLED: set(),
+}
+
+
+class Source(StrEnum):
+    """Who chose the actions of a trajectory or turn."""
+
+    POLICY = "policy"
+    ORACLE = "oracle"
+    """A scripted solver of the task; the SFT data."""
+    HUMAN = "human"
+    SCRIPTED = "scripted"
+    """A fixed action list, for benchmarks and for the do-nothing check."""
+
+
+class Purpose(StrEnum):
+    """Why a group was sampled. Only TRAIN groups meet the optimiser."""
+
+    TRAIN = "train"
+    EVALUATION = "evaluation"
+    DEMONSTRATION = "demonstration"
+    VERIFICATION = "verification"
+
+
+class ActionKind(StrEnum):
+    CLICK = "click"
+    DOUBLE_CLICK = "double_click"
+    TRIPLE_CLICK = "triple_click"
+    RIGHT_CLICK = "right_click"
+    MIDDLE_CLICK = "middle_click"
+    MOVE = "move"
+    DRAG = "drag"
+    SCROLL = "scroll"
+    TYPE = "type"
+    KEY = "key"
+    WAIT = "wait"
+    TERMINATE = "terminate"
+
+
+class Action(Wire):
+    """One parsed desktop command. Coordinates are screen pixels of the desktop."""
+
+    kind: ActionKind
+    x: int | None = None
+    """Pixel column, 0-based; None = where the pointer is."""
+    y: int | None = None
+    to_x: int | None = None
+    """Drag end, pixels."""
+    to_y: int | None = None
+    text: str | None = None
+    """For TYPE: literal text, newlines are Return."""
+    keys: tuple[str, ...] = ()
+    """For KEY: one chord, X keysym-like names in press order, e.g. ("ctrl", "s")."""
+    scroll_x: int = 0
+    """Wheel notches, right positive."""
+    scroll_y: int = 0
+    """Wheel notches, down positive."""
+    seconds: float = 0.0
+    """For WAIT."""
+    status: Literal["success", "failure"] | None = None
+    """For TERMINATE: what the agent claims; failure = the task is infeasible."""
+
+
+class ParsedCompletion(Wire):
+    """What a completion meant. Exactly one of `action` and `error` is set."""
+
+    action: Action | None = None
+    error: str | None = None
+    """Why nothing could be parsed; a visible event with its own reward term."""
+    dialect: str = ""
+    """Which parser row matched: json, pyautogui, keyboard ..."""
+    thought: str = ""
+    """Text before the action."""
+
+
+class Task(Wire):
+    """One desktop problem in OSWorld's schema, plus what Deskhand adds."""
+
+    task_id: str
+    instruction: str
+    family: str = ""
+    """Name of the generator, e.g. "menu"; empty for imported tasks."""
+    level: int = 1
+    """Difficulty, 1 = easiest."""
+    split: Literal["train", "heldout"] = "train"
+    config: tuple[dict[str, Any], ...] = ()
+    """OSWorld setup steps: [{"type": "launch", "parameters": {...}}, ...]."""
+    evaluator: dict[str, Any] = Field(default_factory=dict)
+    """OSWorld evaluator: {"func", "result", "expected", "options", "conj"}."""
+    screen: tuple[int, int] = (512, 384)
+    """Desktop width and height in pixels."""
+    oracle: dict[str, Any] = Field(default_factory=dict)
+    """What the family's oracle needs to solve it; never shown to the policy."""
+    max_turns: int | None = None
+    """Overrides the experiment's limit."""
+
+
+class Observation(Wire):
+    """What the policy is shown at one turn."""
+
+    sha256: str
+    """Digest of the lossless PNG; "" for a text-only observation."""
+    width: int
+    """Pixels of that PNG."""
+    height: int
+    text: str = ""
+    """Instruction at turn 0, result of the last action later."""
+
+
+class Completion(Wire):
+    """What the policy server returned: text with the exact sampled tokens."""
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+    """Sampled tokens incl. the stop token that the model emitted. [num_tokens]"""
+    token_texts: tuple[str, ...] = ()
+    """Each token's own text, for people; training never reads it. [num_tokens] or empty"""
+    behaviour_logprobs: tuple[float, ...] = ()
+    """Logprob of each sampled token at sampling time and temperature, nats. [num_tokens]"""
+    policy_version: int = 0
+    finish_reason: Literal["stop", "length"] = "stop"
+    num_prompt_tokens: int = 0
+
+
+class RewardTerm(Wire):
+    """One named part of a reward: contribution = weight * value."""
+
+    name: str
+    """Versioned: "task_score.v1"."""
+    value: float
+    weight: float
+    contribution: float
+    note: str = ""
+
+
+class Turn(Wire):
+    """One observation, the completion it drew, and the action that was executed."""
+
+    index: int
+    source: Source = Source.POLICY
+    observation: Observation
+    completion: Completion | None = None
+    """None for oracle, human and scripted turns."""
+    action: Action | None = None
+    parse_error: str | None = None
+    dialect: str = ""
+    action_error: str | None = None
+    """Why the desktop refused the action (e.g. off screen); the episode goes on."""
+    screen_changed: bool | None = None
+    terms: tuple[RewardTerm, ...] = ()
+
+
+class Trajectory(Wire):
+    """The record of one episode."""
+
+    trajectory_id: int
+    group_id: int
+    task: Task
+    source: Source = Source.POLICY
+    status: TrajectoryStatus
+    turns: tuple[Turn, ...] = ()
+    score: float | None = None
+    """Evaluator's result in [0, 1]; None unless scored."""
+    reward: float | None = None
+    """What training uses; None unless scored."""
+    terms: tuple[RewardTerm, ...] = ()
+    error: str = ""
+    replay_entry_id: int | None = None
+    """Set when this trajectory was injected from the replay buffer."""
+    replay_label: str = ""
+
+
+class Group(Wire):
+    """Sibling trajectories of one task, the unit of advantage."""
+
+    group_id: int
+    task: Task
+    purpose: Purpose
+    step: int = 0
+    """Optimiser step that asked for it."""
+    trajectories: tuple[Trajectory, ...] = ()
+    """All members in their final status, errored ones included."""
+
+    def scored(self) -> tuple[Trajectory, ...]:
+        """The members that count."""
+        return tuple(t for t in self.trajectories if t.status.is_scored() and t.reward is not None)
+
+
+class ReplayUse(Wire):
+    """One injection of a replay entry, reported by the trainer after the step."""
+
+    entry_id: int
+    group_id: int
+    step: int
+    replaced_trajectory_id: int
+    policy_age: int | None
+    """Policy versions between recording and use; None without behaviour logprobs."""
+    as_likelihood: bool
+    """True when the entry entered as an NLL term (no behaviour_logprobs)."""
+    advantage: float
+    importance_ratio: float | None
+    """Mean over its tokens; None for a likelihood term."""
+
+
+class MemberUpdate(Wire):
+    """What the learner knows of a trajectory after its group was used."""
+
+    trajectory_id: int
+    advantage: float
+    policy_logprob_gap: float | None = None
+    """Mean |trainer - behaviour| logprob of its tokens, nats."""
+
+
+class EvaluationResult(Wire):
+    """Success over a split with its Wilson interval."""
+
+    name: str
+    """before | after | during | blind"""
+    step: int
+    policy_version: int
+    split: str
+    num_tasks: int
+    num_success: int
+    success: float
+    low: float
+    """95 % Wilson bounds."""
+    high: float
+    per_family: dict[str, tuple[int, int]] = Field(default_factory=dict)
+    """family -> (successes, tasks)"""
+
+
+class Alarm(Wire):
+    """A guard that fired: which, with which number, and what to do about it."""
+
+    name: str
+    step: int
+    value: float
+    limit: float
+    message: str
+    remedy: str
+    severity: Literal["warning", "critical"] = "warning"
+
+
+class Control(StrEnum):
+    """What the supervisor wants of the trainer."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    """Finish the step, save a checkpoint, exit 0 with status `paused`."""
+    CANCEL = "cancel"
