@@ -1,0 +1,64 @@
+"""Picks the dialect whose action begins first; a completion that none can read is a visible error."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+from training.config import CoordinateSpace
+from training.coordinates import Size, space_size
+from training.types import Action, ParsedCompletion
+from workers.actions import json_call, keyboard, pyautogui_text, words
+from workers.actions.base import ActionTextError, Points
+
+MAX_COMPLETION_CHARACTERS = 40_000
+"""Longer completions are refused unread: no dialect needs them and parsers cost time."""
+_SPECIAL = re.compile(r"<\|(?:im_end|endoftext|eot_id)\|>|</s>")
+
+DIALECTS: dict[str, tuple[ModuleType, ...]] = {
+    "auto": (words, keyboard, pyautogui_text, json_call),
+    "json": (json_call,),
+    "pyautogui": (words, pyautogui_text),
+    "keyboard": (keyboard,),
+}
+"""Setting -> dialects; the one whose action begins first in the text decides."""
+
+
+def parse_completion(
+    text: str,
+    *,
+    dialect: str = "auto",
+    space: CoordinateSpace = CoordinateSpace.PERMILLE,
+    screen: Size,
+    image: Size | None = None,
+) -> ParsedCompletion:
+    """The action that `text` says, or why it says none. Never raises for any text.
+
+    `screen` is the desktop's size in pixels, `image` the resized image's (resized space only).
+    """
+    points = Points(space_size(space, screen, image), screen)
+    text = _SPECIAL.sub("", text).strip()
+    if not text:
+        return ParsedCompletion(error="the completion is empty")
+    if len(text) > MAX_COMPLETION_CHARACTERS:
+        return ParsedCompletion(error=f"the completion is longer than {MAX_COMPLETION_CHARACTERS} characters")
+    begins = [(begin, module) for module in DIALECTS[dialect] if (begin := module.start(text)) is not None]
+    if not begins:
+        return ParsedCompletion(error=f"no action in a known form ({dialect})")
+    _, module = min(begins, key=lambda item: item[0])
+    try:
+        found = module.parse(text, points)
+    except ActionTextError as error:
+        return ParsedCompletion(error=str(error), dialect=module.NAME)
+    return ParsedCompletion(action=found.action, dialect=module.NAME, thought=found.thought)
+
+
+def off_screen_error(action: Action, screen: Size) -> str | None:
+    """Why the desktop must refuse `action`: a point outside the screen; None when it may run."""
+    width, height = screen
+    for x, y in ((action.x, action.y), (action.to_x, action.to_y)):
+        if x is None or y is None:
+            continue
+        if not (0 <= x < width and 0 <= y < height):
+            return f"({x}, {y}) is off the {width}x{height} screen"
+    return None

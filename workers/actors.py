@@ -1,0 +1,104 @@
+"""Who decides what to do at a turn: the policy server, a task's oracle, or a fixed script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from training.coordinates import resized_size
+from training.policy_client import PolicyClient
+from training.types import Action, ActionKind, Completion, Observation, Task, Turn
+from workers.actions import parse_completion
+from workers.reporting import Assignment, NoPolicy
+from workers.tasks.oracles import next_action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What an actor wants at one turn; exactly one of `action` and `parse_error` is set."""
+
+    action: Action | None = None
+    completion: Completion | None = None
+    parse_error: str | None = None
+    dialect: str = ""
+    thought: str = ""
+
+
+class Actor(Protocol):
+    """Chooses the next action."""
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        """`turns` are the earlier ones. Raises PolicyError when the policy cannot answer."""
+        ...
+
+    def close(self) -> None:
+        """The trajectory is over."""
+        ...
+
+
+class PolicyActor:
+    """Asks the policy server of the experiment's running attempt."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        if not assignment.policy_url:
+            raise NoPolicy("the experiment has no running policy server")
+        self._assignment = assignment
+        self._id = str(assignment.row.pk)
+        self._client = PolicyClient(
+            assignment.policy_url,
+            assignment.policy_token,
+            timeout_s=assignment.config.desktops.turn_timeout_s,
+        )
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        config = self._assignment.config
+        completion = self._client.complete(
+            self._id,
+            turn_index=index,
+            text=observation.text,
+            screenshot=None if config.prompt.text_only else png,
+            temperature=self._assignment.temperature,
+            max_tokens=config.sampling.max_completion_tokens,
+        )
+        screen = (observation.width, observation.height)
+        parsed = parse_completion(
+            completion.text,
+            dialect=config.prompt.dialect,
+            space=config.prompt.coordinate_space,
+            screen=screen,
+            image=resized_size(screen, config.model.min_pixels, config.model.max_pixels),
+        )
+        return Decision(
+            action=parsed.action,
+            completion=completion,
+            parse_error=parsed.error,
+            dialect=parsed.dialect,
+            thought=parsed.thought,
+        )
+
+    def close(self) -> None:
+        self._client.forget(self._id)
+        self._client.close()
+
+
+class OracleActor:
+    """Solves the task by its family's script, really driving the desktop."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        return Decision(action=next_action(self._task, turns))
+
+    def close(self) -> None:
+        pass
+
+
+class IdleActor:
+    """Says at once that it is done: the do-nothing check of a task."""
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        return Decision(action=Action(kind=ActionKind.TERMINATE, status="success"))
+
+    def close(self) -> None:
+        pass

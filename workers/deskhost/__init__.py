@@ -1,0 +1,1 @@
+"""The desk host: one long-lived process per machine that is the parent of every desktop."""

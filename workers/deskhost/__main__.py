@@ -1,0 +1,52 @@
+"""`python -m workers.deskhost --state-dir DIR --socket PATH`: run the desk host until SIGTERM or SIGINT."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from workers.deskhost.host import REBUILD_EVERY, DeskHost
+from workers.deskhost.server import Server
+from workers.providers.base import EnvError
+
+
+def parse(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m workers.deskhost", description=__doc__)
+    parser.add_argument(
+        "--state-dir", type=Path, required=True, help="private folder of this host; keep it short"
+    )
+    parser.add_argument("--socket", type=Path, required=True, help="unix socket to serve")
+    parser.add_argument("--max-desktops", type=int, default=16)
+    parser.add_argument(
+        "--rebuild-every", type=int, default=REBUILD_EVERY, help="resets between full rebuilds"
+    )
+    return parser.parse_args(argv)
+
+
+async def run(options: argparse.Namespace) -> None:
+    host = DeskHost(
+        options.state_dir.resolve(), max_desktops=options.max_desktops, rebuild_every=options.rebuild_every
+    )
+    server = Server(host)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, server.stopping.set)
+    await server.serve(options.socket)
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s deskhost %(levelname)s %(message)s")
+    try:
+        asyncio.run(run(parse()))
+    except EnvError as exc:
+        sys.stderr.write(f"desk host: {exc}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Ask the desk host for desktops. Thread-safe: a connection per thread, made again after a host restart."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import threading
+from pathlib import Path
+from typing import Any, Self
+
+from workers.deskhost.models import DesktopInfo, DesktopStatus, HostHealth, Lease, Phase, ResetResult
+from workers.providers.base import DesktopSpec, EnvError
+from workers.providers.unix_socket import connect_unix
+
+log = logging.getLogger("deskhost.client")
+
+CALL_LIMIT_S = 90.0
+
+
+class DeskHostClient:
+    """Blocking calls to one desk host. Every failure is an EnvError."""
+
+    def __init__(self, socket_path: str | Path) -> None:
+        self.socket_path = str(socket_path)
+        self._local = threading.local()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        stream = getattr(self._local, "stream", None)
+        self._local.stream = None
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def create(self, provider: str, spec: DesktopSpec) -> DesktopInfo:
+        return DesktopInfo.model_validate(self._call("create", provider=provider, spec=spec.model_dump()))
+
+    def acquire(self, provider: str, spec: DesktopSpec, *, holder: str, ttl_s: float = 30.0) -> Lease:
+        """Lease a clean desktop; made on demand. EnvError of kind quota = the host is full, try later."""
+        arguments = {"provider": provider, "spec": spec.model_dump(), "holder": holder, "ttl_s": ttl_s}
+        return Lease.model_validate(self._call("acquire", **arguments))
+
+    def renew(self, lease_id: str, ttl_s: float | None = None) -> Lease:
+        return Lease.model_validate(self._call("renew", lease_id=lease_id, ttl_s=ttl_s))
+
+    def release(self, lease_id: str) -> None:
+        self._call("release", lease_id=lease_id)
+
+    def reset(self, desktop_id: str, lease_id: str) -> ResetResult:
+        return ResetResult.model_validate(self._call("reset", desktop_id=desktop_id, lease_id=lease_id))
+
+    def destroy(self, desktop_id: str) -> None:
+        self._call("destroy", desktop_id=desktop_id)
+
+    def list(self) -> list[DesktopStatus]:
+        return [DesktopStatus.model_validate(row) for row in self._call("list")]
+
+    def health(self) -> HostHealth:
+        return HostHealth.model_validate(self._call("health"))
+
+    def shutdown(self) -> None:
+        """Ask the host to end every desktop and itself."""
+        self._call("shutdown")
+
+    def why_dead(self, desktop_id: str) -> str:
+        """The host's reason why a desktop is dead; "" when it lives or nobody knows."""
+        try:
+            rows = [row for row in self.list() if row.info.desktop_id == desktop_id]
+        except EnvError as exc:
+            return str(exc)
+        if not rows:
+            return f"desktop {desktop_id} does not exist any more"
+        return rows[0].reason if rows[0].phase is Phase.DEAD else ""
+
+    def _call(self, call: str, **arguments: Any) -> Any:
+        line = json.dumps({"call": call, "arguments": arguments}).encode() + b"\n"
+        try:
+            answer = self._exchange(line)
+        except OSError as exc:
+            self.close()
+            hint = "is `python -m workers.deskhost` up?"
+            raise EnvError(f"the desk host does not answer on {self.socket_path} ({exc}); {hint}") from exc
+        if "error" in answer:
+            error = answer["error"]
+            raise EnvError(error["message"], kind=error["kind"], permanent=error["permanent"])
+        return answer["result"]
+
+    def _exchange(self, line: bytes) -> dict[str, Any]:
+        stream = getattr(self._local, "stream", None) or self._connect()
+        stream.write(line)
+        stream.flush()
+        answer = stream.readline()
+        if not answer:
+            raise ConnectionResetError("connection closed")
+        return json.loads(answer)
+
+    def _connect(self):
+        with connect_unix(self.socket_path, CALL_LIMIT_S) as connection:
+            self._local.stream = connection.makefile("rwb")  # holds its own reference
+        return self._local.stream
+
+
+class LeaseKeeper:
+    """Renews a lease from a thread of its own until closed; `lost` says when that failed for good."""
+
+    def __init__(self, client: DeskHostClient, lease: Lease) -> None:
+        self._client = client
+        self._lease = lease
+        self._stop = threading.Event()
+        self.lost = threading.Event()
+        self._thread = threading.Thread(target=self._renew, name=f"lease-{lease.lease_id}", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join(timeout=5.0)
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._lease.ttl_s / 3):
+            try:
+                self._client.renew(self._lease.lease_id)
+            except EnvError as exc:
+                log.warning("lease %s could not be renewed: %s", self._lease.lease_id, exc)
+                if exc.kind == "quota":
+                    self.lost.set()
+                    break
+        self._client.close()

@@ -1,0 +1,76 @@
+"""The env job: one trajectory on this slot's desktop.
+
+lease (kept between trajectories) -> reset -> turns -> evaluate -> report; whatever breaks ends
+the trajectory as `errored` with a kind, and never as a reward.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import httpx
+from django.db import close_old_connections
+
+from training.policy_client import PolicyError
+from training.types import Source
+from workers import lifecycle, reporting, slots
+from workers.actors import Actor, IdleActor, OracleActor, PolicyActor
+from workers.episode import Episode, Stopped
+from workers.providers.base import EnvError
+from workers.reporting import Assignment, NoPolicy
+from workers.tasks.errors import EvaluatorError, OracleError, SetupError
+
+log = logging.getLogger(__name__)
+
+
+def run(trajectory_id: int) -> None:
+    """Body of the env job."""
+    close_old_connections()
+    assignment = reporting.claim(trajectory_id)
+    if assignment is None:
+        return
+    lifecycle.hold(trajectory_id)
+    try:
+        _run_claimed(assignment)
+    except Stopped:
+        reporting.cancelled(assignment.row)
+    except NoPolicy as error:
+        reporting.errored(assignment.row, "no_policy", str(error))
+    except (PolicyError, httpx.TransportError) as error:
+        reporting.errored(assignment.row, "policy_server", str(error))
+    except SetupError as error:
+        reporting.errored(assignment.row, "setup", str(error))
+    except EvaluatorError as error:
+        reporting.errored(assignment.row, "evaluator", str(error))
+    except OracleError as error:
+        reporting.errored(assignment.row, "oracle", str(error))
+    except EnvError as error:
+        slots.drop_desktop()
+        reporting.errored(assignment.row, f"desktop_{error.kind}", str(error))
+    except Exception as error:
+        log.exception("trajectory %s broke", trajectory_id)
+        slots.drop_desktop()
+        reporting.errored(assignment.row, "worker", f"env worker error: {error!r}")
+        raise
+    finally:
+        lifecycle.let_go(trajectory_id)
+        slots.reset_soon()
+
+
+def _run_claimed(assignment: Assignment) -> None:
+    actor = _actor(assignment)
+    try:
+        env = slots.clean_desktop(assignment.config.desktops.provider, assignment.task.screen)
+        Episode(assignment, env, actor).run()
+    finally:
+        actor.close()
+
+
+def _actor(assignment: Assignment) -> Actor:
+    if assignment.source is Source.POLICY:
+        return PolicyActor(assignment)
+    if assignment.source is Source.ORACLE:
+        return OracleActor(assignment.task)
+    if assignment.source is Source.SCRIPTED:
+        return IdleActor()
+    raise ValueError(f"an env worker cannot run a trajectory of source {assignment.source}")

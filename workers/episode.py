@@ -1,0 +1,140 @@
+"""One episode: observation -> decision -> action -> observation, until it ends; then one evaluation.
+
+    setup -> [open turn -> decide -> act -> close turn]* -> evaluate -> reward
+Every turn is recorded when its screenshot is taken and again when its action was done, so that
+people watch it happen.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from training.policy_client import ContextFull
+from training.types import Action, ActionKind, Observation, TrajectoryStatus, Turn
+from workers import reporting
+from workers.actions import off_screen_error
+from workers.actors import Actor, Decision
+from workers.desktop import DesktopEnv
+from workers.providers.base import EnvError, ErrorKind
+from workers.reporting import Assignment
+from workers.rewards import compute_reward
+from workers.tasks import runner
+
+
+class Stopped(Exception):
+    """Raised when the trajectory was cancelled while it ran."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """How the turns ended."""
+
+    status: TrajectoryStatus
+    last_action: Action | None
+
+
+class Episode:
+    """Runs one claimed trajectory on a leased desktop."""
+
+    def __init__(self, assignment: Assignment, env: DesktopEnv, actor: Actor) -> None:
+        self._assignment = assignment
+        self._row = assignment.row
+        self._task = assignment.task
+        self._env = env
+        self._actor = actor
+        self._turns: list[Turn] = []
+
+    def run(self) -> None:
+        """The whole episode; raises what went wrong, the caller decides what that means."""
+        runner.setup(self._task, self._env)
+        desktop = self._env.lease.desktop
+        if not reporting.begin_running(self._row, desktop.desktop_id, desktop.provider, self._task.screen):
+            raise Stopped
+        ending = self._take_turns()
+        if not reporting.begin_evaluating(self._row):
+            raise Stopped
+        score = runner.evaluate(self._task, self._env, ending.last_action)
+        rewards = self._assignment.config.rewards
+        result = compute_reward(self._turns, score, rewards.preset, rewards.alpha, self._max_turns())
+        reporting.finish(self._row, ending.status, score, result)
+
+    def _max_turns(self) -> int:
+        return self._task.max_turns or self._assignment.config.desktops.max_turns
+
+    def _take_turns(self) -> Ending:
+        deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
+        frame = self._env.observe()
+        text = self._task.instruction
+        action: Action | None = None
+        for index in range(self._max_turns()):
+            if reporting.is_stopped(self._row):
+                raise Stopped
+            observation = reporting.open_turn(self._row, index, frame, text, self._assignment.source)
+            try:
+                decision = self._actor.decide(index, frame.png, observation, self._turns)
+            except ContextFull:
+                # The screenshot stays on record; without a completion it is no turn of a sample.
+                return Ending(TrajectoryStatus.TRUNCATED, action)
+            action, completed_at = decision.action, timezone.now()
+            if action is not None and action.kind is ActionKind.TERMINATE:
+                self._close(index, observation, decision, None, None, completed_at)
+                return Ending(TrajectoryStatus.TERMINATED, action)
+            error = self._act(action)
+            after = self._env.observe()
+            changed = after.raw_digest != frame.raw_digest
+            self._close(index, observation, decision, error, changed, completed_at)
+            text = result_text(decision, error)
+            frame = after
+            if time.monotonic() > deadline:
+                break
+        return Ending(TrajectoryStatus.TRUNCATED, action)
+
+    def _act(self, action: Action | None) -> str | None:
+        """Do it; what the desktop refuses is the agent's mistake, recorded, and the episode goes on."""
+        if action is None:
+            return None
+        if error := off_screen_error(action, self._task.screen):
+            return error
+        try:
+            self._env.act(action)
+        except EnvError as error:
+            if error.kind is not ErrorKind.TASK:
+                raise
+            return str(error)
+        return None
+
+    def _close(
+        self,
+        index: int,
+        observation: Observation,
+        decision: Decision,
+        action_error: str | None,
+        changed: bool | None,
+        completed_at: datetime,
+    ) -> None:
+        turn = Turn(
+            index=index,
+            source=self._assignment.source,
+            observation=observation,
+            completion=decision.completion,
+            action=decision.action,
+            parse_error=decision.parse_error,
+            dialect=decision.dialect,
+            action_error=action_error,
+            screen_changed=changed,
+        )
+        self._turns.append(turn)
+        reporting.close_turn(self._row, turn, decision.thought, completed_at)
+
+
+def result_text(decision: Decision, action_error: str | None) -> str:
+    """What the next observation says about the last action."""
+    if decision.parse_error:
+        return "The last answer held no action."
+    if action_error:
+        return f"The last action failed: {action_error}."
+    return ""

@@ -1,0 +1,86 @@
+"""The policy server of one attempt as a child process, seen from the gpu worker."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from workers.gpu_worker.children import Child
+
+START_TIMEOUT_S = 300.0
+SYNC_TIMEOUT_S = 300.0
+
+
+class PolicyServerError(Exception):
+    """Raised when the policy server does not start, or refuses weights."""
+
+
+class PolicyServer:
+    """`python -m training.serve` with a token of its own."""
+
+    def __init__(self, *, model: str, config_path: Path, folder: Path, log_path: Path) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self._port_file = folder / "policy.port"
+        self._port_file.unlink(missing_ok=True)
+        command = [
+            sys.executable,
+            *("-m", "training.serve"),
+            *("--model", model),
+            *("--config", str(config_path)),
+            *("--port", "0"),
+            *("--port-file", str(self._port_file)),
+        ]
+        env = {**os.environ, "DESKHAND_POLICY_TOKEN": self.token}
+        self.child = Child("policy server", command, log_path=log_path, env=env)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port_file.read_text().strip()}"
+
+    def is_ready(self) -> bool:
+        """True once it answers; raises PolicyServerError when it ended instead."""
+        if (code := self.child.exit_code()) is not None:
+            raise PolicyServerError(
+                f"the policy server ended with code {code} while loading:\n{self.child.tail()}"
+            )
+        if not self._port_file.exists() or not self._port_file.read_text().strip():
+            return False
+        try:
+            return self._client(2.0).get("/health").status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def wait_ready(self, keep_going: Any) -> None:
+        """Poll until ready, calling `keep_going()` (heartbeat; may raise) in between."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                raise PolicyServerError(f"the policy server did not answer within {START_TIMEOUT_S:.0f} s")
+            keep_going()
+            time.sleep(0.1)
+
+    def load_weights(self, *, path: str, policy_version: int) -> dict[str, Any]:
+        """New weights, then its canary as it sees it now; null when it has none."""
+        with self._client(SYNC_TIMEOUT_S) as client:
+            loaded = client.post("/weights", json={"path": path, "policy_version": policy_version})
+            if loaded.is_error:
+                raise PolicyServerError(f"weights refused: {loaded.text[:300]}")
+            canary = client.post("/canary", json={})
+        return {
+            "policy_version": loaded.json()["policy_version"],
+            "canary": canary.json() if canary.is_success else None,
+        }
+
+    def _client(self, timeout_s: float) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=timeout_s,
+            trust_env=False,
+        )

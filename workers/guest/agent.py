@@ -1,0 +1,141 @@
+"""The in-desktop agent: `python3 -s -E -m workers.guest.agent LAYOUT.json`.
+
+Starts the base processes, tells the host on stdout that it is ready (one JSON line), then serves a
+subset of OSWorld's in-VM protocol as HTTP on RUN_DIR/agent.sock. One thread does everything: base
+processes die with the thread that starts them.
+
+    starting -> serving (reset any number of times) -> ended with the X server or the host
+"""
+
+import asyncio
+import functools
+import json
+import os
+import sys
+
+from workers.guest import http
+from workers.guest.cleanup import Cleaned, Dirty, descendants, kill_others, restore_skeleton, wipe
+from workers.guest.programs import Programs
+from workers.guest.session import Layout, Session, SessionError, adopt_orphans, die_with_parent
+from workers.guest.zygote import Zygote
+
+
+class Agent:
+    """Ties session, programs and cleaning together; owns nothing else."""
+
+    def __init__(self, session: Session, zygote: Zygote) -> None:
+        self.session = session
+        self.zygote = zygote
+        self.programs = Programs(session, zygote)
+        self.sockets: dict[str, int] = {}
+        """The sockets shared with the host: name -> inode."""
+
+    def remember_sockets(self) -> None:
+        self.sockets = inodes(self.session.layout.run_dir)
+
+    def routes(self) -> dict[tuple[str, str], http.Route]:
+        table = dict(self.programs.routes())
+        table["GET", "/health"] = self.health
+        table["POST", "/screen_size"] = self.screen_size
+        table["POST", "/reset"] = self.reset
+        return table
+
+    async def health(self, _request: http.Request) -> http.Response:
+        processes = descendants(os.getpid())
+        base = self.session.base_pids() | {self.zygote.pid}
+        extra = {str(pid): name for pid, name in processes.items() if pid not in base}
+        return http.json_response({"status": "ok", "base": sorted(base), "programs": extra})
+
+    async def screen_size(self, _request: http.Request) -> http.Response:
+        layout = self.session.layout
+        return http.json_response({"width": layout.width, "height": layout.height})
+
+    async def reset(self, _request: http.Request) -> http.Response:
+        """Clean the inside. 500 with the reason when the desktop must be rebuilt."""
+        self.programs.abandon()
+        try:
+            cleaned = self.clean()
+        except (Dirty, SessionError, OSError) as exc:
+            return http.json_response({"status": "dirty", "message": str(exc)}, 500)
+        return http.json_response(
+            {
+                "status": "clean",
+                "killed": cleaned.killed,
+                "removed": cleaned.removed,
+                "left": cleaned.processes,
+            }
+        )
+
+    def clean(self) -> Cleaned:
+        """End the trajectory's processes, wipe every writable folder, restart the bus. Raises Dirty."""
+        session, layout = self.session, self.session.layout
+        if session.wm_ended or session.base["wm"].poll() is not None:
+            raise Dirty("the window manager was ended by a program")
+        session.stop("bus")
+        keep = session.base_pids() | {self.zygote.pid}
+        done = Cleaned(killed=kill_others(keep))
+        done.removed += wipe(layout.home)
+        done.removed += wipe(layout.tmp, keep=frozenset({".X11-unix"}))
+        done.removed += wipe(layout.runtime_dir)
+        done.removed += wipe(layout.run_dir, keep=frozenset(self.sockets))
+        if inodes(layout.run_dir) != self.sockets:
+            raise Dirty("a program removed or replaced the desktop's sockets")
+        for folder in layout.scratch:
+            done.removed += wipe(folder)
+        restore_skeleton(layout.skeleton, layout.home)
+        session.start_bus()
+        done.processes = sorted(descendants(os.getpid()).values())
+        return done
+
+
+def inodes(folder: str) -> dict[str, int]:
+    """Name -> inode of a folder's entries."""
+    with os.scandir(folder) as entries:
+        return {entry.name: entry.inode() for entry in entries}
+
+
+async def watch_base(agent: Agent) -> None:
+    """End the desktop when it has lost its display or zygote: the host notices and says so."""
+    while True:
+        await asyncio.sleep(0.5)
+        if agent.session.base["wm"].poll() is not None:
+            sys.stderr.write("agent: the window manager ended, starting it again\n")
+            agent.session.wm_ended = True
+            agent.session.start_window_manager()
+        if agent.session.base["x"].poll() is not None:
+            sys.stderr.write("agent: the X server ended, so does this desktop\n")
+            os._exit(3)
+        if os.waitpid(agent.zygote.pid, os.WNOHANG)[0]:
+            sys.stderr.write("agent: the zygote ended, so does this desktop\n")
+            os._exit(4)
+
+
+async def serve(agent: Agent, socket_path: str) -> None:
+    handler = functools.partial(http.serve_connection, routes=agent.routes())
+    server = await asyncio.start_unix_server(handler, socket_path)
+    agent.remember_sockets()
+    sys.stdout.write(json.dumps({"ready": True, "display": agent.session.env["DISPLAY"]}) + "\n")
+    sys.stdout.flush()
+    async with server:
+        await watch_base(agent)
+
+
+def main() -> int:
+    with open(sys.argv[1], encoding="utf-8") as file:
+        layout = Layout(**json.load(file))
+    die_with_parent()
+    adopt_orphans()
+    restore_skeleton(layout.skeleton, layout.home)
+    zygote = Zygote()
+    session = Session(layout)
+    try:
+        session.start()
+    except (SessionError, OSError) as exc:
+        sys.stdout.write(json.dumps({"ready": False, "message": str(exc)}) + "\n")
+        return 2
+    asyncio.run(serve(Agent(session, zygote), os.path.join(layout.run_dir, "agent.sock")))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

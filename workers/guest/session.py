@@ -1,0 +1,184 @@
+"""The base processes of a desktop: X server, session bus, window manager.
+
+They are started from the agent's main thread only: each gets PR_SET_PDEATHSIG, which fires when the
+starting THREAD ends. Everything else in the desktop belongs to the trajectory and is ended by a reset.
+"""
+
+import contextlib
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import dataclass, field
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class SessionError(Exception):
+    """Raised when a base process does not start; the message names it and its last words."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths and sizes of this desktop, as its own processes see them."""
+
+    home: str
+    tmp: str
+    runtime_dir: str
+    """XDG_RUNTIME_DIR; holds the session bus."""
+    run_dir: str
+    """Shared with the host: X, VNC and agent sockets."""
+    skeleton: str
+    wm_config: str
+    width: int
+    height: int
+    display: int | None
+    """Display number, None = any free one (no private network namespace)."""
+    scratch: tuple[str, ...] = ()
+    """Further writable folders that a reset empties."""
+
+    @property
+    def vnc_socket(self) -> str:
+        return os.path.join(self.run_dir, "vnc.sock")
+
+
+def die_with_parent() -> None:
+    """End this process when the thread that started it ends."""
+    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every orphaned descendant, so that a reset can find them all."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def x_server_argv(layout: Layout, display_fd: int) -> list[str]:
+    """Xvnc (display and VNC in one process), or Xvfb where it is not installed."""
+    number = [] if layout.display is None else [f":{layout.display}"]
+    common = ["-ac", "-noreset", "-nolisten", "tcp", "-displayfd", str(display_fd), "-s", "0", "-dpms"]
+    # GLX costs 15 MB private memory per desktop and nothing here draws with it.
+    common += ["-extension", "GLX"]
+    if shutil.which("Xvnc"):
+        return [
+            "Xvnc", *number, "-geometry", f"{layout.width}x{layout.height}", "-depth", "24",
+            "-SecurityTypes", "None", "-rfbunixpath", layout.vnc_socket, "-rfbunixmode", "0600",
+            "-rfbport", "-1", "-AlwaysShared", "-AcceptSetDesktopSize=0", *common,
+        ]  # fmt: skip
+    screen = f"{layout.width}x{layout.height}x24"
+    return ["Xvfb", *number, "-screen", "0", screen, *common]
+
+
+def read_line(read_end: int, timeout_s: float) -> str:
+    """One line from a pipe, which is then closed; "" when none came.
+
+    Up to the newline: the X server writes the number and the newline apart, and dies of a closed pipe.
+    """
+    text = b""
+    deadline = time.monotonic() + timeout_s
+    with os.fdopen(read_end, "rb", buffering=0) as pipe:
+        while not text.endswith(b"\n") and (left := deadline - time.monotonic()) > 0:
+            if not select.select([pipe], [], [], left)[0]:
+                break
+            chunk = pipe.read(256)
+            if not chunk:
+                break
+            text += chunk
+    return text.decode().strip()
+
+
+@dataclass
+class Session:
+    """Starts and watches the base processes."""
+
+    layout: Layout
+    env: dict[str, str] = field(default_factory=dict)
+    base: dict[str, subprocess.Popen] = field(default_factory=dict)
+    wm_ended: bool = False
+    """A program killed the window manager; the next one starts, but a reset rebuilds the desktop."""
+
+    def start(self) -> None:
+        """Bring the whole desktop up; about 0.2 s."""
+        self.env = self.base_environment()
+        number = self._start_x_server()
+        self.env["DISPLAY"] = f":{number}"
+        self.start_bus()
+        self.start_window_manager()
+
+    def base_environment(self) -> dict[str, str]:
+        """The environment of every program in the desktop; the same after each reset."""
+        layout = self.layout
+        return {
+            "HOME": layout.home,
+            "USER": "user",
+            "LOGNAME": "user",
+            "SHELL": "/bin/bash",
+            "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games",
+            "LANG": "C.UTF-8",
+            "TMPDIR": layout.tmp,
+            "XDG_RUNTIME_DIR": layout.runtime_dir,
+            "DBUS_SESSION_BUS_ADDRESS": f"unix:path={layout.runtime_dir}/bus",
+            # Settings in plain files: no dconf process, and wiping HOME is enough.
+            "GSETTINGS_BACKEND": "keyfile",
+            "GIO_USE_VFS": "local",
+            "GIO_USE_VOLUME_MONITOR": "unix",
+            "NO_AT_BRIDGE": "1",
+            "GTK_OVERLAY_SCROLLING": "0",
+            "GDK_BACKEND": "x11",
+        }
+
+    def _start_x_server(self) -> int:
+        read_end, write_end = os.pipe()
+        argv = x_server_argv(self.layout, write_end)
+        self.base["x"] = self._spawn(argv, pass_fds=(write_end,))
+        os.close(write_end)
+        number = read_line(read_end, timeout_s=20.0)
+        if not number.isdigit():
+            raise SessionError(f"{argv[0]} did not start; see the desktop's log")
+        return int(number)
+
+    def start_bus(self) -> None:
+        """(Re)start the session bus; a fresh one knows no activation environment of the past."""
+        address_path = os.path.join(self.layout.runtime_dir, "bus")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(address_path)
+        read_end, write_end = os.pipe()
+        self.base["bus"] = self._spawn(
+            ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--nosyslog",
+             f"--address=unix:path={address_path}", f"--print-address={write_end}"],
+            pass_fds=(write_end,),
+        )  # fmt: skip
+        os.close(write_end)
+        if not read_line(read_end, timeout_s=10.0):
+            raise SessionError("dbus-daemon did not start; see the desktop's log")
+
+    def start_window_manager(self) -> None:
+        """(Re)start openbox from the read-only config, so that programs cannot change it."""
+        self.base["wm"] = self._spawn(["openbox", "--sm-disable", "--config-file", self.layout.wm_config])
+
+    def _spawn(self, argv: list[str], pass_fds: tuple[int, ...] = ()) -> subprocess.Popen:
+        return subprocess.Popen(
+            argv,
+            env=self.env,
+            cwd=self.layout.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=pass_fds,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+        )
+
+    def base_pids(self) -> set[int]:
+        """Pids of the living base processes."""
+        return {p.pid for p in self.base.values() if p.poll() is None}
+
+    def stop(self, name: str) -> None:
+        """End one base process and wait for it."""
+        process = self.base.pop(name, None)
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait(timeout=5)

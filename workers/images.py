@@ -1,0 +1,55 @@
+"""Turning screen pixels into the three forms of a frame: model PNG, viewing JPEG, thumbnail."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+
+from PIL import Image
+
+PNG_LEVEL = 1
+"""Level 6 halves the size and doubles the time; the time is paid on every turn."""
+JPEG_QUALITY = 80
+THUMB_WIDTH = 320
+
+
+def image_of(pixels: bytes, width: int, height: int) -> Image.Image:
+    """BGRX rows from an X server -> RGB image."""
+    return Image.frombytes("RGB", (width, height), pixels, "raw", "BGRX")
+
+
+def png_of(image: Image.Image) -> bytes:
+    """Lossless PNG, deterministic for equal pixels."""
+    out = io.BytesIO()
+    image.save(out, "PNG", compress_level=PNG_LEVEL)
+    return out.getvalue()
+
+
+def open_png(png: bytes) -> Image.Image:
+    """RGB image of a PNG."""
+    return Image.open(io.BytesIO(png)).convert("RGB")
+
+
+def jpeg_of(image: Image.Image) -> bytes:
+    """JPEG for people."""
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=JPEG_QUALITY)
+    return out.getvalue()
+
+
+def thumb_of(image: Image.Image) -> bytes:
+    """JPEG of THUMB_WIDTH pixels width; smaller images keep their size."""
+    if image.width > THUMB_WIDTH:
+        height = max(1, round(image.height * THUMB_WIDTH / image.width))
+        image = image.resize((THUMB_WIDTH, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
+    return jpeg_of(image)
+
+
+def digest(image: Image.Image) -> str:
+    """Fast fingerprint of the visible pixels; X's fourth byte is not one of them and changes at random."""
+    return hashlib.sha1(image.tobytes(), usedforsecurity=False).hexdigest()
+
+
+def sha256(data: bytes) -> str:
+    """Content address of a stored frame."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,80 @@
+"""What a worker process does around its jobs: announces itself, beats, says goodbye."""
+
+import logging
+import threading
+from typing import Any
+
+from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
+from django.db import DatabaseError, close_old_connections
+
+from webapp.fleet.services import beat_worker, stop_worker
+from webapp.trajectories.services import beat_trajectories
+from workers import identity
+
+log = logging.getLogger(__name__)
+BEAT_S = 2.0
+
+_running: set[int] = set()
+"""Trajectories that this process holds."""
+_stopping = threading.Event()
+
+
+def hold(trajectory_id: int) -> None:
+    """Beat for this trajectory from now on."""
+    _running.add(trajectory_id)
+
+
+def let_go(trajectory_id: int) -> None:
+    _running.discard(trajectory_id)
+
+
+@celeryd_after_setup.connect
+def _announce(sender: str, instance: Any, **_: Any) -> None:
+    queue = next(iter(instance.app.amqp.queues.consume_from), "env")
+    slots = int(instance.concurrency or 1) if queue == "env" else 1
+    identity.announce(identity.Identity(name=sender, queue=queue, slots=slots))
+
+
+@worker_ready.connect
+def _start_beating(**_: Any) -> None:
+    if identity.current().queue == "gpu":
+        from workers.gpu_worker.children import sweep_orphans
+
+        sweep_orphans()
+    beat()
+    threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
+
+
+@worker_shutdown.connect
+def _say_goodbye(**_: Any) -> None:
+    _stopping.set()
+    me = identity.current()
+    stop_worker(name=me.name, pid=me.pid)
+    if me.queue == "env":
+        from workers.slots import release_all
+
+        release_all()
+
+
+def beat() -> None:
+    """One heartbeat for the worker and all that it runs."""
+    me = identity.current()
+    beat_worker(
+        name=me.name,
+        queue=me.queue,
+        host=me.host,
+        pid=me.pid,
+        slots=me.slots,
+        version=identity.product_version(),
+    )
+    if _running:
+        beat_trajectories(list(_running))
+
+
+def _beat_forever() -> None:
+    while not _stopping.wait(BEAT_S):
+        try:
+            close_old_connections()
+            beat()
+        except DatabaseError as error:
+            log.warning("heartbeat not recorded, trying again in %.0f s: %s", BEAT_S, error)

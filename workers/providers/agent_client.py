@@ -1,0 +1,121 @@
+"""Talk to the agent inside a desktop: HTTP over a unix socket, standard library only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.parse
+from dataclasses import dataclass
+from typing import Any, Self
+
+from workers.providers.base import EnvError, ErrorKind, NotClean
+from workers.providers.unix_socket import connect_unix
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("desk", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = connect_unix(self._path, self.timeout)
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """What a finished command left."""
+
+    returncode: int
+    output: str
+    error: str
+
+
+class AgentClient:
+    """One keep-alive connection. Not thread-safe."""
+
+    def __init__(self, socket_path: str, timeout_s: float = 30.0) -> None:
+        self._path = socket_path
+        self._timeout_s = timeout_s
+        self._connection: _UnixConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        kind: str = "application/json",
+        timeout_s: float | None = None,
+    ) -> tuple[int, bytes]:
+        """One request. Raises EnvError (infra) when the agent is gone."""
+        if self._connection is None:
+            self._connection = _UnixConnection(self._path, self._timeout_s)
+        connection = self._connection
+        connection.timeout = timeout_s or self._timeout_s
+        if connection.sock is not None:
+            connection.sock.settimeout(connection.timeout)
+        try:
+            connection.request(method, path, body, {"Content-Type": kind, "Content-Length": str(len(body))})
+            response = connection.getresponse()
+            return response.status, response.read()
+        except (OSError, http.client.HTTPException) as exc:
+            self.close()
+            raise EnvError(f"the desktop's agent does not answer: {exc!r}") from exc
+
+    def ask(self, path: str, body: dict[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
+        """POST JSON, get JSON. Raises EnvError (guest) on an error answer."""
+        status, raw = self.call("POST", path, json.dumps(body).encode(), timeout_s=timeout_s)
+        answer = json.loads(raw)
+        if status != 200:
+            message = f"{path} failed in the desktop: {answer.get('message', status)}"
+            raise EnvError(message, kind=ErrorKind.GUEST)
+        return answer
+
+    def reset(self) -> dict[str, Any]:
+        """End the trajectory's programs and wipe its files. Raises NotClean."""
+        status, raw = self.call("POST", "/reset", b"{}")
+        answer = json.loads(raw)
+        if status != 200:
+            raise NotClean(answer.get("message", f"status {status}"))
+        return answer
+
+    def execute(
+        self, command: str | list[str], *, shell: bool = False, timeout_s: float = 60.0
+    ) -> ExecResult:
+        """Run a command to its end. A non-zero exit is an answer, not an error."""
+        body = {"command": command, "shell": shell, "timeout": timeout_s}
+        answer = self.ask("/execute", body, timeout_s=timeout_s + 5.0)
+        return ExecResult(answer["returncode"], answer["output"], answer["error"])
+
+    def launch(
+        self, command: str | list[str], *, shell: bool = False, env: dict[str, str] | None = None
+    ) -> int:
+        """Start a program and return its pid inside the desktop."""
+        return int(self.ask("/setup/launch", {"command": command, "shell": shell, "env": env or {}})["pid"])
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file; folders are made. ~ is HOME."""
+        target = "/file?path=" + urllib.parse.quote(path)
+        status, raw = self.call("PUT", target, data, kind="application/octet-stream")
+        if status != 200:
+            raise EnvError(f"{path} could not be written: {raw[:200].decode()}", kind=ErrorKind.GUEST)
+
+    def get(self, path: str) -> bytes | None:
+        """A file's bytes, None when there is no such file."""
+        status, raw = self.call("GET", "/file?path=" + urllib.parse.quote(path))
+        if status == 404:
+            return None
+        if status != 200:
+            raise EnvError(f"{path} could not be read: {raw[:200].decode()}", kind=ErrorKind.GUEST)
+        return raw

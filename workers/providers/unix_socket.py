@@ -1,0 +1,40 @@
+"""Unix sockets by path, also by paths longer than the 107 bytes that the kernel's address takes.
+
+A checkout in a deep folder is no reason to fail: the socket's folder is opened and named through
+`/proc/self/fd`, which is short.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+
+MAX_PATH_BYTES = 107
+
+
+@contextlib.contextmanager
+def short_path(path: str) -> Iterator[str]:
+    """A name for `path` that fits into a socket address; valid inside the block. Raises OSError."""
+    if len(os.fsencode(path)) <= MAX_PATH_BYTES:
+        yield path
+        return
+    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
+    finally:
+        os.close(folder)
+
+
+def connect_unix(path: str, timeout_s: float | None = None) -> socket.socket:
+    """A connected stream socket. Raises OSError."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    connection.settimeout(timeout_s)
+    try:
+        with short_path(path) as address:
+            connection.connect(address)
+    except OSError:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,168 @@
+"""The command line that puts a desktop in its sandbox, and its resource limits."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.providers.base import DesktopSpec
+
+GUEST = Path(__file__).resolve().parent.parent / "guest"
+PROGRAM_ROOT = "/opt/deskhand"
+HOME = "/home/user"
+RUNTIME_DIR = "/run/user/1000"
+RUN_DIR = "/run/desk"
+ETC = (
+    "fonts", "alternatives", "xdg", "X11", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "dbus-1", "gtk-3.0",
+    "mime.types", "mailcap", "localtime", "nsswitch.conf", "python3.11", "python3", "bash.bashrc", "profile",
+)  # fmt: skip
+# Moves itself into cgroups, sets limits, then becomes the command: no fork, so the parent stays the parent.
+LAUNCHER = (
+    'while [ "$1" != -- ]; do echo $$ > "$1" || exit 70; shift; done; shift; '
+    'ulimit -c 0; ulimit -n 2048; ulimit -f {file_blocks}; {extra} exec "$@"'
+)
+
+
+@functools.cache
+def sandbox_problem() -> str:
+    """ "" when bubblewrap works here, else one sentence why not. Tried once per process."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return "bubblewrap (bwrap) is not installed"
+    argv = [bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--ro-bind", "/", "/", "true"]
+    try:
+        tried = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return "bubblewrap does not answer"
+    if tried.returncode:
+        return f"user namespaces are off: {tried.stderr.strip()[:200]}"
+    return ""
+
+
+def sandbox_argv(folder: Path, spec: DesktopSpec) -> list[str]:
+    """bwrap and its options for a desktop in `folder`; the program's argv follows it."""
+    size = str(spec.home_mb << 20)
+    argv = ["bwrap", "--unshare-all", "--uid", "1000", "--gid", "1000", "--hostname", "desk"]
+    argv += ["--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
+    argv += ["--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr"]
+    for link in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        argv += ["--symlink", f"usr/{link}", f"/{link}"] if os.path.islink(f"/{link}") else []
+        argv += ["--ro-bind-try", f"/{link}", f"/{link}"] if not os.path.islink(f"/{link}") else []
+    for name in ETC:
+        argv += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    for name in ("passwd", "group", "machine-id"):
+        argv += ["--ro-bind", str(folder / name), f"/etc/{name}"]
+    argv += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
+    argv += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    for path in (HOME, "/tmp", RUNTIME_DIR, "/dev/shm"):
+        argv += ["--size", size, "--perms", "0700", "--tmpfs", path]
+    argv += ["--bind", str(folder / "run"), RUN_DIR, "--bind", str(folder / "run"), "/tmp/.X11-unix"]
+    argv += ["--ro-bind", str(GUEST.parent / "__init__.py"), f"{PROGRAM_ROOT}/workers/__init__.py"]
+    argv += ["--ro-bind", str(GUEST), f"{PROGRAM_ROOT}/workers/guest"]
+    argv += ["--ro-bind", str(folder / "layout.json"), f"{PROGRAM_ROOT}/layout.json"]
+    # The sandbox's root is a tmpfs too: read-only, so that only the wiped folders are writable.
+    return [*argv, "--remount-ro", "/", "--chdir", PROGRAM_ROOT, "--"]
+
+
+def write_identity(folder: Path) -> None:
+    """passwd, group and machine-id of the desktop's only user."""
+    (folder / "passwd").write_text(f"user:x:1000:1000:User:{HOME}:/bin/bash\nroot:x:0:0:root:/root:/bin/sh\n")
+    (folder / "group").write_text("user:x:1000:\nroot:x:0:\n")
+    (folder / "machine-id").write_text("de5c4a9dde5c4a9dde5c4a9dde5c4a9d\n")
+
+
+@dataclass(frozen=True)
+class Cgroups:
+    """The control groups of one desktop; no controller at all is a valid state."""
+
+    folders: dict[str, Path]
+    """controller -> folder"""
+
+    @property
+    def procs_files(self) -> list[str]:
+        return [str(folder / "cgroup.procs") for folder in self.folders.values()]
+
+    @property
+    def cpu_account(self) -> str:
+        """File with the CPU nanoseconds used so far, "" without accounting."""
+        folder = self.folders.get("cpuacct")
+        return str(folder / "cpuacct.usage") if folder else ""
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds used so far, ended processes included; None without accounting."""
+        try:
+            if "cpuacct" in self.folders:
+                return int((self.folders["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
+            if "unified" in self.folders:
+                text = (self.folders["unified"] / "cpu.stat").read_text()
+                return int(text.split()[1]) / 1e6
+        except (OSError, ValueError, IndexError):
+            return None
+        return None
+
+    def remove(self) -> None:
+        """Remove the empty groups; the kernel needs a moment after the last process."""
+        for folder in self.folders.values():
+            for _ in range(50):
+                with contextlib.suppress(FileNotFoundError):
+                    try:
+                        folder.rmdir()
+                    except OSError:
+                        time.sleep(0.01)
+                        continue
+                break
+
+
+def own_cgroup(controller: str) -> str | None:
+    """This process's path in a v1 hierarchy ("unified" = v2); None when it has none."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        for line in file:
+            _, names, path = line.strip().split(":", 2)
+            if controller in names.split(",") or (controller == "unified" and not names):
+                return path
+    return None
+
+
+def usable_controllers() -> dict[str, Path]:
+    """v1 controllers under which we may make groups: only where we sit in the hierarchy's root.
+
+    A group below the root has another owner (systemd, a container), and a group has a single writer.
+    """
+    usable = {}
+    for controller in ("memory", "pids", "cpuacct"):
+        base = Path("/sys/fs/cgroup") / controller
+        if own_cgroup(controller) == "/" and os.access(base, os.W_OK):
+            usable[controller] = base
+    return usable
+
+
+def make_cgroups(name: str, spec: DesktopSpec) -> Cgroups:
+    """Groups with the spec's limits where this machine allows them."""
+    folders = {}
+    for controller, base in usable_controllers().items():
+        folder = base / f"deskhand-{name}"
+        try:
+            folder.mkdir(exist_ok=True)
+            if controller == "memory":
+                (folder / "memory.limit_in_bytes").write_text(str(spec.memory_mb << 20))
+            if controller == "pids":
+                (folder / "pids.max").write_text(str(spec.max_processes))
+        except OSError:
+            continue
+        folders[controller] = folder
+    return Cgroups(folders)
+
+
+def launcher_argv(cgroups: Cgroups, spec: DesktopSpec, command: list[str]) -> list[str]:
+    """The command under its limits. Without a memory group each process gets an address space limit."""
+    extra = ""
+    if "memory" not in cgroups.folders:
+        extra += f"ulimit -v {max(spec.memory_mb * 4, 2048) << 10};"
+    script = LAUNCHER.format(file_blocks=(spec.home_mb << 20) // 512, extra=extra)
+    return ["/bin/sh", "-c", script, "desk", *cgroups.procs_files, "--", *command]

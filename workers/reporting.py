@@ -1,0 +1,165 @@
+"""The only door from the workers to the database: calls the web application's services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from training.config import ExperimentConfig
+from training.types import (
+    Observation,
+    Purpose,
+    RewardTerm,
+    Source,
+    Task,
+    TrajectoryStatus,
+    Turn,
+)
+from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.fleet import services as fleet
+from webapp.fleet.models import Desktop, DesktopPhase, Worker
+from webapp.replay import services as replay
+from webapp.trajectories import frames
+from webapp.trajectories import services as trajectories
+from webapp.trajectories.models import Trajectory as TrajectoryRow
+from workers import identity, images
+from workers.desktop import Frame
+from workers.rewards import Reward
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """All that the env worker needs to know of a claimed trajectory."""
+
+    row: TrajectoryRow
+    task: Task
+    config: ExperimentConfig
+    source: Source
+    temperature: float
+    policy_url: str
+    policy_token: str
+
+
+class NoPolicy(Exception):
+    """Raised when the experiment's policy server is not (or no longer) there."""
+
+
+def claim(trajectory_id: int) -> Assignment | None:
+    """Take the trajectory for this worker; None when somebody else has it or it was cancelled."""
+    worker = Worker.objects.filter(name=identity.current().name).first()
+    if worker is None:
+        me = identity.current()
+        worker = fleet.beat_worker(
+            name=me.name,
+            queue=me.queue,
+            host=me.host,
+            pid=me.pid,
+            slots=me.slots,
+            version=identity.product_version(),
+        )
+    row = trajectories.claim_trajectory(trajectory_id=trajectory_id, worker=worker)
+    if row is None:
+        return None
+    config = ExperimentConfig.model_validate(row.experiment.config) if row.experiment else ExperimentConfig()
+    attempt = _running_attempt(row) if row.source == Source.POLICY else None
+    return Assignment(
+        row=row,
+        task=Task.model_validate(row.task.spec),
+        config=config,
+        source=Source(row.source),
+        temperature=row.group.temperature,
+        policy_url=attempt.policy_url if attempt else "",
+        policy_token=attempt.policy_token if attempt else "",
+    )
+
+
+def _running_attempt(row: TrajectoryRow) -> Attempt | None:
+    return Attempt.objects.filter(
+        experiment_id=row.experiment_id, number=row.group.attempt, status=AttemptStatus.RUNNING
+    ).first()
+
+
+def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
+    """The desktop is set up; False when the trajectory was cancelled meanwhile."""
+    worker = row.worker
+    desktop: Desktop = fleet.record_desktop(
+        name=desktop_id,
+        phase=DesktopPhase.LEASED,
+        host=identity.current().host,
+        provider=provider,
+        width=screen[0],
+        height=screen[1],
+        worker=worker,
+    )
+    return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
+
+
+def desktop_phase(desktop_id: str, phase: DesktopPhase) -> None:
+    """Mirror a change of a known desktop's phase."""
+    known = Desktop.objects.filter(name=desktop_id).first()
+    if known is not None:
+        fleet.record_desktop(name=desktop_id, phase=phase)
+
+
+def begin_evaluating(row: TrajectoryRow) -> bool:
+    return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
+
+
+def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
+    """Store the screenshot, then the turn that shows it."""
+    image = frame.image()
+    sha = frames.store_frame(
+        team=row.team_id,
+        png=frame.png,
+        jpeg=images.jpeg_of(image),
+        thumb=images.thumb_of(image),
+        width=frame.width,
+        height=frame.height,
+    )
+    observation = Observation(sha256=sha, width=frame.width, height=frame.height, text=text)
+    observed_at = datetime.fromtimestamp(frame.taken_at, tz=timezone.get_current_timezone())
+    trajectories.open_turn(
+        trajectory=row, index=index, source=source, observation=observation, observed_at=observed_at
+    )
+    return observation
+
+
+def close_turn(row: TrajectoryRow, turn: Turn, thought: str, completed_at: datetime) -> None:
+    trajectories.close_turn(trajectory=row, turn=turn, thought=thought, completed_at=completed_at)
+
+
+def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: Reward) -> None:
+    """Record score and reward; offer a success to the replay inbox."""
+    turn_terms = {index: _plain(terms) for index, terms in enumerate(result.turn_terms) if terms}
+    trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
+    ended = trajectories.end_trajectory(
+        trajectory_id=row.pk, status=status, score=score, reward=result.reward, terms=_plain(result.terms)
+    )
+    if ended and row.purpose == Purpose.TRAIN:
+        row.refresh_from_db()
+        replay.offer_to_inbox(trajectory=row)
+
+
+def _plain(terms: Iterable[RewardTerm]) -> list[dict[str, Any]]:
+    return [term.model_dump(mode="json") for term in terms]
+
+
+def errored(row: TrajectoryRow, kind: str, error: str) -> None:
+    """Infrastructure failed: never a reward; the place is re-run."""
+    trajectories.end_trajectory(
+        trajectory_id=row.pk, status=TrajectoryStatus.ERRORED, error=error[:4000], error_kind=kind
+    )
+
+
+def cancelled(row: TrajectoryRow) -> None:
+    trajectories.end_trajectory(trajectory_id=row.pk, status=TrajectoryStatus.CANCELLED)
+
+
+def is_stopped(row: TrajectoryRow) -> bool:
+    """True when somebody ended the trajectory while it ran."""
+    status = TrajectoryRow.objects.values_list("status", flat=True).get(pk=row.pk)
+    return TrajectoryStatus(status).is_final()

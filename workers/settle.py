@@ -1,0 +1,69 @@
+"""Wait until a screen has reacted to an action and come to rest.
+
+Driven by the X server's damage notification and the desktop's CPU account, so waiting costs next to
+nothing: at rest means that for `quiet_s` nothing was drawn and nobody computed. Without any reaction it
+gives up after `first_change_s`, longer while a program is still at work, and after `limit_s` in any case.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+from training.types import ActionKind
+
+WINDOWS = 2
+"""The quiet time is watched in this many parts, so that work in the first costs only one more."""
+BUSY_S = 0.001
+"""CPU seconds within one part that mean work: an idle desktop needs 0.0001, a repaint 0.003."""
+
+
+class Watched(Protocol):
+    def wait_change(self, timeout_s: float) -> bool:
+        """True as soon as something was drawn since the last call."""
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the whole desktop so far; constant where nobody counts them."""
+
+
+@dataclass(frozen=True)
+class Settle:
+    """How long to wait, seconds."""
+
+    first_change_s: float = 0.15
+    """Programs answer a key or click within 5-60 ms here."""
+    quiet_s: float = 0.04
+    """Longer than the gaps between the parts of one GTK repaint."""
+    limit_s: float = 2.0
+    """For screens that never rest."""
+
+
+AT_ONCE = Settle(first_change_s=0.0, quiet_s=0.0, limit_s=0.0)
+DEFAULT = Settle()
+BY_KIND = {
+    # Hovering mostly changes nothing: do not wait long for a change that will not come.
+    ActionKind.MOVE: Settle(first_change_s=0.05),
+    ActionKind.WAIT: Settle(first_change_s=0.0),
+    ActionKind.TERMINATE: AT_ONCE,
+}
+
+
+def settle_for(kind: ActionKind) -> Settle:
+    """The wait after one kind of action."""
+    return BY_KIND.get(kind, DEFAULT)
+
+
+def wait_until_settled(screen: Watched, settle: Settle = DEFAULT) -> bool:
+    """Wait; True when anything was drawn."""
+    started = time.monotonic()
+    window_s = settle.quiet_s / WINDOWS
+    changed, calm, used_s = False, 0, screen.cpu_s()
+    while (waited_s := time.monotonic() - started) < settle.limit_s:
+        drawn = screen.wait_change(min(window_s, settle.limit_s - waited_s))
+        before_s, used_s = used_s, screen.cpu_s()
+        changed = changed or drawn
+        calm = 0 if drawn or used_s - before_s > BUSY_S else calm + 1
+        if calm >= WINDOWS and (changed or time.monotonic() - started >= settle.first_change_s):
+            break
+    return changed

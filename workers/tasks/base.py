@@ -1,0 +1,39 @@
+"""What setup and evaluators need of a desktop; `workers.desktop.DesktopEnv` is one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from training.types import Action
+
+if TYPE_CHECKING:
+    from workers.providers.agent_client import AgentClient
+    from workers.providers.x11_display import X11Display
+    from workers.providers.x11_windows import Window
+
+
+class TaskDesktop(Protocol):
+    """Every method raises `workers.providers.base.EnvError` when the desktop does not answer."""
+
+    @property
+    def agent(self) -> AgentClient:
+        """Files and commands inside the desktop."""
+
+    @property
+    def display(self) -> X11Display:
+        """Its X server."""
+
+    def act(self, action: Action) -> None:
+        """Do one action."""
+
+    def windows(self) -> list[Window]:
+        """Managed windows, oldest first."""
+
+    def wait_for_window(self, text: str, *, timeout_s: float = 10.0, settled: bool = True) -> Window:
+        """Wait for a window whose title or class contains `text`."""
+
+    def activate_window(self, text: str) -> bool:
+        """Raise and focus; False when there is none."""
+
+    def close_window(self, text: str) -> bool:
+        """Ask it to close; False when there is none."""

@@ -1,0 +1,8 @@
+"""OSWorld's evaluators: getters read the desktop, metrics compare, `evaluate` combines.
+
+A missing file is a wrong answer (score 0). A desktop that does not answer is an EvaluatorError.
+"""
+
+from workers.tasks.evaluators.combine import evaluate
+
+__all__ = ["evaluate"]

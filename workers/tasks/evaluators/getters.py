@@ -1,0 +1,44 @@
+"""What evaluators read: files and command output of the desktop, and constants of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from workers.tasks.base import TaskDesktop
+from workers.tasks.errors import EvaluatorError, TaskErrorKind
+
+Getter = dict[str, Any]
+
+
+def read(getter: Getter, desktop: TaskDesktop) -> Any:
+    """The value a getter names; None for a file that is not there."""
+    function = GETTERS.get(str(getter.get("type")))
+    if function is None:
+        raise EvaluatorError(TaskErrorKind.UNSUPPORTED, f"getter {getter.get('type')} is not supported")
+    return function(getter, desktop)
+
+
+def vm_file(getter: Getter, desktop: TaskDesktop) -> bytes | None:
+    return desktop.agent.get(str(getter["path"]))
+
+
+def vm_command_line(getter: Getter, desktop: TaskDesktop) -> str:
+    """What the command writes; its exit code does not matter, as in OSWorld."""
+    return desktop.agent.execute(getter["command"], shell=bool(getter.get("shell", False))).output
+
+
+def rule(getter: Getter, desktop: TaskDesktop) -> Any:
+    return getter["rules"]
+
+
+def inline(getter: Getter, desktop: TaskDesktop) -> bytes:
+    return str(getter["content"]).encode()
+
+
+GETTERS: dict[str, Callable[[Getter, TaskDesktop], Any]] = {
+    "vm_file": vm_file,
+    "vm_command_line": vm_command_line,
+    "rule": rule,
+    "inline": inline,
+}

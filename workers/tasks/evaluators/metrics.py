@@ -1,0 +1,112 @@
+"""Pure comparisons: (result, expected, options) -> score in [0, 1].
+
+`result` comes from the desktop, so nothing about it is an error; `expected` comes from the task, so a
+wrong one is (ValueError).
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+Options = dict[str, Any]
+
+
+def text_of(value: Any) -> str | None:
+    """Text of a file or a command's output; None when there is none or it is not text."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return None
+    return value if isinstance(value, str) else None
+
+
+def exact_match(result: Any, expected: Any, options: Options) -> float:
+    """The text equals rules["expected"]."""
+    wanted = _rules(expected, "expected")["expected"]
+    return float((text_of(result) if isinstance(result, bytes) else result) == wanted)
+
+
+def check_include_exclude(result: Any, expected: Any, options: Options) -> float:
+    """Every string of rules["include"] is in the text and none of rules["exclude"]."""
+    rules = _rules(expected)
+    include, exclude = rules.get("include", []), rules.get("exclude", [])
+    text = text_of(result)
+    if text is None:
+        return 0.0
+    return float(all(part in text for part in include) and not any(part in text for part in exclude))
+
+
+def compare_text_file(result: Any, expected: Any, options: Options) -> float:
+    """Both files hold the same text, up to the options."""
+    wanted = text_of(expected)
+    if wanted is None:
+        raise ValueError("compare_text_file expects a file or inline content")
+    text = text_of(result)
+    if text is None:
+        return 0.0
+    return float(_normal(text, options) == _normal(wanted, options))
+
+
+def _normal(text: str, options: Options) -> str:
+    if options.get("ignore_trailing_newlines"):
+        text = text.rstrip("\n")
+    if options.get("ignore_blanks"):
+        text = re.sub(r"\s+", " ", text).strip()
+    return text.lower() if options.get("ignore_case") else text
+
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+    "in": lambda value, wanted: value in wanted,
+}
+
+
+def check_json(result: Any, expected: Any, options: Options) -> float:
+    """Every rule of rules["expect"] holds and none of rules["unexpect"]: {key: path, method, ref}."""
+    rules = _rules(expected)
+    expect, unexpect = rules.get("expect", []), rules.get("unexpect", [])
+    for item in (*expect, *unexpect):
+        if item["method"] not in COMPARISONS:
+            raise ValueError(f"check_json has no method {item['method']!r}")
+    text = text_of(result)
+    try:
+        document = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return 0.0
+    return float(all(_holds(document, i) for i in expect) and not any(_holds(document, i) for i in unexpect))
+
+
+def _holds(document: Any, item: dict[str, Any]) -> bool:
+    for key in item["key"]:
+        try:
+            document = document[key]
+        except (KeyError, IndexError, TypeError):
+            return False
+    try:
+        return bool(COMPARISONS[item["method"]](document, item["ref"]))
+    except TypeError:
+        return False  # e.g. text where a number is compared
+
+
+def _rules(expected: Any, *needed: str) -> dict[str, Any]:
+    if not isinstance(expected, dict) or not set(needed) <= expected.keys():
+        raise ValueError("expected must be a rule" + (f" with {', '.join(needed)}" if needed else ""))
+    return expected
+
+
+METRICS: dict[str, Callable[[Any, Any, Options], float]] = {
+    "exact_match": exact_match,
+    "compare_text_file": compare_text_file,
+    "check_include_exclude": check_include_exclude,
+    "check_json": check_json,
+}
