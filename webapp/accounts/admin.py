@@ -1,0 +1,30 @@
+"""Teams and memberships in Django's admin."""
+
+from django.contrib import admin
+
+from webapp.accounts.models import ApiToken, Membership, Team
+
+
+class MembershipInline(admin.TabularInline):
+    model = Membership
+    autocomplete_fields = ["user"]
+    extra = 0
+
+
+@admin.register(Team)
+class TeamAdmin(admin.ModelAdmin):
+    list_display = ["name", "created_at"]
+    search_fields = ["name"]
+    inlines = [MembershipInline]
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(admin.ModelAdmin):
+    """Tokens can be seen and revoked here, made only by their owners."""
+
+    list_display = ["name", "user", "hint", "created_at", "used_on"]
+    exclude = ["digest"]
+    readonly_fields = ["user", "name", "hint", "created_at", "used_on"]
+
+    def has_add_permission(self, request) -> bool:  # type: ignore[no-untyped-def]
+        return False

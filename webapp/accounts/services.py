@@ -1,0 +1,96 @@
+"""Writes about members, passwords and API tokens."""
+
+import hashlib
+import secrets
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import ApiToken, Membership, Role, Team
+
+PASSWORD_BYTES = 12
+
+
+class MemberError(ValueError):
+    """Raised when a change would leave a team without an admin, or names nobody."""
+
+
+@transaction.atomic
+def add_member(*, team: Team, username: str, role: Role) -> tuple[Membership, str | None]:
+    """Put a user into the team; a new one gets a generated password, which is returned once."""
+    user = User.objects.filter(username=username).first()
+    password = None
+    if user is None:
+        password = secrets.token_urlsafe(PASSWORD_BYTES)
+        user = User.objects.create_user(username=username, password=password)
+    if Membership.objects.filter(team=team, user=user).exists():
+        raise MemberError(f"username: {username} is in {team} already; change the role in the list.")
+    return Membership.objects.create(team=team, user=user, role=role), password
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: Role) -> None:
+    """Give a member another role."""
+    _keep_an_admin(membership, role)
+    Membership.objects.filter(pk=membership.pk).update(role=role)
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership) -> None:
+    """Take a user out of the team; what they did stays."""
+    _keep_an_admin(membership, None)
+    Membership.objects.filter(pk=membership.pk).delete()
+
+
+def _keep_an_admin(membership: Membership, role: Role | None) -> None:
+    # Locking the team's rows: two admins removing each other at once must not both succeed.
+    admins = Membership.objects.select_for_update().filter(team=membership.team_id, role=Role.ADMIN)
+    if role != Role.ADMIN and [admin.pk for admin in admins] == [membership.pk]:
+        raise MemberError(
+            f"role: {membership.user} is the only admin of {membership.team}; name another first."
+        )
+
+
+@transaction.atomic
+def reset_password(*, membership: Membership) -> str:
+    """Generate a new password for a member and return it once.
+
+    Only for people who belong to no other team: an admin here is nobody there.
+    """
+    if membership.user.is_superuser or membership.user.memberships.exclude(team=membership.team_id).exists():
+        raise MemberError(
+            f"{membership.user} belongs to other teams too; they change their password themselves."
+        )
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    membership.user.set_password(password)
+    membership.user.save(update_fields=["password"])
+    return password
+
+
+def create_token(*, user: User, name: str) -> str:
+    """A new API token of `user`, returned once: only its digest is kept."""
+    secret = f"dh_{secrets.token_urlsafe(32)}"
+    ApiToken.objects.create(user=user, name=name, digest=digest(secret), hint=secret[:7])
+    return secret
+
+
+def revoke_token(*, user: User, pk: int) -> bool:
+    """Delete one of the user's own tokens; False when there is none such."""
+    return bool(ApiToken.objects.filter(user=user, pk=pk).delete()[0])
+
+
+def user_of_token(secret: str) -> User | None:
+    """The active user whose token this is; notes the day of its use."""
+    token = ApiToken.objects.select_related("user").filter(digest=digest(secret)).first()
+    if token is None or not token.user.is_active:
+        return None
+    today = timezone.now().date()
+    if token.used_on != today:
+        ApiToken.objects.filter(pk=token.pk).update(used_on=today)
+    return token.user
+
+
+def digest(secret: str) -> str:
+    """What is stored of a token. It has 256 random bits, so a plain hash cannot be searched."""
+    return hashlib.sha256(secret.encode()).hexdigest()

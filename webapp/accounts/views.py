@@ -1,0 +1,176 @@
+"""Sign-in, the team's members, the own profile."""
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth import views as auth_views
+from django.contrib.auth.forms import PasswordChangeForm
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse_lazy
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from webapp.accounts import services
+from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
+from webapp.accounts.models import Membership, Role
+from webapp.lib.access import TEAM_SESSION_KEY, current_membership, member, memberships
+from webapp.lib.http import MemberRequest
+
+
+class LoginView(auth_views.LoginView):
+    """The sign-in page; somebody signed in already goes on to where they wanted."""
+
+    template_name = "accounts/login.html"
+    redirect_authenticated_user = True
+
+
+class PasswordView(auth_views.PasswordChangeView):
+    """Change the own password."""
+
+    template_name = "accounts/password.html"
+    success_url = reverse_lazy("profile-show")
+
+    def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
+        messages.success(self.request, "Password changed.")
+        return super().form_valid(form)
+
+
+@require_safe
+def show_profile(request: MemberRequest) -> HttpResponse:
+    """Own teams, password and API tokens; also for somebody who is in no team yet."""
+    request.membership = current_membership(request)  # type: ignore[assignment]
+    context = {
+        "nav": "profile",
+        "mine": memberships(request),
+        "tokens": request.user.api_tokens.order_by("-id"),
+        "new_token": request.session.pop("new_token", ""),
+    }
+    return render(request, "accounts/profile.html", context)
+
+
+@require_POST
+def create_token(request: MemberRequest) -> HttpResponse:
+    """A new API token, shown once on the profile page."""
+    form = TokenForm(request.POST)
+    if form.is_valid():
+        request.session["new_token"] = services.create_token(
+            user=request.user, name=form.cleaned_data["name"]
+        )
+        return redirect("profile-show")
+    return _tell_errors(request, form, back="profile-show")
+
+
+@require_POST
+def revoke_token(request: MemberRequest, pk: int) -> HttpResponse:
+    """Delete an own API token."""
+    if not services.revoke_token(user=request.user, pk=pk):
+        raise Http404("No such token of yours.")
+    messages.success(request, "Token revoked.")
+    return redirect("profile-show")
+
+
+@require_POST
+def switch_team(request: MemberRequest, pk: int) -> HttpResponse:
+    """Make another of the own teams the current one."""
+    if pk not in {held.team_id for held in memberships(request)}:
+        raise Http404("You are in no such team.")
+    request.session[TEAM_SESSION_KEY] = pk
+    wanted = request.POST.get("next", "/")
+    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, require_https=request.is_secure())
+    return redirect(wanted if is_ours else "/")
+
+
+@require_safe
+def show_team(request: MemberRequest) -> HttpResponse:
+    """Members and roles of the current team; admins can change them."""
+    held = member(request)
+    rows = held.team.memberships.select_related("user").order_by("user__username")
+    context = {
+        "nav": "team",
+        "team": held.team,
+        "members": rows,
+        "roles": Role.choices,
+        "is_admin": Role(held.role).includes(Role.ADMIN),
+        "new_login": request.session.pop("new_login", None),
+    }
+    return render(request, "accounts/team.html", context)
+
+
+@require_POST
+def add_member(request: MemberRequest) -> HttpResponse:
+    """Put a person into the current team."""
+    team = member(request, Role.ADMIN).team
+    form = MemberForm(request.POST)
+    if not form.is_valid():
+        return _tell_errors(request, form)
+    values = form.cleaned_data
+    try:
+        added, password = services.add_member(
+            team=team, username=values["username"], role=Role(values["role"])
+        )
+    except services.MemberError as error:
+        return _refuse(request, error)
+    messages.success(request, f"{added.user} is {added.get_role_display()} in {team}.")
+    if password:
+        request.session["new_login"] = [added.user.get_username(), password]
+    return redirect("team-show")
+
+
+@require_POST
+def change_role(request: MemberRequest, pk: int) -> HttpResponse:
+    """Give a member of the current team another role."""
+    changed = _get_member(request, pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        return _tell_errors(request, form)
+    role = Role(form.cleaned_data["role"])
+    try:
+        services.change_role(membership=changed, role=role)
+    except services.MemberError as error:
+        return _refuse(request, error)
+    messages.success(request, f"{changed.user} is now {role.label}.")
+    return redirect("team-show")
+
+
+@require_POST
+def remove_member(request: MemberRequest, pk: int) -> HttpResponse:
+    """Take a person out of the current team."""
+    removed = _get_member(request, pk)
+    try:
+        services.remove_member(membership=removed)
+    except services.MemberError as error:
+        return _refuse(request, error)
+    messages.success(request, f"{removed.user} is no longer in {removed.team}.")
+    return redirect("team-show")
+
+
+@require_POST
+def reset_password(request: MemberRequest, pk: int) -> HttpResponse:
+    """Generate a new password for a member, shown once."""
+    chosen = _get_member(request, pk)
+    try:
+        password = services.reset_password(membership=chosen)
+    except services.MemberError as error:
+        return _refuse(request, error)
+    request.session["new_login"] = [chosen.user.get_username(), password]
+    return redirect("team-show")
+
+
+def _get_member(request: MemberRequest, pk: int) -> Membership:
+    """A membership of the current team, for its admins; 404 for another team's."""
+    team = member(request, Role.ADMIN).team
+    found = team.memberships.select_related("user", "team").filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such member in this team.")
+    return found
+
+
+def _tell_errors(request: MemberRequest, form: forms.Form, back: str = "team-show") -> HttpResponse:
+    for field, errors in form.errors.items():
+        messages.error(request, f"{field}: {' '.join(str(error) for error in errors)}")
+    return redirect(back)
+
+
+def _refuse(request: MemberRequest, error: services.MemberError) -> HttpResponse:
+    messages.error(request, str(error))
+    return redirect("team-show")

@@ -1,0 +1,133 @@
+"""/experiments: list, launch, look at, steer."""
+
+from collections import defaultdict
+from typing import Any
+
+from django.http import Http404
+from ninja import Query, Router, Status
+
+from training.config import ExperimentConfig, from_yaml, parse_config
+from training.presets import load_preset
+from webapp.accounts.models import Role
+from webapp.api import schemas
+from webapp.api.errors import Conflict
+from webapp.api.paging import page_of
+from webapp.experiments import services
+from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.preflight import run_preflight
+from webapp.lib.access import get_experiment, member
+from webapp.lib.http import MemberRequest
+
+router = Router(tags=["experiments"])
+MAX_POINTS = 20_000
+
+
+@router.get("", response=schemas.ExperimentPage, operation_id="list_experiments")
+def list_experiments(
+    request: MemberRequest, status: ExperimentStatus | None = None, after: str = "", limit: int = 50
+) -> Any:
+    """Experiments of the current team, newest first."""
+    rows = Experiment.objects.filter(team=member(request).team).select_related("team").defer("config")
+    if status:
+        rows = rows.filter(status=status)
+    return page_of(rows, after, limit)
+
+
+@router.post("", response={201: schemas.ExperimentDetail}, operation_id="launch_experiment")
+def launch_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any:
+    """Queue an experiment. A config that cannot run is refused with the field's name."""
+    team = member(request, Role.OPERATOR).team
+    experiment = services.queue_experiment(
+        team=team,
+        owner=request.user,
+        name=body.name,
+        preset=body.preset,
+        config=_config_of(body),
+        priority=body.priority,
+        note=body.note,
+    )
+    return Status(201, _detail(experiment))
+
+
+@router.post("/preflight", response=schemas.PreflightOut, operation_id="check_experiment")
+def check_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any:
+    """What the launch page's panel says of it; queues nothing."""
+    team = member(request, Role.OPERATOR).team
+    return run_preflight(_config_of(body), team=team, preset=body.preset, priority=body.priority)
+
+
+@router.get("/{int:pk}", response=schemas.ExperimentDetail, operation_id="show_experiment")
+def show_experiment(request: MemberRequest, pk: int) -> Any:
+    """One experiment with its stages, evaluations and config."""
+    return _detail(get_experiment(request, pk))
+
+
+@router.get("/{int:pk}/metrics", response=dict[str, schemas.Series], operation_id="show_metrics")
+def show_metrics(request: MemberRequest, pk: int, name: list[str] = Query([])) -> Any:  # noqa: B008
+    """Metric series by name; all of them when no `name` is given. At most 20,000 points in all."""
+    rows = get_experiment(request, pk).metrics.order_by("name", "step")
+    if name:
+        rows = rows.filter(name__in=name)
+    found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"steps": [], "values": []})
+    for series, step, value in rows.values_list("name", "step", "value")[:MAX_POINTS]:
+        found[series]["steps"].append(step)
+        found[series]["values"].append(value)
+    return found
+
+
+@router.post("/{int:pk}/cancel", response=schemas.ExperimentDetail, operation_id="cancel_experiment")
+def cancel_experiment(request: MemberRequest, pk: int) -> Any:
+    """Stop it: at once when it waits, at the next safe point when it runs."""
+    return _steer(request, pk, services.request_cancel)
+
+
+@router.post("/{int:pk}/pause", response=schemas.ExperimentDetail, operation_id="pause_experiment")
+def pause_experiment(request: MemberRequest, pk: int) -> Any:
+    """Finish the step, save a checkpoint, give the gpu worker back."""
+    return _steer(request, pk, services.request_pause)
+
+
+@router.post("/{int:pk}/resume", response=schemas.ExperimentDetail, operation_id="resume_experiment")
+def resume_experiment(request: MemberRequest, pk: int) -> Any:
+    """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
+    return _steer(request, pk, services.resume_experiment)
+
+
+def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    if not wish(experiment=experiment, user=request.user):
+        raise Conflict(f"Experiment #{pk} is {experiment.status}; that cannot be done to it now.")
+    return _detail(get_experiment(request, pk))
+
+
+def _config_of(body: schemas.ExperimentIn) -> ExperimentConfig:
+    if body.yaml:
+        return from_yaml(body.yaml)
+    base: dict[str, Any] = {}
+    if body.preset:
+        preset = load_preset(body.preset)
+        if preset is None:
+            raise Http404(f"preset: there is no {body.preset}; see /api/v1/config/presets")
+        base = preset.config.model_dump(mode="json")
+    return parse_config(_merged(base, body.config))
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """`base` with the nested `changes` applied."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _detail(experiment: Experiment) -> dict[str, Any]:
+    row = schemas.ExperimentRow.from_orm(experiment).model_dump()
+    return row | {
+        "team.name": experiment.team.name,
+        "note": experiment.note,
+        "config": experiment.config,
+        "stages": list(experiment.stages.all()),
+        "evaluations": list(experiment.evaluations.all()),
+        "waiting_because": services.why_waiting(experiment),
+    }

@@ -1,0 +1,60 @@
+"""/replay: the buffer's entries and what people said of them."""
+
+from typing import Any
+
+from django.core.exceptions import BadRequest
+from ninja import Router
+
+from webapp.accounts.models import Role
+from webapp.api import schemas
+from webapp.api.errors import Conflict
+from webapp.api.paging import page_of
+from webapp.lib.access import get_entry, member
+from webapp.lib.http import MemberRequest
+from webapp.replay.models import ReplayEntry, Verdict
+from webapp.replay.services import LabelConflict, NothingToUndo, label_entry, undo_last
+
+router = Router(tags=["replay"])
+
+
+@router.get("", response=schemas.EntryPage, operation_id="list_entries")
+def list_entries(
+    request: MemberRequest, verdict: Verdict | None = None, family: str = "", after: str = "", limit: int = 50
+) -> Any:
+    """Replay entries of the current team, newest first."""
+    rows = ReplayEntry.objects.filter(team=member(request).team).select_related("labelled_by")
+    if verdict:
+        rows = rows.filter(verdict=verdict)
+    if family:
+        rows = rows.filter(family=family)
+    return page_of(rows, after, limit)
+
+
+@router.get("/{int:pk}", response=schemas.EntryRow, operation_id="show_entry")
+def show_entry(request: MemberRequest, pk: int) -> Any:
+    """One entry."""
+    return get_entry(request, pk)
+
+
+@router.post("/{int:pk}/label", response=schemas.EntryRow, operation_id="label_entry")
+def label(request: MemberRequest, pk: int, body: schemas.LabelIn) -> Any:
+    """Change verdict, tags or note; what is left out stays. 409 when somebody else changed it meanwhile."""
+    entry = get_entry(request, pk, Role.ANNOTATOR)
+    try:
+        label_entry(entry=entry, user=request.user, **body.model_dump())
+    except LabelConflict as error:
+        raise Conflict(str(error)) from error
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    return get_entry(request, pk)
+
+
+@router.post("/{int:pk}/undo", response=schemas.EntryRow, operation_id="undo_label")
+def undo(request: MemberRequest, pk: int) -> Any:
+    """Take back the caller's own last label of this entry."""
+    entry = get_entry(request, pk, Role.ANNOTATOR)
+    try:
+        undo_last(entry=entry, user=request.user)
+    except (LabelConflict, NothingToUndo) as error:
+        raise Conflict(str(error)) from error
+    return get_entry(request, pk)

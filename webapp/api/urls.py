@@ -1,0 +1,62 @@
+"""The REST API under /api/v1/, with its reference at /api/v1/docs (served from here, no CDN)."""
+
+from typing import Any
+
+from django.contrib.auth.decorators import login_not_required
+from django.urls import URLPattern
+from ninja import NinjaAPI
+
+from training.config import ExperimentConfig
+from training.presets import load_presets
+from webapp.api import experiments, replay, schemas, trajectories
+from webapp.api.auth import AUTH
+from webapp.api.errors import add_handlers
+from webapp.lib.access import memberships
+from webapp.lib.http import MemberRequest
+
+DOCS = {"openapi-json", "openapi-view", "api-root"}
+
+api = NinjaAPI(
+    title="Deskhand",
+    version="1",
+    description="Every list is paged by a cursor; errors are {error: {code, message, fields}}.",
+    urls_namespace="api",
+    auth=AUTH,
+)
+add_handlers(api)
+api.add_router("/experiments", experiments.router)
+api.add_router("/trajectories", trajectories.router)
+api.add_router("/replay", replay.router)
+
+
+@api.get("/me", response=schemas.Me, tags=["account"], operation_id="show_me")
+def show_me(request: MemberRequest) -> Any:
+    """Who the token or session belongs to."""
+    return {
+        "username": request.user.get_username(),
+        "teams": {held.team.name: held.role for held in memberships(request)},
+    }
+
+
+@api.get("/config/schema", response=dict[str, Any], tags=["config"], operation_id="config_schema")
+def config_schema(request: MemberRequest) -> Any:
+    """JSON schema of an experiment config: every knob with its help text, bounds, unit and default."""
+    return ExperimentConfig.model_json_schema()
+
+
+@api.get("/config/presets", response=list[schemas.PresetOut], tags=["config"], operation_id="list_presets")
+def list_presets(request: MemberRequest) -> Any:
+    """The named starting points."""
+    return load_presets()
+
+
+def _routes() -> tuple[list[URLPattern], str, str]:
+    """The API's routes. Its own authentication answers 401 where pages would redirect to the sign-in."""
+    patterns, app_name, namespace = api.urls
+    for pattern in patterns:
+        if pattern.name not in DOCS:
+            pattern.callback = login_not_required(pattern.callback)
+    return patterns, app_name, namespace
+
+
+routes = _routes()

@@ -1,0 +1,93 @@
+"""What people do to experiments: pause, resume, cancel, priority, order."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from webapp.accounts.models import Role
+from webapp.experiments.launch_views import MAX_PRIORITY
+from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.services import (
+    move_in_queue,
+    request_cancel,
+    request_pause,
+    resume_experiment,
+    set_priority,
+)
+from webapp.experiments.views import queue_rows
+from webapp.lib.access import get_experiment, member
+from webapp.lib.http import MemberRequest
+
+MAX_AT_ONCE = 200
+
+
+@require_POST
+def pause(request: MemberRequest, pk: int) -> HttpResponse:
+    return _ask(request, pk, request_pause, "Pause requested.", "cannot be paused")
+
+
+@require_POST
+def resume(request: MemberRequest, pk: int) -> HttpResponse:
+    return _ask(request, pk, resume_experiment, "Queued again.", "cannot be resumed")
+
+
+@require_POST
+def cancel(request: MemberRequest, pk: int) -> HttpResponse:
+    return _ask(request, pk, request_cancel, "Cancel requested.", "cannot be cancelled")
+
+
+def _ask(
+    request: MemberRequest, pk: int, service: Callable[..., bool], done: str, refused: str
+) -> HttpResponse:
+    """Call the service; somebody may have been quicker, then say how it stands now."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    if service(experiment=experiment, user=request.user):
+        messages.success(request, f"#{pk}: {done}")
+    else:
+        experiment.refresh_from_db(fields=["status"])
+        messages.warning(request, f"#{pk} is {experiment.status} and {refused}.")
+    return redirect("experiment-detail", pk)
+
+
+@require_POST
+def cancel_experiments(request: MemberRequest) -> HttpResponse:
+    """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
+    membership = member(request, Role.OPERATOR)
+    chosen = [int(value) for value in request.POST.getlist("id") if value.isdecimal()][:MAX_AT_ONCE]
+    found = Experiment.objects.filter(team=membership.team, pk__in=chosen)
+    done = sum(request_cancel(experiment=experiment, user=request.user) for experiment in found)
+    if done:
+        messages.success(request, f"Cancel requested for {done} experiment{'' if done == 1 else 's'}.")
+    if len(chosen) > done:
+        messages.warning(request, f"{len(chosen) - done} had ended already, or were not yours.")
+    return redirect("experiment-list")
+
+
+@require_POST
+def priority(request: MemberRequest, pk: int) -> HttpResponse:
+    """Change the priority of a waiting experiment; answers the redrawn queue."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    text = request.POST.get("priority", "")
+    try:
+        value = int(text)
+    except ValueError:
+        return HttpResponse(
+            f"priority: {text!r} is not a whole number", status=400, content_type="text/plain"
+        )
+    set_priority(experiment=experiment, priority=max(-MAX_PRIORITY, min(MAX_PRIORITY, value)))
+    return queue_rows(request)
+
+
+@require_POST
+def move(request: MemberRequest, pk: int) -> HttpResponse:
+    """Put it before another waiting experiment (`before`), or at the end; answers the redrawn queue."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    wanted = request.POST.get("before", "")
+    before = None
+    if wanted.isdecimal() and int(wanted) != pk:
+        before = get_object_or_404(Experiment, pk=int(wanted), status=ExperimentStatus.QUEUED)
+    move_in_queue(experiment=experiment, before=before)
+    return queue_rows(request)

@@ -1,0 +1,109 @@
+"""Reading an experiment's log files from the end, from a place, or from their first error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+CHUNK_BYTES = 128 * 1024
+LINES_BEFORE_ERROR = 20
+ERROR = re.compile(
+    r"\b(ERROR|CRITICAL|FATAL)\b|^Traceback \(most recent call last\)|^\w*(Error|Exception)\b[:(]"
+)
+WARNING = re.compile(r"\b(WARNING|WARN)\b|Warning:")
+DEBUG = re.compile(r"\bDEBUG\b")
+NAME = re.compile(r"^[A-Za-z0-9._-]+\.log$")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of the experiment's log folder."""
+
+    name: str
+    num_bytes: int
+    modified: float
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Whole lines of a file."""
+
+    lines: list[tuple[int, str, str]]
+    """(byte offset, level, text)"""
+    start: int
+    end: int
+    """Where the next chunk begins."""
+    num_bytes: int
+
+
+def log_folder(experiment_id: int) -> Path:
+    return Path(settings.DATA_DIR) / "experiments" / str(experiment_id) / "logs"
+
+
+def log_files(experiment_id: int) -> list[LogFile]:
+    """Newest attempt first; an experiment that never started has none."""
+    folder = log_folder(experiment_id)
+    found = []
+    for path in folder.glob("*.log") if folder.is_dir() else ():
+        state = path.stat()
+        found.append(LogFile(path.name, state.st_size, state.st_mtime))
+    return sorted(found, key=_attempt_order, reverse=True)
+
+
+def _attempt_order(file: LogFile) -> tuple[int, bool, float]:
+    """trainer-3.log before policy-3.log before trainer-2.log."""
+    number = re.search(r"-(\d+)\.log$", file.name)
+    return (int(number.group(1)) if number else 0, file.name.startswith("trainer"), file.modified)
+
+
+def log_path(experiment_id: int, name: str) -> Path | None:
+    """The file of that name; None for anything that is not one of the experiment's log files."""
+    path = log_folder(experiment_id) / name
+    return path if NAME.match(name) and path.is_file() else None
+
+
+def level_of(line: str) -> str:
+    """error, warning, debug or info."""
+    if ERROR.search(line):
+        return "error"
+    if WARNING.search(line):
+        return "warning"
+    return "debug" if DEBUG.search(line) else "info"
+
+
+def read_chunk(path: Path, start: int | None) -> Chunk:
+    """Lines from byte `start` on; the last CHUNK_BYTES of the file when it is None."""
+    num_bytes = path.stat().st_size
+    is_tail = start is None
+    start = max(0, num_bytes - CHUNK_BYTES) if start is None else min(max(0, start), num_bytes)
+    with path.open("rb") as stream:
+        stream.seek(start)
+        data = stream.read(CHUNK_BYTES)
+    if is_tail and start:
+        cut = data.find(b"\n") + 1
+        start, data = start + cut, data[cut:]
+    whole = data.rfind(b"\n") + 1
+    # A line longer than a chunk would never end: it is shown in pieces.
+    data = data[:whole] if whole else data if len(data) == CHUNK_BYTES else b""
+    lines, offset = [], start
+    for raw in data.splitlines(keepends=True):
+        text = raw.decode(errors="replace").rstrip("\r\n")
+        lines.append((offset, level_of(text), text))
+        offset += len(raw)
+    return Chunk(lines, start, start + len(data), num_bytes)
+
+
+def first_error(path: Path) -> int | None:
+    """Byte offset a few lines before the first error; None without one."""
+    recent: list[int] = []
+    offset = 0
+    with path.open("rb") as stream:
+        for raw in stream:
+            recent = [*recent[-LINES_BEFORE_ERROR:], offset]
+            if level_of(raw.decode(errors="replace")) == "error":
+                return recent[0]
+            offset += len(raw)
+    return None

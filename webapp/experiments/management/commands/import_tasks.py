@@ -1,0 +1,55 @@
+"""Import a task set: the shipped first-desk, a folder of task JSON, an OSWorld checkout, or a parquet."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from training.tasks.loaders import LoadError, load_tasks
+from training.tasks.real_apps import generate_all
+from webapp.experiments.models import TaskRecord, TaskStatus
+from webapp.experiments.task_sets import Import, import_task_set
+
+GENERATED = {"first-desk": generate_all}
+
+
+class Command(BaseCommand):
+    help = (
+        "Import tasks from SOURCE: first-desk (generated), a folder of OSWorld task JSON, an OSWorld "
+        "checkout, or a Slime-OSWorld task parquet (file or folder)."
+    )
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("source", help="first-desk, or a path")
+        parser.add_argument("--name", help="name of the task set; default: the source's name")
+        parser.add_argument("--seed", type=int, default=0, help="seed of a generated set")
+        parser.add_argument(
+            "--heldout", type=float, default=0.2, help="held-out share where the source names no split"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        source = options["source"]
+        path = Path(source).expanduser()
+        name = options["name"] or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")
+        if source in GENERATED:
+            tasks, origin = GENERATED[source](options["seed"]), f"generated, seed {options['seed']}"
+        else:
+            if not path.exists():
+                raise CommandError(f"{source}: neither a generated set ({', '.join(GENERATED)}) nor a path")
+            try:
+                tasks, origin = load_tasks(path, heldout_fraction=options["heldout"]), str(path.resolve())
+            except LoadError as error:
+                raise CommandError(str(error)) from error
+        result = import_task_set(name=name, origin=origin, tasks=tasks)
+        if options["verbosity"]:
+            self._report(result)
+
+    def _report(self, result: Import) -> None:
+        self.stdout.write(
+            f"{result.task_set.name}: {result.added} added, {result.changed} changed, "
+            f"{result.unchanged} unchanged, {result.gone} gone, {result.unsupported} unsupported"
+        )
+        rows = TaskRecord.objects.filter(task_set=result.task_set, status=TaskStatus.UNSUPPORTED)
+        for row in rows.order_by("task_id"):
+            self.stdout.write(f"  unsupported {row.task_id}: {row.reason}")

@@ -1,0 +1,84 @@
+"""Bringing tasks into the database: an import adds and updates, and deletes nothing that was used."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from training.tasks.support import unsupported_reason
+from training.types import Task
+from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
+
+GONE = "not in the source any more (last import)"
+
+
+@dataclass(frozen=True)
+class Import:
+    """What an import did."""
+
+    task_set: TaskSet
+    added: int
+    changed: int
+    unchanged: int
+    unsupported: int
+    """Tasks of the source that cannot run here; their rows say why."""
+    gone: int
+    """Rows of earlier imports that the source no longer has; they are kept, as unsupported."""
+
+
+@transaction.atomic
+def import_task_set(*, name: str, origin: str, tasks: Iterable[Task], title: str = "") -> Import:
+    """Add or update the set `name`. A changed task loses its verification."""
+    task_set, _ = TaskSet.objects.get_or_create(name=name, defaults={"title": title or name})
+    if task_set.origin != origin:
+        TaskSet.objects.filter(pk=task_set.pk).update(origin=origin)
+        task_set.origin = origin
+    known = {row.task_id: row for row in task_set.tasks.all()}
+    added: list[TaskRecord] = []
+    changed: list[TaskRecord] = []
+    num_unchanged = num_unsupported = 0
+    for task in tasks:
+        fresh = _record(task_set, task)
+        num_unsupported += fresh.status == TaskStatus.UNSUPPORTED
+        row = known.pop(task.task_id, None)
+        if row is None:
+            added.append(fresh)
+        elif (row.spec, row.status, row.reason) == (fresh.spec, fresh.status, fresh.reason):
+            num_unchanged += 1
+        else:
+            fresh.pk = row.pk
+            changed.append(fresh)
+    TaskRecord.objects.bulk_create(added, batch_size=200)
+    TaskRecord.objects.bulk_update(changed, FIELDS, batch_size=100)
+    gone = task_set.tasks.filter(pk__in=[row.pk for row in known.values()])
+    gone.update(status=TaskStatus.UNSUPPORTED, reason=GONE)
+    return Import(task_set, len(added), len(changed), num_unchanged, num_unsupported, len(known))
+
+
+FIELDS = [
+    "instruction",
+    "family",
+    "level",
+    "split",
+    "spec",
+    "status",
+    "reason",
+    "oracle_score",
+    "idle_score",
+    "verified_at",
+]
+
+
+def _record(task_set: TaskSet, task: Task) -> TaskRecord:
+    reason = unsupported_reason(task)
+    return TaskRecord(
+        task_set=task_set,
+        task_id=task.task_id,
+        instruction=task.instruction,
+        family=task.family,
+        level=task.level,
+        split=task.split,
+        spec=task.model_dump(mode="json"),
+        status=TaskStatus.UNSUPPORTED if reason else TaskStatus.SUPPORTED,
+        reason=reason,
+    )

@@ -1,0 +1,188 @@
+"""Tags and filters that every page uses: icons, badges, times, numbers with their unit, URLs with filters."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import template
+from django.template.defaultfilters import date as format_date
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+MISSING = (None, "")
+"""Also what Django's templates make of an attribute of None."""
+
+TONES = {
+    "queued": "neutral",
+    "starting": "info",
+    "resetting": "info",
+    "running": "active",
+    "evaluating": "active",
+    "pausing": "warning",
+    "paused": "warning",
+    "cancelling": "warning",
+    "cancelled": "neutral",
+    "finished": "good",
+    "terminated": "good",
+    "truncated": "warning",
+    "failed": "bad",
+    "errored": "bad",
+    "crashed": "bad",
+    "lost": "bad",
+    "claimed": "info",
+    "online": "good",
+    "stopped": "neutral",
+    "ready": "good",
+    "leased": "active",
+    "dead": "bad",
+    "gone": "neutral",
+    "pending": "neutral",
+    "supported": "good",
+    "unsupported": "warning",
+    "inbox": "info",
+    "accepted": "good",
+    "gold": "gold",
+    "rejected": "bad",
+    "warning": "warning",
+    "critical": "bad",
+}
+"""Status word -> colour family; the same word has the same colour on every page."""
+
+
+STAGE_TITLES = {
+    "demonstrations": "Demonstrations",
+    "sft": "SFT warm-up",
+    "evaluation-before": "Evaluation before",
+    "grpo": "GRPO",
+    "evaluation-after": "Held-out evaluation",
+}
+
+
+@register.simple_tag
+def icon(name: str, extra: str = "") -> SafeString:
+    """One symbol of static/img/icons.svg, sized by the text around it."""
+    return format_html(
+        '<svg class="icon {}" aria-hidden="true"><use href="{}#{}"/></svg>',
+        extra,
+        static("img/icons.svg"),
+        name,
+    )
+
+
+@register.filter
+def tone(status: str) -> str:
+    """Colour family of a status word, for `badge-tone-*` and `tone-*` classes."""
+    return TONES.get(str(status), "neutral")
+
+
+@register.inclusion_tag("partials/status_badge.html")
+def status_badge(status: str, label: str = "") -> dict[str, str]:
+    """A dot and the status in words."""
+    return {"status": str(status), "tone": tone(status), "label": label or str(status).capitalize()}
+
+
+@register.filter
+def since(at: datetime | None) -> SafeString | str:
+    """Relative time that static/js/lib/times.js keeps fresh; the absolute one on hover."""
+    if at in MISSING:
+        return "—"
+    text = relative(timezone.now() - at)
+    absolute = format_date(at, "Y-m-d H:i:s") + " UTC"
+    return format_html('<time datetime="{}" title="{}" data-since>{}</time>', at.isoformat(), absolute, text)
+
+
+def relative(age: timedelta) -> str:
+    """ "just now", "40 s ago", "5 min ago", "3 h ago", "2 d ago"; the same words as times.js."""
+    seconds = int(age.total_seconds())
+    if seconds < 0:
+        return "now"
+    for limit, unit, size in ((60, "s", 1), (3600, "min", 60), (86_400, "h", 3600)):
+        if seconds < limit:
+            return "just now" if seconds < 3 else f"{seconds // size} {unit} ago"
+    return f"{seconds // 86_400} d ago"
+
+
+@register.filter
+def duration(value: timedelta | float | None) -> str:
+    """Seconds as "850 ms", "12 s", "3 min 20 s" or "2 h 5 min"."""
+    if value in MISSING:
+        return "—"
+    seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+@register.filter
+def size(num_bytes: float | None) -> str:
+    """Bytes as "812 B", "3.4 MB" or "1.2 GB" (powers of 1000)."""
+    if num_bytes in MISSING:
+        return "—"
+    value = float(num_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+@register.filter
+def percent(fraction: float | None, digits: int = 0) -> str:
+    """0.417 as "42 %"."""
+    return "—" if fraction in MISSING else f"{fraction * 100:.{digits}f} %"
+
+
+@register.filter
+def css_percent(fraction: float | None) -> str:
+    """0.417 as "41.7%", for style attributes (a length with a space is none)."""
+    return "0%" if fraction in MISSING else f"{fraction * 100:.1f}%"
+
+
+@register.filter
+def points(value: float | None) -> str:
+    """Percentage points with their sign."""
+    return "—" if value in MISSING else f"{value:+.0f}".replace("-", "−")
+
+
+@register.filter
+def signed(value: float | None) -> str:
+    """Two decimals with the sign, as rewards and advantages are shown; a real minus sign."""
+    return "—" if value in MISSING else f"{value:+.2f}".replace("-", "−")
+
+
+@register.filter
+def number(value: float | None) -> str:
+    """A short decimal: three significant digits, no trailing zeros."""
+    return "—" if value in MISSING else f"{value:.3g}"
+
+
+@register.filter
+def get_item(mapping: dict[Any, Any], key: Any) -> Any:
+    """Value of a key that is only known at run time."""
+    return mapping.get(key)
+
+
+@register.simple_tag(takes_context=True)
+def query(context: template.Context, **changes: Any) -> str:
+    """This page's query string with some parameters replaced; empty or None removes one. Starts with "?"."""
+    params = context["request"].GET.copy()
+    for name, value in changes.items():
+        if value in (None, ""):
+            params.pop(name, None)
+        else:
+            params[name] = value
+    return "?" + params.urlencode()
+
+
+@register.filter
+def stage_title(name: str) -> str:
+    """The stage's name for people."""
+    return STAGE_TITLES.get(name, name.replace("-", " ").capitalize())

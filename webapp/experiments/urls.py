@@ -1,0 +1,29 @@
+"""Routes of the launch, list, queue and experiment pages."""
+
+from django.urls import path
+from django.views.generic import RedirectView
+
+from webapp.experiments import action_views, launch_views, part_views, views
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="experiment-list"), name="home"),
+    path("experiments/", views.experiment_list, name="experiment-list"),
+    path("experiments/rows/", views.experiment_rows, name="experiment-rows"),
+    path("experiments/cancel/", action_views.cancel_experiments, name="experiments-cancel"),
+    path("experiments/launch/", launch_views.launch, name="experiment-launch"),
+    path("experiments/launch/preflight/", launch_views.launch_preflight, name="launch-preflight"),
+    path("experiments/launch/yaml/", launch_views.launch_yaml, name="launch-yaml"),
+    path("experiments/launch/form/", launch_views.launch_form, name="launch-form"),
+    path("queue/", views.queue, name="queue-show"),
+    path("queue/rows/", views.queue_rows, name="queue-rows"),
+    path("experiments/<int:pk>/", views.experiment_detail, name="experiment-detail"),
+    path("experiments/<int:pk>/config.yaml", launch_views.experiment_yaml, name="experiment-yaml"),
+    path("experiments/<int:pk>/parts/<slug:name>/", part_views.part, name="experiment-part"),
+    path("experiments/<int:pk>/metrics/", part_views.metrics, name="experiment-metrics"),
+    path("experiments/<int:pk>/log/", part_views.log_lines, name="experiment-log"),
+    path("experiments/<int:pk>/pause/", action_views.pause, name="experiment-pause"),
+    path("experiments/<int:pk>/resume/", action_views.resume, name="experiment-resume"),
+    path("experiments/<int:pk>/cancel/", action_views.cancel, name="experiment-cancel"),
+    path("experiments/<int:pk>/priority/", action_views.priority, name="experiment-priority"),
+    path("experiments/<int:pk>/move/", action_views.move, name="experiment-move"),
+]

@@ -1,0 +1,78 @@
+"""Writes about workers and desktops."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from webapp.fleet.models import Desktop, DesktopPhase, Worker, WorkerStatus
+from webapp.live.services import publish
+
+WORKER_TIMEOUT = timedelta(seconds=12)
+"""Six missed heartbeats of 2 s."""
+
+
+@transaction.atomic
+def beat_worker(*, name: str, queue: str, host: str, pid: int, slots: int, version: str) -> Worker:
+    """Record that a worker is alive; a worker coming back under its name is online again."""
+    values = {
+        "queue": queue,
+        "host": host,
+        "pid": pid,
+        "slots": slots,
+        "version": version,
+        "heartbeat_at": timezone.now(),
+    }
+    changed = Worker.objects.filter(name=name, pid=pid, status=WorkerStatus.ONLINE).update(**values)
+    if changed:
+        return Worker.objects.get(name=name)
+    worker, _ = Worker.objects.update_or_create(
+        name=name, defaults={**values, "status": WorkerStatus.ONLINE, "started_at": timezone.now()}
+    )
+    publish("fleet", "worker.joined", {"worker": name, "queue": queue, "slots": slots})
+    return worker
+
+
+@transaction.atomic
+def stop_worker(*, name: str, pid: int) -> None:
+    """A worker said goodbye."""
+    if Worker.objects.filter(name=name, pid=pid).update(status=WorkerStatus.STOPPED):
+        publish("fleet", "worker.stopped", {"worker": name})
+
+
+def lose_stale_workers() -> list[Worker]:
+    """Mark workers without heartbeats as lost; returns those newly lost."""
+    limit = timezone.now() - WORKER_TIMEOUT
+    lost = []
+    for worker in Worker.objects.filter(status=WorkerStatus.ONLINE, heartbeat_at__lt=limit):
+        with transaction.atomic():
+            claimed = Worker.objects.filter(
+                pk=worker.pk, status=WorkerStatus.ONLINE, heartbeat_at__lt=limit
+            ).update(status=WorkerStatus.LOST)
+            if claimed:
+                publish("fleet", "worker.lost", {"worker": worker.name})
+                lost.append(worker)
+    return lost
+
+
+def count_env_slots() -> int:
+    """Trajectories that the online env workers can run at once."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
+    return online.aggregate(total=Sum("slots"))["total"] or 0
+
+
+def count_env_workers() -> int:
+    """Online env workers."""
+    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE).count()
+
+
+@transaction.atomic
+def record_desktop(*, name: str, phase: DesktopPhase, **values: Any) -> Desktop:
+    """Mirror what the desk host says of one desktop; publishes only changes of phase."""
+    known = Desktop.objects.filter(name=name).values_list("phase", flat=True).first()
+    desktop, _ = Desktop.objects.update_or_create(name=name, defaults={"phase": phase, **values})
+    if known != phase:
+        publish("fleet", "desktop.updated", {"desktop": name, "phase": phase})
+    return desktop

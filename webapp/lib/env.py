@@ -1,0 +1,108 @@
+"""Readers of environment variables that fail loudly, and the secrets kept in the data folder."""
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+TRUE_WORDS = {"1", "true", "yes", "on"}
+FALSE_WORDS = {"0", "false", "no", "off"}
+
+
+def env_str(name: str, default: str = "") -> str:
+    """The variable's text; an empty variable counts as not set."""
+    return os.environ.get(name) or default
+
+
+def env_bool(name: str, default: bool) -> bool:
+    """Read a switch. Raises ValueError when the text is neither a yes nor a no."""
+    text = os.environ.get(name, "").strip().lower()
+    if not text:
+        return default
+    if text in TRUE_WORDS:
+        return True
+    if text in FALSE_WORDS:
+        return False
+    raise ValueError(f"{name}={text}: use 1 or 0")
+
+
+def env_int(name: str, default: int) -> int:
+    """Read a whole number. Raises ValueError naming the variable when it is not one."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError as exc:
+        raise ValueError(f"{name}={text}: use a whole number") from exc
+
+
+def env_list(name: str, default: list[str]) -> list[str]:
+    """Read a comma-separated list; blanks are dropped."""
+    text = os.environ.get(name, "")
+    return [part.strip() for part in text.split(",") if part.strip()] or default
+
+
+def stored_secret(path: Path) -> str:
+    """The secret kept in `path` (mode 0600), made on first use.
+
+    Two processes may start at once: the file appears under its name only when complete, and the
+    first one to link it wins.
+    """
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(48))
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text().strip()
+
+
+def sqlite_database(path: Path) -> dict[str, object]:
+    """Django's settings for the embedded database.
+
+    WAL lets readers go on while one writes; IMMEDIATE takes the write lock when a transaction
+    begins, so that two writers queue for it instead of failing half-way.
+    """
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": str(path),
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,  # seconds: SQLite's busy_timeout
+            "init_command": (
+                "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; "
+                "PRAGMA cache_size=-32000; PRAGMA mmap_size=268435456; PRAGMA temp_store=MEMORY;"
+            ),
+        },
+    }
+
+
+def database_from_url(url: str, *, pooled: bool) -> dict[str, object]:
+    """Django's settings for `postgresql://user:password@host:port/name` or `sqlite:///path`.
+
+    A host given as `?host=/run/postgresql` is a unix socket folder. `pooled` keeps PostgreSQL's connections
+    open between requests, which an ASGI server otherwise opens anew for each. Raises ValueError for other
+    schemes.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "sqlite":
+        return sqlite_database(Path(unquote(parts.path)))
+    if parts.scheme not in {"postgres", "postgresql"}:
+        raise ValueError(f"DATABASE_URL: unknown scheme {parts.scheme!r}; use postgresql:// or sqlite:///")
+    query = dict(parse_qsl(parts.query))
+    pool = {"pool": {"min_size": 1, "max_size": 16, "timeout": 10}} if pooled else {}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": query.pop("host", parts.hostname or ""),
+        "PORT": str(parts.port or query.pop("port", "")),
+        "OPTIONS": {**query, **pool},
+    }

@@ -1,0 +1,27 @@
+"""Send jobs by name: the web application never imports the workers."""
+
+from functools import cache
+
+from celery import Celery
+from django.conf import settings
+
+RUN_EXPERIMENT = "workers.jobs.run_experiment"
+RUN_TRAJECTORY = "workers.jobs.run_trajectory"
+PING = "workers.jobs.ping"
+
+QUEUE_OF_JOB = {RUN_EXPERIMENT: "gpu", RUN_TRAJECTORY: "env"}
+
+
+@cache
+def _producer() -> Celery:
+    app = Celery("deskhand-producer", broker=settings.REDIS_URL)
+    # A sender must not hang a page or the dispatcher when Redis is away: the row stays in the
+    # database, which is the queue of record, and is sent again later.
+    app.conf.broker_transport_options = {"socket_timeout": 5, "socket_connect_timeout": 2}
+    app.conf.broker_connection_retry_on_startup = False
+    return app
+
+
+def send_job(name: str, *args: int) -> None:
+    """Put one thin job on its queue; raises `kombu.exceptions.OperationalError` when Redis is away."""
+    _producer().send_task(name, args=args, queue=QUEUE_OF_JOB[name], ignore_result=True, retry=False)

@@ -1,0 +1,140 @@
+"""What this machine can do: one small check per line of the doctor's table."""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+
+from webapp.lib.assets import PACKAGES, AssetsMissing, installed_version
+from webapp.lib.supervisor.redis_server import RedisMissing, find_redis
+
+DESKTOP_PROGRAMS = (
+    "Xvnc",
+    "openbox",
+    "mousepad",
+    "galculator",
+    "xterm",
+    "zenity",
+    "pcmanfm",
+    "wmctrl",
+    "xdotool",
+)
+LOWEST_FREE_GB = 3
+PROBE_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the table."""
+
+    name: str
+    is_good: bool
+    text: str
+    """What was found; when it is not good, what to do."""
+    is_needed: bool = True
+    """False: everything works without it, only less well."""
+
+
+def python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", sys.version_info >= (3, 11), f"{version} at {sys.executable}")
+
+
+def cores() -> Finding:
+    return Finding("cores", True, f"{os.cpu_count()}; load {os.getloadavg()[0]:.1f}")
+
+
+def disk() -> Finding:
+    free_gb = shutil.disk_usage(existing(settings.DATA_DIR)).free / 1e9
+    text = f"{free_gb:.0f} GB free at {settings.DATA_DIR}"
+    return Finding("disk", free_gb >= LOWEST_FREE_GB, f"{text}; {LOWEST_FREE_GB} GB needed")
+
+
+def existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that exists."""
+    return path if path.exists() else existing(path.parent)
+
+
+def database() -> Finding:
+    try:
+        connection.ensure_connection()
+    except DatabaseError as error:
+        return Finding("database", False, f"{settings.DATABASE_URL.split('@')[-1]}: {error}")
+    return Finding("database", True, connection.vendor)
+
+
+def redis() -> Finding:
+    try:
+        return Finding("redis", True, find_redis())
+    except RedisMissing as error:
+        return Finding("redis", False, str(error))
+
+
+def assets() -> Finding:
+    try:
+        versions = [f"{package.name} {installed_version(package.name)}" for package in PACKAGES]
+    except AssetsMissing as error:
+        return Finding("assets", False, str(error))
+    return Finding("assets", True, ", ".join(versions))
+
+
+def desktop_programs() -> Finding:
+    missing = [name for name in DESKTOP_PROGRAMS if not shutil.which(name)]
+    if missing:
+        return Finding("desktops", False, f"missing: {' '.join(missing)}; run `make setup`")
+    return Finding("desktops", True, f"{len(DESKTOP_PROGRAMS)} programs found")
+
+
+def isolation() -> Finding:
+    """Whether bubblewrap may make namespaces here (containers often forbid it)."""
+    bwrap = shutil.which("bwrap")
+    if not bwrap:
+        return Finding("isolation", False, "bubblewrap is missing; run `make setup`", is_needed=False)
+    command = [bwrap, "--unshare-all", "--ro-bind", "/", "/", "true"]
+    probe = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
+    if probe.returncode:
+        reason = probe.stderr.strip() or f"exit status {probe.returncode}"
+        return Finding(
+            "isolation",
+            False,
+            f"user namespaces are off ({reason}): desktops share the host",
+            is_needed=False,
+        )
+    return Finding("isolation", True, "bubblewrap works")
+
+
+def gpus() -> Finding:
+    devices = glob.glob("/dev/nvidia[0-9]*")
+    return Finding("gpus", True, f"{len(devices)} NVIDIA devices" if devices else "none: training on the CPU")
+
+
+def account() -> Finding:
+    if os.geteuid() == 0:
+        return Finding("account", False, "root; an account of its own is safer", is_needed=False)
+    return Finding("account", True, f"user {os.geteuid()}")
+
+
+CHECKS: tuple[Callable[[], Finding], ...] = (
+    python,
+    cores,
+    disk,
+    database,
+    redis,
+    assets,
+    desktop_programs,
+    isolation,
+    gpus,
+    account,
+)
+
+
+def examine() -> list[Finding]:
+    """All findings about this machine."""
+    return [check() for check in CHECKS]

@@ -1,0 +1,74 @@
+"""The output of the supervised processes: prefixed on the terminal, plain in one file each."""
+
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+LARGEST_FILE_BYTES = 20 << 20
+NAME_WIDTH = 10
+COLOURS = (36, 33, 35, 32, 34, 96, 93, 95)
+RESET = "\033[0m"
+TAIL_LINES = 15
+
+
+class Terminal:
+    """Writes `name | line`, each name in its own colour when the terminal can."""
+
+    def __init__(self, *, show_children: bool = True) -> None:
+        self.show_children = show_children
+        self.coloured = sys.stdout.isatty()
+        self.names: list[str] = []
+
+    def write(self, name: str, text: str) -> None:
+        label = f"{name:<{NAME_WIDTH}}|"
+        if self.coloured:
+            if name not in self.names:
+                self.names.append(name)
+            colour = COLOURS[self.names.index(name) % len(COLOURS)]
+            label = f"\033[{colour}m{label}{RESET}"
+        try:
+            sys.stdout.write(f"{label} {text}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever read our output has gone; the files go on
+            self.show_children = False
+
+    def writer(self, name: str) -> Callable[[str], None]:
+        """A function that shows lines of one child."""
+
+        def show(text: str) -> None:
+            if self.show_children:
+                self.write(name, text)
+
+        return show
+
+
+class ChildLog:
+    """One process's output: `<folder>/<name>.log`, and the file before it as `.log.1`."""
+
+    def __init__(self, folder: Path, name: str, show: Callable[[str], None]) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / f"{name}.log"
+        self.show = show
+        self.file = self.path.open("a", encoding="utf-8")
+
+    def write(self, text: str) -> None:
+        stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        self.file.write(f"{stamp}Z {text}\n")
+        self.file.flush()
+        if self.file.tell() > LARGEST_FILE_BYTES:
+            self.rotate()
+        self.show(text)
+
+    def rotate(self) -> None:
+        self.file.close()
+        self.path.replace(self.path.with_name(f"{self.path.name}.1"))
+        self.file = self.path.open("a", encoding="utf-8")
+
+    def tail(self) -> list[str]:
+        """The last lines written."""
+        self.file.flush()
+        return self.path.read_text(encoding="utf-8").splitlines()[-TAIL_LINES:]
+
+    def close(self) -> None:
+        self.file.close()

@@ -1,0 +1,85 @@
+"""A private PostgreSQL cluster in a folder, reached by a unix socket: for tests and benchmarks."""
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+BINARY_FOLDERS = "/usr/lib/postgresql/*/bin"
+# Nothing here outlives the tests, so nothing has to reach the disk.
+FAST_OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=60"
+
+
+class PostgresMissing(Exception):
+    """Raised when PostgreSQL's programs are not installed; the message says what to run."""
+
+
+def find_binary(name: str) -> str:
+    """Path of one of PostgreSQL's programs: newest of Debian's versions, else on PATH."""
+    versions = sorted(
+        Path("/").glob(BINARY_FOLDERS.lstrip("/")), key=lambda folder: float(folder.parent.name), reverse=True
+    )
+    for folder in versions:
+        if (folder / name).exists():
+            return str(folder / name)
+    found = shutil.which(name)
+    if not found:
+        raise PostgresMissing(f"PostgreSQL's `{name}` is missing: run `apt-get install postgresql`.")
+    return found
+
+
+def as_server_user(command: list[str]) -> list[str]:
+    """PostgreSQL refuses to run as root: root runs it as the user `postgres` that its package makes."""
+    if os.geteuid() != 0:
+        return command
+    try:
+        pwd.getpwnam("postgres")
+    except KeyError as exc:
+        raise PostgresMissing("The user `postgres` is missing: run `apt-get install postgresql`.") from exc
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", *command]
+
+
+def run(command: list[str], folder: Path) -> None:
+    """Run one of PostgreSQL's programs; raises RuntimeError with its output when it fails."""
+    done = subprocess.run(
+        as_server_user(command),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}")
+
+
+@contextmanager
+def private_cluster(database: str = "deskhand") -> Iterator[str]:
+    """Start a new cluster, yield the URL of an empty database in it, and remove it afterwards."""
+    # A unix socket's path must stay below 108 bytes: always the short /tmp.
+    folder = Path(tempfile.mkdtemp(prefix="deskhand-pg-", dir="/tmp"))
+    if os.geteuid() == 0:
+        shutil.chown(folder, "postgres", "postgres")
+    data = folder / "data"
+    log = folder / "log"
+    try:
+        initdb = [find_binary("initdb"), "-D", str(data), "-U", "deskhand", "-A", "trust", "-E", "UTF8"]
+        run([*initdb, "--locale=C.UTF-8", "--no-sync"], folder)
+        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' {FAST_OPTIONS}"
+        control = [find_binary("pg_ctl"), "-D", str(data)]
+        # pg_ctl's own log file keeps the server off our pipe, which it would otherwise hold open.
+        run([*control, "-l", str(log), "-w", "-o", options, "start"], folder)
+        try:
+            run([find_binary("createdb"), "-h", str(folder), "-U", "deskhand", database], folder)
+            yield f"postgresql://deskhand@/{database}?host={quote(str(folder), safe='')}"
+        finally:
+            run([*control, "-m", "immediate", "-w", "stop"], folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

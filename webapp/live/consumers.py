@@ -1,0 +1,196 @@
+"""`/ws/live/`: one socket per page, any number of streams, each event exactly once and in order.
+
+    -> {"subscribe": "trajectory.17", "after": 41}     after: the page's cursor; absent = from now on
+    <- {"subscribed": "trajectory.17", "seq": 45}      45: newest number; 42..45 follow
+    <- {"stream": ..., "seq": 42, "type": "turn.added", "payload": {...}, "html": "..."}
+    <- {"stream": ..., "seq": 90, "type": "stream.reset", "payload": {}}    42..90 were pruned: load anew
+    -> {"unsubscribe": "trajectory.17"}    -> {"ping": 1}  <- {"pong": 1}    <- {"ping": 0} when quiet
+    <- {"error": {"code": "denied", "message": "..."}, "stream": "trajectory.17"}
+
+Receiving only fills `Feed`s; one task per socket empties them, so a slow browser delays nobody and holds a
+bounded backlog.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import close_old_connections
+
+from webapp.live import streams
+from webapp.live.broadcast import group_name
+from webapp.live.feed import Feed
+from webapp.live.partials import LiveEvent, has_partial, render_events
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+CLOSE_SIGNED_OUT = 4401
+CLOSE_FAILED = 1011
+MAX_STREAMS = 256
+MAX_MESSAGE_CHARS = 4096
+TICK_S = 5.0
+"""How long an event that the channel layer lost can stay unseen: the database is asked this often."""
+TICKS_PER_CHECK = 6
+"""Rights are checked again every so many ticks."""
+
+
+class LiveConsumer(AsyncWebsocketConsumer):
+    """A browser's live connection."""
+
+    async def connect(self) -> None:
+        self.feeds: dict[str, Feed] = {}
+        self.wake = asyncio.Event()
+        self.sender: asyncio.Task[None] | None = None
+        await self.accept()
+        self.user = self.scope["user"]
+        if not self.user.is_authenticated:
+            await self.refuse("", "signed_out", "You are signed out; sign in and reload the page.")
+            await self.close(CLOSE_SIGNED_OUT)
+            return
+        self.sender = asyncio.create_task(self.run_sender())
+
+    async def disconnect(self, code: int) -> None:
+        if self.sender:
+            self.sender.cancel()
+            with suppress(asyncio.CancelledError):
+                await self.sender
+        for stream in list(self.feeds):
+            await self.leave(stream)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        message = _parse(text_data)
+        if not self.sender or message is None:
+            await self.refuse("", "bad_message", 'Send {"subscribe": STREAM, "after": NUMBER}.')
+        elif "ping" in message:
+            await self.send_json({"pong": message["ping"]})
+        elif "unsubscribe" in message:
+            await self.leave(str(message["unsubscribe"]))
+        else:
+            await self.subscribe(str(message["subscribe"]), message.get("after"))
+
+    async def subscribe(self, stream: str, after: int | None) -> None:
+        if len(self.feeds) >= MAX_STREAMS:
+            await self.refuse(stream, "too_many", f"At most {MAX_STREAMS} streams per connection.")
+        elif not await in_database(streams.may_subscribe, self.user, stream):
+            await self.refuse(stream, "denied", f"{stream} does not exist, or you may not read it.")
+        else:
+            await self.channel_layer.group_add(group_name(stream), self.channel_name)
+            # After joining the group: an event between the two is in the database and in the group.
+            newest = (await in_database(streams.last_seqs, [stream])).get(stream, 0)
+            await self.send_json({"subscribed": stream, "seq": newest})
+            self.feeds[stream] = Feed(stream, newest if after is None else after)
+            self.wake.set()
+
+    async def leave(self, stream: str) -> None:
+        if self.feeds.pop(stream, None):
+            await self.channel_layer.group_discard(group_name(stream), self.channel_name)
+
+    async def live_event(self, message: dict[str, Any]) -> None:
+        """From the channel layer."""
+        feed = self.feeds.get(message["stream"])
+        if feed:
+            feed.offer(LiveEvent(message["seq"], message["event_type"], message["payload"]))
+            self.wake.set()
+
+    async def run_sender(self) -> None:
+        """The edge of the sending task: on any failure the browser is told to come back with its cursors."""
+        try:
+            await self.send_forever()
+        except Exception:
+            logger.exception("live connection of user %s failed", self.user.pk)
+            await self.close(CLOSE_FAILED)
+
+    async def send_forever(self) -> None:
+        """Empty the feeds whenever one fills; look into the database at every tick."""
+        num_ticks, last_tick = 0, time.monotonic()
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.wake.wait(), TICK_S)
+            self.wake.clear()
+            if time.monotonic() - last_tick >= TICK_S:
+                num_ticks, last_tick = num_ticks + 1, time.monotonic()
+                await self.tick(check_rights=num_ticks % TICKS_PER_CHECK == 0)
+            for feed in list(self.feeds.values()):
+                await self.drain(feed)
+
+    async def tick(self, *, check_rights: bool) -> None:
+        """Find events that the layer lost; say that the line is alive; drop what may no longer be read."""
+        if check_rights:
+            kept = await in_database(streams.allowed, self.user, list(self.feeds))
+            for stream in set(self.feeds) - kept:
+                await self.leave(stream)
+                await self.refuse(stream, "denied", f"You may no longer read {stream}.")
+        newest = await in_database(streams.last_seqs, list(self.feeds))
+        for stream, feed in self.feeds.items():
+            feed.is_behind = feed.is_behind or newest.get(stream, 0) > feed.cursor
+        await self.send_json({"ping": 0})
+
+    async def drain(self, feed: Feed) -> None:
+        """Send what is waiting for one stream; from the database where something is missing."""
+        while feed.is_behind or feed.waiting:
+            if not feed.is_behind:
+                await self.deliver(feed.stream, feed.take())
+                continue
+            page = await in_database(streams.read_after, feed.stream, feed.cursor)
+            is_pruned, events = feed.catch_up(page)
+            if is_pruned:
+                seq = events[0].seq - 1 if events else feed.cursor
+                reset = LiveEvent(seq, "stream.reset")
+                await self.deliver(feed.stream, [reset])
+            await self.deliver(feed.stream, events)
+
+    async def deliver(self, stream: str, events: list[LiveEvent]) -> None:
+        html: dict[int, str] = {}
+        if has_partial(events):
+            html = await in_database(render_events, events, self.user)
+        for event in events:
+            if stream not in self.feeds:
+                return
+            message = {"stream": stream, "seq": event.seq, "type": event.type, "payload": event.payload}
+            if event.seq in html:
+                message["html"] = html[event.seq]
+            await self.send_json(message)
+
+    async def refuse(self, stream: str, code: str, text: str) -> None:
+        await self.send_json({"error": {"code": code, "message": text}, "stream": stream})
+
+    async def send_json(self, message: dict[str, object]) -> None:
+        await self.send(text_data=json.dumps(message, separators=(",", ":")))
+
+
+async def in_database(function: Callable[..., Result], *args: Any) -> Result:
+    """Call blocking code in a thread of the pool.
+
+    Channels' own helper puts the work of all sockets into one thread: a slow drawing would delay everybody.
+    """
+
+    def call() -> Result:
+        close_old_connections()
+        try:
+            return function(*args)
+        finally:
+            close_old_connections()
+
+    return await asyncio.to_thread(call)
+
+
+def _parse(text: str | None) -> dict[str, Any] | None:
+    """The message when it is one of the three kinds with well-typed fields, else None."""
+    if not text or len(text) > MAX_MESSAGE_CHARS:
+        return None
+    try:
+        message = json.loads(text)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or not {"subscribe", "unsubscribe", "ping"} & set(message):
+        return None
+    after = message.get("after")
+    is_cursor = isinstance(after, int) and not isinstance(after, bool) and 0 <= after < streams.MAX_PK
+    return message if after is None or is_cursor else None

@@ -1,0 +1,65 @@
+"""Publishing events and pruning old ones."""
+
+import json
+import re
+from datetime import timedelta
+from functools import partial
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from webapp.live.broadcast import broadcast
+from webapp.live.models import Event
+
+MAX_EVENT_BYTES = 1024
+STREAM_NAME = re.compile(r"^[a-z]+(\.[A-Za-z0-9-]+)?$")
+PRUNE_CHUNK = 5000
+
+NEXT_SEQ = """
+INSERT INTO live_stream (name, last_seq) VALUES (%s, 1)
+ON CONFLICT (name) DO UPDATE SET last_seq = live_stream.last_seq + 1
+RETURNING last_seq
+"""
+
+
+def publish(stream: str, type: str, payload: dict[str, object]) -> int:
+    """Append an event to `stream` inside the caller's transaction; browsers hear of it on commit.
+
+    Returns its sequence number. Two statements. The stream's row stays locked until the transaction ends,
+    which makes number order equal commit order; so publish last, and within one transaction in the order
+    trajectory, experiment, fleet, queue, or two writers can deadlock on PostgreSQL.
+    """
+    assert STREAM_NAME.match(stream), f"not a stream name: {stream!r}"
+    size = len(json.dumps({"stream": stream, "seq": 0, "type": type, "payload": payload}).encode())
+    assert size < MAX_EVENT_BYTES, (
+        f"{type} on {stream} has {size} bytes; send ids, let the page fetch the rest"
+    )
+    with transaction.atomic(savepoint=False):
+        with connection.cursor() as cursor:
+            cursor.execute(NEXT_SEQ, [stream])
+            seq = int(cursor.fetchone()[0])
+        Event.objects.create(stream=stream, seq=seq, type=type, payload=payload)
+        transaction.on_commit(partial(broadcast, stream, seq, type, payload), robust=True)
+    return seq
+
+
+def last_seq(stream: str) -> int:
+    """The cursor that a page drawn now may subscribe after; 0 for a stream without events.
+
+    Read it before the rows that the page shows: then an event in between is repeated, never missed.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT last_seq FROM live_stream WHERE name = %s", [stream])
+        row = cursor.fetchone()
+    return int(row[0]) if row else 0
+
+
+def prune_events(*, older_than: timedelta = timedelta(days=2)) -> int:
+    """Delete events that no open page can still need; returns how many. Small chunks, short locks."""
+    limit = timezone.now() - older_than
+    num_deleted = 0
+    while True:
+        chunk = list(Event.objects.filter(created_at__lt=limit).values_list("pk", flat=True)[:PRUNE_CHUNK])
+        if not chunk:
+            return num_deleted
+        num_deleted += Event.objects.filter(pk__in=chunk).delete()[0]

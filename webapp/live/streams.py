@@ -1,0 +1,52 @@
+"""Which streams there are, who may read them, and what they hold after a cursor."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from webapp.lib import access
+from webapp.live.models import Event, Stream
+from webapp.live.partials import LiveEvent
+
+OWNED_STREAMS = {"experiment": "experiments.Experiment", "trajectory": "trajectories.Trajectory"}
+SHARED_STREAMS = frozenset({"fleet", "queue"})
+PAGE = 200
+MAX_PK = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Page:
+    """What follows a cursor."""
+
+    events: list[LiveEvent]
+    last_seq: int
+    """The stream's newest number when the page was read."""
+
+
+def may_subscribe(user: AbstractBaseUser, stream: str) -> bool:
+    """True when `user` may read `stream`; unknown names are nobody's."""
+    if stream in SHARED_STREAMS:
+        return access.is_member(user)
+    kind, _, number = stream.partition(".")
+    if kind not in OWNED_STREAMS or not (number.isascii() and number.isdigit()) or int(number) > MAX_PK:
+        return False
+    return access.may_read(user, OWNED_STREAMS[kind], int(number))
+
+
+def allowed(user: AbstractBaseUser, streams: Collection[str]) -> set[str]:
+    """Those of `streams` that `user` may still read."""
+    return {stream for stream in streams if may_subscribe(user, stream)}
+
+
+def read_after(stream: str, cursor: int) -> Page:
+    """At most `PAGE` events after `cursor`, oldest first."""
+    # The newest number first: an event between the two queries is then read, and not taken for pruned.
+    newest = last_seqs([stream]).get(stream, 0)
+    rows = Event.objects.filter(stream=stream, seq__gt=cursor).order_by("seq")[:PAGE]
+    return Page([LiveEvent(row.seq, row.type, row.payload) for row in rows], newest)
+
+
+def last_seqs(streams: Collection[str]) -> dict[str, int]:
+    """stream -> newest number; streams without events are absent."""
+    return dict(Stream.objects.filter(name__in=streams).values_list("name", "last_seq"))

@@ -1,0 +1,66 @@
+"""Images of an imported line -> stored frames."""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+from base64 import b64decode
+from dataclasses import dataclass
+from io import BytesIO
+
+from PIL import Image, UnidentifiedImageError
+
+from webapp.accounts.models import Team
+from webapp.trajectories.frames import encode_views, store_frame
+from webapp.trajectories.models import Frame
+
+MAX_SIDE = 8192
+SHA_PREFIX = "sha256:"
+
+
+class ImageProblem(ValueError):
+    """Raised when an image of a line cannot be used; the message names the field."""
+
+
+@dataclass(frozen=True)
+class StoredImage:
+    """A frame that the team has."""
+
+    sha256: str
+    width: int
+    height: int
+
+
+def store_image(team: Team, text: str, where: str) -> StoredImage:
+    """A data URL, bare base64, or `sha256:` of a frame that the team has already."""
+    if text.startswith(SHA_PREFIX):
+        frame = Frame.objects.filter(team=team, sha256=text.removeprefix(SHA_PREFIX)).first()
+        if frame is None:
+            raise ImageProblem(f"{where}: no frame {text[:20]}… here; export again with images inside")
+        return StoredImage(frame.sha256, frame.width, frame.height)
+    try:
+        body = b64decode(text.rpartition(",")[2], validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ImageProblem(f"{where}: not base64") from error
+    png, width, height = as_png(body, where)
+    sha = hashlib.sha256(png).hexdigest()
+    if not Frame.objects.filter(team=team, sha256=sha).exists():
+        jpeg, thumb, width, height = encode_views(png)
+        store_frame(team, png, jpeg, thumb, width, height)
+    return StoredImage(sha, width, height)
+
+
+def as_png(body: bytes, where: str) -> tuple[bytes, int, int]:
+    """The bytes as they are when they are a PNG, else converted: (png, width, height)."""
+    try:
+        image = Image.open(BytesIO(body))
+        if max(image.size) > MAX_SIDE:
+            raise ImageProblem(f"{where}: {image.width} x {image.height} pixels are too many")
+        image.load()
+    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ImageProblem(f"{where}: not an image") from error
+    if image.format == "PNG":
+        return body, image.width, image.height
+    out = BytesIO()
+    image.convert("RGB").save(out, "PNG")
+    return out.getvalue(), image.width, image.height

@@ -1,0 +1,88 @@
+"""The replay buffer: successful trajectories, what people said of them, where they were used."""
+
+from django.conf import settings
+from django.db import models
+
+from webapp.accounts.models import Team
+from webapp.experiments.models import Experiment
+from webapp.trajectories.models import Group, Trajectory
+
+
+class Verdict(models.TextChoices):
+    INBOX = "inbox", "Inbox"
+    ACCEPTED = "accepted", "Accepted"
+    GOLD = "gold", "Gold"
+    REJECTED = "rejected", "Rejected"
+
+
+USABLE_VERDICTS = (Verdict.ACCEPTED, Verdict.GOLD)
+
+
+class ReplayEntry(models.Model):
+    """A trajectory that may be injected once a person accepted it."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE)
+    trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="replay_entry")
+    family = models.CharField(max_length=40, blank=True)
+    verdict = models.CharField(max_length=8, choices=Verdict, default=Verdict.INBOX)
+    tags = models.JSONField(default=list)
+    note = models.TextField(blank=True)
+    labelled_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    labelled_at = models.DateTimeField(null=True)
+    num_uses = models.IntegerField(default=0)
+    signature = models.CharField(max_length=64, blank=True)
+    """Digest of the task and the actions on a coarse grid: equal ones are near duplicates."""
+    num_still = models.IntegerField(default=0)
+    """Longest run of turns on an unchanged screen."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["team", "verdict", "id"], name="entry_by_verdict"),
+            models.Index(fields=["team", "family", "verdict"], name="entry_by_family"),
+            models.Index(fields=["team", "signature", "id"], name="entry_by_signature"),
+        ]
+
+    def __str__(self) -> str:
+        return f"entry {self.pk} ({self.verdict})"
+
+
+class LabelEvent(models.Model):
+    """Append-only: every verdict, tag or note, and every undo (a new event that reverts one)."""
+
+    entry = models.ForeignKey(ReplayEntry, on_delete=models.CASCADE, related_name="label_events")
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    before = models.JSONField()
+    """{"verdict", "tags", "note"} before it."""
+    after = models.JSONField()
+    undoes = models.OneToOneField("self", null=True, on_delete=models.CASCADE, related_name="undone_by")
+    batch = models.CharField(max_length=32, blank=True, db_index=True)
+    """Same for all events of one bulk change, so that it is undone as a whole."""
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["by", "-id"], name="label_by_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.before['verdict']} -> {self.after['verdict']}"
+
+
+class ReplayUseRecord(models.Model):
+    """One injection: which entry, into which group and step, how far off-policy it was."""
+
+    entry = models.ForeignKey(ReplayEntry, on_delete=models.CASCADE, related_name="uses")
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="replay_uses")
+    group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="replay_uses")
+    replaced = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="+")
+    step = models.IntegerField()
+    policy_age = models.IntegerField(null=True)
+    as_likelihood = models.BooleanField(default=False)
+    advantage = models.FloatField()
+    importance_ratio = models.FloatField(null=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["entry", "group", "step"], name="use_reported_once")]
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id} in step {self.step}"

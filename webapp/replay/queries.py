@@ -1,0 +1,211 @@
+"""What the replay pages read."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import BigIntegerField, Count, Min, QuerySet, Value
+
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.replay.checks import Check, checks_of
+from webapp.replay.filters import EntryFilter
+from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
+from webapp.trajectories.describing import turn_json
+from webapp.trajectories.models import TurnRecord
+from webapp.trajectories.partials import end_frame
+
+QUEUE_SIZE = 50
+PREFETCH = 3
+"""Entries after the current one whose data and images the browser holds already."""
+MAX_CHOICES = 50
+PLAYER_COLUMNS = (
+    "trajectory_id",
+    "index",
+    "frame",
+    "width",
+    "height",
+    "action",
+    "thought",
+    "parse_error",
+    "action_error",
+    "terms",
+    "source",
+)
+COMMON_TAGS = ("clean", "lucky", "detour", "wrong reason", "unsafe")
+
+
+def entry_rows(team_id: int) -> QuerySet[ReplayEntry]:
+    """Entries with what a queue row shows; newest first."""
+    rows = ReplayEntry.objects.filter(team_id=team_id).select_related(
+        "trajectory__task", "trajectory__experiment", "labelled_by"
+    )
+    return rows.defer("trajectory__task__spec", "trajectory__experiment__config").order_by("-id")
+
+
+def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit: int) -> list[ReplayEntry]:
+    """The next entries of a queue, below `before_id`."""
+    rows = chosen.apply(entry_rows(team_id))
+    if before_id is not None:
+        rows = rows.filter(pk__lt=before_id)
+    return list(rows[:limit])
+
+
+def player_entries(
+    team_id: int, entry_ids: Iterable[int], known: Iterable[ReplayEntry] = ()
+) -> list[dict[str, Any]]:
+    """Whole entries for the browser: turns, checks, label; three queries for any number of them, and two
+    when all are `known`, rows of `entry_rows` that were read already."""
+    ids = list(entry_ids)
+    entries = {entry.pk: entry for entry in known if entry.pk in ids}
+    if len(entries) < len(ids):
+        entries = {entry.pk: entry for entry in entry_rows(team_id).filter(pk__in=ids)}
+    turns: dict[int, list[TurnRecord]] = defaultdict(list)
+    rows = TurnRecord.objects.filter(trajectory__replay_entry__in=list(entries)).only(*PLAYER_COLUMNS)
+    for turn in rows.order_by("trajectory_id", "index"):
+        turns[turn.trajectory_id].append(turn)
+    firsts = first_of_signatures(team_id, entries.values())
+    return [
+        entry_json(entries[pk], turns[entries[pk].trajectory_id], firsts.get(entries[pk].signature))
+        for pk in ids
+        if pk in entries
+    ]
+
+
+def first_of_signatures(team_id: int, entries: Iterable[ReplayEntry]) -> dict[str, int]:
+    """signature -> the oldest entry of the team that has it."""
+    wanted = {entry.signature for entry in entries if entry.signature}
+    if not wanted:
+        return {}
+    rows = ReplayEntry.objects.filter(team_id=team_id, signature__in=wanted)
+    return dict(rows.values_list("signature").annotate(first=Min("id")))
+
+
+def entry_json(entry: ReplayEntry, turns: list[TurnRecord], first: int | None) -> dict[str, Any]:
+    """One entry as curate.js reads it."""
+    trajectory = entry.trajectory
+    return {
+        **label_json(entry),
+        "trajectory": trajectory.pk,
+        "instruction": trajectory.task.instruction,
+        "family": entry.family,
+        "source": trajectory.source,
+        "experiment": trajectory.experiment.name if trajectory.experiment else "",
+        "step": trajectory.step,
+        "score": trajectory.score,
+        "reward": trajectory.reward,
+        "numUses": entry.num_uses,
+        "checks": [check_json(check) for check in checks_of(entry, first)],
+        "turns": [{**turn_json(turn, with_raw=False), "thought": turn.thought} for turn in turns],
+        "endFrame": end_frame(trajectory, turns),
+    }
+
+
+def label_json(entry: ReplayEntry) -> dict[str, Any]:
+    """What a label changes."""
+    return {
+        "id": entry.pk,
+        "verdict": entry.verdict,
+        "tags": entry.tags,
+        "note": entry.note,
+        "labelledBy": entry.labelled_by.get_username() if entry.labelled_by else "",
+        "labelledAt": entry.labelled_at.isoformat() if entry.labelled_at else "",
+    }
+
+
+def check_json(check: Check) -> dict[str, Any]:
+    return {"tone": check.tone, "text": check.text, "entry": check.entry_id}
+
+
+def verdict_counts(team_id: int, chosen: EntryFilter) -> dict[str, int]:
+    """verdict -> entries within the rest of the filter; every verdict is there."""
+    rows = chosen.apply_but_verdict(ReplayEntry.objects.filter(team_id=team_id))
+    counts = dict(rows.order_by().values_list("verdict").annotate(number=Count("id")))
+    return {verdict: counts.get(verdict, 0) for verdict in Verdict.values}
+
+
+def coverage(team_id: int) -> list[dict[str, Any]]:
+    """Family x verdict, with uses: which families the buffer can help."""
+    rows = ReplayEntry.objects.filter(team_id=team_id).order_by()
+    table: dict[str, Counter[str]] = defaultdict(Counter)
+    for family, verdict, number in rows.values_list("family", "verdict").annotate(number=Count("id")):
+        table[family][verdict] = number
+    largest = max((max(row.values()) for row in table.values()), default=1)
+    return [
+        {
+            "family": family,
+            "cells": [
+                {"verdict": verdict, "number": row[verdict], "percent": round(100 * row[verdict] / largest)}
+                for verdict in Verdict.values
+            ],
+            "total": sum(row.values()),
+        }
+        for family, row in sorted(table.items())
+    ]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the filters of the inbox offer."""
+
+    families: list[str]
+    experiments: list[tuple[str, str]]
+    """(primary key as text, name), newest first."""
+
+
+def choices_of(team_id: int) -> Choices:
+    """Families of all tasks (the entries are far more), and the newest experiments; one query."""
+    families = TaskRecord.objects.exclude(family="").order_by()
+    newest = Experiment.objects.filter(team_id=team_id).order_by("-id").values("pk")[:MAX_CHOICES]
+    experiments = Experiment.objects.filter(pk__in=newest.values("pk"))
+    rows = list(
+        families.annotate(number=Value(0, output_field=BigIntegerField()))
+        .values_list("number", "family")
+        .distinct()
+        .union(experiments.order_by().values_list("pk", "name"), all=True)
+    )
+    return Choices(
+        families=sorted(name for number, name in rows if not number),
+        experiments=[(str(number), name) for number, name in sorted(rows, reverse=True) if number],
+    )
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """One label event in words."""
+
+    event: LabelEvent
+    changes: list[tuple[str, str, str]]
+    """(what, before, after)"""
+    is_standing: bool
+
+
+def history_of(entry: ReplayEntry) -> list[HistoryRow]:
+    """Who changed what, newest first."""
+    events = list(entry.label_events.select_related("by").order_by("-id"))
+    undone = {event.undoes_id for event in events if event.undoes_id}
+    return [
+        HistoryRow(event, changes_of(event), is_standing=event.pk not in undone and event.undoes_id is None)
+        for event in events
+    ]
+
+
+def changes_of(event: LabelEvent) -> list[tuple[str, str, str]]:
+    """The fields in which an event's `before` and `after` differ."""
+    found = []
+    for name in ("verdict", "tags", "note"):
+        before, after = event.before.get(name), event.after.get(name)
+        if before != after:
+            found.append((name, _words(before), _words(after)))
+    return found
+
+
+def _words(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value or "")
+
+
+def uses_of(entry: ReplayEntry) -> list[ReplayUseRecord]:
+    """Where it was injected, newest first."""
+    return list(entry.uses.select_related("experiment", "group", "replaced").order_by("-id")[:200])

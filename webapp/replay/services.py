@@ -1,0 +1,299 @@
+"""Writes of the replay buffer: admission, labels with undo, uses.
+
+A label is an event: it holds what was before and after, and an undo is one more event that restores the
+`before` of the one it undoes. The entry's columns are the latest `after`. Every change locks its entry, so
+of two people who answer the same question one wins and the other is told who was first.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import F, IntegerField, Q, QuerySet
+from django.db.models.functions import Cast
+from django.utils import timezone
+
+from training.types import Purpose, ReplayUse, Source, TrajectoryStatus
+from webapp.accounts.models import Team
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.replay.checks import longest_still_run, signature_of
+from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
+from webapp.trajectories.models import Trajectory
+
+ADMISSION_SCORE = 0.5
+"""Trajectories that scored less never reach the inbox."""
+MAX_NOTE = 4000
+MAX_TAGS = 12
+MAX_TAG = 40
+MAX_BULK = 5000
+"""Entries of one bulk change."""
+
+
+class LabelConflict(Exception):
+    """Raised when somebody else changed the entry first; `entry` is as it is now."""
+
+    def __init__(self, entry: ReplayEntry, message: str) -> None:
+        super().__init__(message)
+        self.entry = entry
+
+
+class NothingToUndo(Exception):
+    """Raised when the entry, or the user, has no label that can be taken back."""
+
+
+# --- admission ---------------------------------------------------------------------------------------
+
+
+def is_admissible(trajectory: Trajectory) -> bool:
+    """Scored in a TRAIN group with at least ADMISSION_SCORE, or a successful demonstration."""
+    if not TrajectoryStatus(trajectory.status).is_scored() or (trajectory.score or 0.0) < ADMISSION_SCORE:
+        return False
+    is_demonstration = trajectory.purpose == Purpose.DEMONSTRATION or trajectory.source in (
+        Source.HUMAN,
+        Source.ORACLE,
+    )
+    return trajectory.purpose == Purpose.TRAIN or is_demonstration
+
+
+def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
+    """Put a successful trajectory into the inbox; None when it is not admissible. Repeating is harmless."""
+    if not is_admissible(trajectory):
+        return None
+    turns = list(trajectory.turns.order_by("index").only("index", "frame", "action"))
+    entry, _ = ReplayEntry.objects.get_or_create(
+        trajectory=trajectory,
+        defaults={
+            "team_id": trajectory.team_id,
+            "family": trajectory.family,
+            "signature": signature_of(trajectory.task_id, turns),
+            "num_still": longest_still_run(turns),
+        },
+    )
+    return entry
+
+
+# --- labels ------------------------------------------------------------------------------------------
+
+
+def label_entry(
+    *,
+    entry: ReplayEntry,
+    user: User,
+    verdict: str | None = None,
+    tags: list[str] | None = None,
+    note: str | None = None,
+    expected_verdict: str | None = None,
+    batch: str = "",
+) -> LabelEvent | None:
+    """Change verdict, tags or note (None leaves one as it is); None when nothing differs.
+
+    `expected_verdict` is what the person saw. Raises LabelConflict when the entry has another one by now,
+    ValueError naming the field for a value that cannot be stored.
+    """
+    wanted = _checked(verdict, tags, note)
+    with transaction.atomic():
+        locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
+        if expected_verdict is not None and locked.verdict != expected_verdict:
+            raise LabelConflict(locked, conflict_message(locked))
+        before = snapshot(locked)
+        after = {**before, **wanted}
+        if after == before:
+            return None
+        event = LabelEvent.objects.create(entry=locked, by=user, before=before, after=after, batch=batch)
+        _apply(locked, after, user)
+    _copy(locked, entry)
+    return event
+
+
+def undo_last(*, entry: ReplayEntry, user: User) -> LabelEvent:
+    """Take back the newest label of `entry` that was not taken back yet; repeat to go further back.
+
+    Raises NothingToUndo when there is none, LabelConflict when it is somebody else's.
+    """
+    with transaction.atomic():
+        locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
+        last = standing_events().filter(entry=locked).order_by("-id").first()
+        if last is None:
+            raise NothingToUndo(f"Entry {entry.pk} has no label to take back.")
+        if last.by_id != user.pk:
+            raise LabelConflict(locked, f"The last label is not yours: {conflict_message(locked)}")
+        event = _undo(locked, last, user)
+    _copy(locked, entry)
+    return event
+
+
+def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
+    """Take back the user's newest standing label in `team`; a bulk change as a whole."""
+    with transaction.atomic():
+        last = standing_events().filter(by=user, entry__team=team).order_by("-id").first()
+        if last is None:
+            raise NothingToUndo("You have no label left to take back.")
+        events = [last]
+        if last.batch:
+            events = list(standing_events().filter(batch=last.batch, by=user).order_by("-id"))
+        locked = ReplayEntry.objects.select_for_update().in_bulk([event.entry_id for event in events])
+        newest = _newest_standing(list(locked))
+        undone = []
+        for event in events:
+            entry = locked[event.entry_id]
+            if newest.get(entry.pk) == event.pk:
+                undone.append(_undo(entry, event, user))
+            elif not event.batch:
+                raise LabelConflict(entry, f"Somebody changed it after you: {conflict_message(entry)}")
+        return undone
+
+
+def label_many(
+    *, entries: QuerySet[ReplayEntry], user: User, verdict: str, tags: list[str] | None = None
+) -> int:
+    """One verdict for all of `entries`, one undoable event each; returns how many changed."""
+    wanted = _checked(verdict, tags, None)
+    batch = secrets.token_hex(16)
+    with transaction.atomic():
+        changed = []
+        events = []
+        for entry in entries.select_for_update(of=("self",)).order_by("id")[:MAX_BULK]:
+            before = snapshot(entry)
+            after = {**before, **wanted}
+            if after == before:
+                continue
+            events.append(LabelEvent(entry=entry, by=user, before=before, after=after, batch=batch))
+            changed.append(_assign(entry, after, user))
+        LabelEvent.objects.bulk_create(events, batch_size=500)
+        ReplayEntry.objects.bulk_update(changed, LABEL_COLUMNS, batch_size=200)
+    return len(changed)
+
+
+LABEL_COLUMNS = ["verdict", "tags", "note", "labelled_by", "labelled_at"]
+
+
+def standing_events() -> QuerySet[LabelEvent]:
+    """Labels that were neither undone nor are undos."""
+    return LabelEvent.objects.filter(undoes=None, undone_by=None)
+
+
+def snapshot(entry: ReplayEntry) -> dict[str, Any]:
+    """What a label can change, as kept in events."""
+    return {"verdict": str(entry.verdict), "tags": list(entry.tags), "note": entry.note}
+
+
+def conflict_message(entry: ReplayEntry) -> str:
+    """Who made the entry what it is."""
+    who = entry.labelled_by.get_username() if entry.labelled_by else "somebody"
+    return f"Entry {entry.pk} is {entry.get_verdict_display().lower()} by now, set by {who}."
+
+
+def _newest_standing(entry_ids: list[int]) -> dict[int, int]:
+    """entry id -> id of its newest label that still stands."""
+    rows = standing_events().filter(entry_id__in=entry_ids).order_by("id").values_list("entry_id", "pk")
+    return dict(rows)
+
+
+def _undo(entry: ReplayEntry, event: LabelEvent, user: User) -> LabelEvent:
+    undo = LabelEvent.objects.create(
+        entry=entry, by=user, before=snapshot(entry), after=event.before, undoes=event, batch=event.batch
+    )
+    _assign(entry, event.before, user)
+    # Whoever gave the label that stands again is its labeller, not the one who undid the next.
+    standing = standing_events().filter(entry=entry).order_by("-id").first()
+    if standing is not None and entry.verdict != Verdict.INBOX:
+        entry.labelled_by_id, entry.labelled_at = standing.by_id, standing.at
+    entry.save(update_fields=LABEL_COLUMNS)
+    return undo
+
+
+def _assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntry:
+    entry.verdict, entry.tags, entry.note = after["verdict"], after["tags"], after["note"]
+    is_back_in_inbox = entry.verdict == Verdict.INBOX
+    entry.labelled_by = None if is_back_in_inbox else user
+    entry.labelled_at = None if is_back_in_inbox else timezone.now()
+    return entry
+
+
+def _apply(entry: ReplayEntry, after: dict[str, Any], user: User) -> None:
+    _assign(entry, after, user).save(update_fields=LABEL_COLUMNS)
+
+
+def _copy(source: ReplayEntry, target: ReplayEntry) -> None:
+    """Let the caller's object show what was stored."""
+    for name in LABEL_COLUMNS:
+        setattr(target, name, getattr(source, name))
+
+
+def _checked(verdict: str | None, tags: list[str] | None, note: str | None) -> dict[str, Any]:
+    wanted: dict[str, Any] = {}
+    if verdict is not None:
+        if verdict not in Verdict.values:
+            raise ValueError(f"verdict: {verdict!r} is not one of {', '.join(Verdict.values)}")
+        wanted["verdict"] = str(verdict)
+    if tags is not None:
+        wanted["tags"] = _checked_tags(tags)
+    if note is not None:
+        if len(note) > MAX_NOTE:
+            raise ValueError(f"note: at most {MAX_NOTE} characters, this has {len(note)}")
+        wanted["note"] = note.strip()
+    return wanted
+
+
+def _checked_tags(tags: list[str]) -> list[str]:
+    cleaned = list(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
+    if len(cleaned) > MAX_TAGS:
+        raise ValueError(f"tags: at most {MAX_TAGS}, these are {len(cleaned)}")
+    for tag in cleaned:
+        if len(tag) > MAX_TAG:
+            raise ValueError(f"tags: {tag[:20]}… is longer than {MAX_TAG} characters")
+    return cleaned
+
+
+# --- use in training ---------------------------------------------------------------------------------
+
+
+def usable_entries(*, team: Team, task: TaskRecord, max_policy_age: int) -> QuerySet[ReplayEntry]:
+    """Accepted and gold entries of `task`, best first: gold, seldom used, new. Held-out tasks have none.
+
+    `recorded_policy_age` says how many versions the recording experiment went on after the entry; it is
+    None for entries without a policy (oracle, human), which are never too old.
+    """
+    if task.split != "train":
+        return ReplayEntry.objects.none()
+    age = Cast(F("trajectory__experiment__policy_version") - F("trajectory__policy_version"), IntegerField())
+    rows = (
+        ReplayEntry.objects.filter(team=team, trajectory__task=task, verdict__in=USABLE_VERDICTS)
+        .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
+        .annotate(recorded_policy_age=age)
+    )
+    young = Q(recorded_policy_age=None) | Q(recorded_policy_age__lte=max_policy_age)
+    return rows.filter(young).order_by(
+        # "gold" sorts after "accepted"
+        "-verdict",
+        "num_uses",
+        "-id",
+    )
+
+
+def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
+    """Store injections as the trainer reports them; a repeated report changes nothing. Returns how many."""
+    num_new = 0
+    with transaction.atomic():
+        for use in uses:
+            _, is_new = ReplayUseRecord.objects.get_or_create(
+                entry_id=use.entry_id,
+                group_id=use.group_id,
+                step=use.step,
+                defaults={
+                    "experiment": experiment,
+                    "replaced_id": use.replaced_trajectory_id,
+                    "policy_age": use.policy_age,
+                    "as_likelihood": use.as_likelihood,
+                    "advantage": use.advantage,
+                    "importance_ratio": use.importance_ratio,
+                },
+            )
+            if is_new:
+                ReplayEntry.objects.filter(pk=use.entry_id).update(num_uses=F("num_uses") + 1)
+                num_new += 1
+    return num_new

@@ -1,0 +1,134 @@
+"""Export to and import from JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import cast
+
+from asgiref.sync import sync_to_async
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from training.types import Action
+from webapp.accounts.models import Role
+from webapp.experiments.models import TaskSet
+from webapp.lib.access import member
+from webapp.replay import queries
+from webapp.replay.exporting import CannotExport, ImageForm, action_text, export_line
+from webapp.replay.filters import EntryFilter
+from webapp.replay.importing import ImportRefused, import_lines
+from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.trajectories.models import TurnRecord
+
+MAX_UPLOAD_BYTES = 512 * 1024 * 1024
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def transfer(request: HttpRequest) -> HttpResponse:
+    """The page with both directions; a POST imports the file."""
+    role = Role.ANNOTATOR if request.method == "POST" else Role.VIEWER
+    member(request, role)
+    problems: list[str] = []
+    if request.method == "POST":
+        try:
+            number = _import(request)
+        except ImportRefused as refused:
+            problems = refused.problems
+        else:
+            messages.success(request, f"{number} {'entry' if number == 1 else 'entries'} imported.")
+            return redirect("replay-inbox")
+    return _page(request, problems, status=400 if problems else 200)
+
+
+def _page(
+    request: HttpRequest, problems: list[str], *, status: int, can_leave_out: bool = False
+) -> HttpResponse:
+    membership = member(request)
+    rows = ReplayEntry.objects.filter(team_id=membership.team_id, verdict__in=USABLE_VERDICTS)
+    ctx = {
+        "nav": "replay",
+        "problems": problems,
+        "can_leave_out": can_leave_out,
+        "num_usable": rows.count(),
+        "task_sets": TaskSet.objects.order_by("name"),
+        "may_label": Role(membership.role).includes(Role.ANNOTATOR),
+    }
+    return render(request, "replay/transfer.html", ctx, status=status)
+
+
+def _import(request: HttpRequest) -> int:
+    upload = request.FILES.get("file")
+    if upload is None:
+        raise ImportRefused(["file: choose a .jsonl file"])
+    if (upload.size or 0) > MAX_UPLOAD_BYTES:
+        raise ImportRefused([f"file: larger than {MAX_UPLOAD_BYTES // 2**20} MiB; split it"])
+    task_set = TaskSet.objects.filter(name=request.POST.get("task_set", "")).first()
+    if task_set is None:
+        raise ImportRefused(["task_set: choose the task set that the task ids belong to"])
+    imported = import_lines(
+        lines=_text_lines(upload),
+        team=request.membership.team,  # type: ignore[attr-defined]
+        task_set=task_set,
+        user=cast(User, request.user),
+        keep_labels=bool(request.POST.get("keep_labels")),
+    )
+    return len(imported)
+
+
+def _text_lines(upload: UploadedFile) -> Iterator[str]:
+    for number, line in enumerate(upload, start=1):
+        try:
+            yield line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ImportRefused([f"line {number}: not UTF-8"]) from error
+
+
+@require_safe
+def export(request: HttpRequest) -> HttpResponse:
+    """Entries of the filter in the URL (accepted and gold when none is named), one line each."""
+    team_id = member(request).team_id
+    chosen = EntryFilter.from_query(request.GET)
+    rows = queries.entry_rows(team_id)
+    if "verdict" in request.GET:
+        rows = chosen.apply(rows)
+    else:
+        rows = chosen.apply_but_verdict(rows).filter(verdict__in=USABLE_VERDICTS)
+    form: ImageForm = "sha256" if request.GET.get("images") == "sha256" else "base64"
+    ids = list(rows.order_by("id").values_list("pk", flat=True))
+    refused = left_out(ids)
+    if refused and "leave_out" not in request.GET:
+        return _page(request, list(refused.values()), status=409, can_leave_out=True)
+    ids = [pk for pk in ids if pk not in refused]
+    response = StreamingHttpResponse(_stream(ids, form), content_type="application/x-ndjson; charset=utf-8")
+    response["Content-Disposition"] = 'attachment; filename="deskhand-replay.jsonl"'
+    return response
+
+
+async def _stream(ids: list[int], form: ImageForm) -> AsyncIterator[bytes]:
+    """One entry at a time: its images are the bulk."""
+    for pk in ids:
+        line = await sync_to_async(_line)(pk, form)
+        if line:
+            yield line
+
+
+def left_out(entry_ids: list[int]) -> dict[int, str]:
+    """Entries with an action that the format has no form for: id -> why."""
+    found: dict[int, str] = {}
+    rows = TurnRecord.objects.filter(trajectory__replay_entry__in=entry_ids, action__isnull=False)
+    for pk, index, action in rows.values_list("trajectory__replay_entry", "index", "action").iterator():
+        try:
+            action_text(Action.model_validate(action), f"entry {pk}, turn {index + 1}")
+        except CannotExport as problem:
+            found.setdefault(pk, str(problem))
+    return found
+
+
+def _line(pk: int, form: ImageForm) -> bytes:
+    rows = ReplayEntry.objects.select_related("trajectory__task", "labelled_by")
+    entry = rows.prefetch_related("trajectory__turns").filter(pk=pk).first()
+    return export_line(entry, form).encode() + b"\n" if entry else b""

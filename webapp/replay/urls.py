@@ -1,0 +1,18 @@
+"""Routes of the replay buffer."""
+
+from django.urls import path
+
+from webapp.replay import transfer_views, views
+
+urlpatterns = [
+    path("replay/", views.inbox, name="replay-inbox"),
+    path("replay/entries/", views.entries, name="replay-entries"),
+    path("replay/undo/", views.latest_undo, name="replay-undo"),
+    path("replay/bulk/", views.bulk_label, name="replay-bulk"),
+    path("replay/stats/", views.buffer_stats, name="replay-stats"),
+    path("replay/transfer/", transfer_views.transfer, name="replay-transfer"),
+    path("replay/export/", transfer_views.export, name="replay-export"),
+    path("replay/<int:pk>/", views.entry_detail, name="replay-detail"),
+    path("replay/<int:pk>/label/", views.entry_label, name="replay-label"),
+    path("replay/<int:pk>/undo/", views.entry_undo, name="replay-entry-undo"),
+]

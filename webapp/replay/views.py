@@ -1,0 +1,241 @@
+"""The replay inbox, an entry's own page, and the buffer's coverage."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_POST, require_safe
+
+from webapp.accounts.models import Membership, Role
+from webapp.lib.access import get_entry, member
+from webapp.replay import queries
+from webapp.replay.filters import ALL, EntryFilter
+from webapp.replay.models import Verdict
+from webapp.replay.services import (
+    LabelConflict,
+    NothingToUndo,
+    label_entry,
+    label_many,
+    undo_last,
+    undo_latest,
+)
+
+MAX_WANTED = 8
+"""Entries that one request may ask for."""
+VERDICT_KEYS = (
+    ("A", Verdict.ACCEPTED, "Accept"),
+    ("R", Verdict.REJECTED, "Reject"),
+    ("G", Verdict.GOLD, "Gold"),
+)
+
+
+def may_label(membership: Membership) -> bool:
+    """Annotators and up."""
+    return Role(membership.role).includes(Role.ANNOTATOR)
+
+
+@require_safe
+def inbox(request: HttpRequest) -> HttpResponse:
+    """Queue, player and verdict buttons; the first entries travel with the page."""
+    membership = member(request)
+    team_id = membership.team_id
+    chosen = EntryFilter.from_query(request.GET)
+    queue = queries.queue_after(team_id, chosen, None, queries.QUEUE_SIZE)
+    wanted = request.GET.get("entry", "")
+    if wanted.isdigit() and int(wanted) not in {entry.pk for entry in queue}:
+        queue = [*queries.entry_rows(team_id).filter(pk=int(wanted)), *queue]
+    start = next((i for i, entry in enumerate(queue) if str(entry.pk) == wanted), 0)
+    first = [entry.pk for entry in queue[start : start + 1 + queries.PREFETCH]]
+    counts = queries.verdict_counts(team_id, chosen)
+    choices = queries.choices_of(team_id)
+    ctx = {
+        "nav": "replay",
+        "chosen": chosen,
+        "queue": queue,
+        "counts": counts,
+        "num_all": sum(counts.values()),
+        "num_in_filter": sum(counts.values()) if chosen.verdict == ALL else counts[chosen.verdict],
+        "verdicts": [(verdict.value, verdict.label, counts[verdict]) for verdict in Verdict],
+        "families": choices.families,
+        "experiments": choices.experiments,
+        "common_tags": queries.COMMON_TAGS,
+        "verdict_keys": VERDICT_KEYS,
+        "may_label": may_label(membership),
+        "curation": {
+            "entries": queries.player_entries(team_id, first, queue),
+            "start": start,
+            "mayLabel": may_label(membership),
+            "counts": counts,
+            "hasMore": len(queue) >= queries.QUEUE_SIZE,
+        },
+    }
+    return render(request, "replay/inbox.html", ctx)
+
+
+@require_safe
+def entries(request: HttpRequest) -> HttpResponse:
+    """JSON of whole entries (`?ids=3,4`) and, with `?before=ID`, the queue's next rows as HTML."""
+    membership = member(request)
+    return JsonResponse(_upcoming(request, membership, request.GET.get("ids", ""), request.GET.get("before")))
+
+
+def _upcoming(request: HttpRequest, membership: Membership, ids: Any, before: Any) -> dict[str, Any]:
+    """The entries and queue rows that the browser says it lacks."""
+    wanted = [int(part) for part in str(ids or "").split(",") if part.isascii() and part.isdigit()]
+    found: dict[str, Any] = {"entries": queries.player_entries(membership.team_id, wanted[:MAX_WANTED])}
+    if before is not None and str(before).isdigit():
+        chosen = EntryFilter.from_query(request.GET)
+        queue = queries.queue_after(membership.team_id, chosen, int(before), queries.QUEUE_SIZE)
+        ctx = {"queue": queue}
+        found["rows"] = render_to_string("replay/_queue_rows.html", ctx, request) if queue else ""
+    return found
+
+
+@require_POST
+def entry_label(request: HttpRequest, pk: int) -> HttpResponse:
+    """Label one entry. A JSON body answers with the entry and the next ones; a form goes back to its page."""
+    entry = get_entry(request, pk, Role.ANNOTATOR)
+    is_json = request.content_type == "application/json"
+    body = _json_body(request) if is_json else request.POST.dict()
+    if body is None:
+        return _problem(400, "body: not a JSON object")
+    tags = body.get("tags")
+    try:
+        event = label_entry(
+            entry=entry,
+            user=cast(User, request.user),
+            verdict=body.get("verdict"),
+            tags=tags.split(",") if isinstance(tags, str) else tags,
+            note=body.get("note"),
+            expected_verdict=body.get("expected_verdict"),
+        )
+    except LabelConflict as conflict:
+        if not is_json:
+            messages.error(request, str(conflict))
+            return redirect("replay-detail", pk)
+        return _problem(409, str(conflict), entry=queries.label_json(conflict.entry))
+    except (ValueError, TypeError, AttributeError) as error:
+        if not is_json:
+            messages.error(request, str(error))
+            return redirect("replay-detail", pk)
+        return _problem(400, str(error))
+    if not is_json:
+        return redirect("replay-detail", pk)
+    answer = _upcoming(request, request.membership, body.get("need"), body.get("before"))  # type: ignore[attr-defined]
+    return JsonResponse({"entry": queries.label_json(entry), "event": event.pk if event else None, **answer})
+
+
+@require_POST
+def entry_undo(request: HttpRequest, pk: int) -> HttpResponse:
+    """Take back the last label of one entry."""
+    entry = get_entry(request, pk, Role.ANNOTATOR)
+    try:
+        undo_last(entry=entry, user=cast(User, request.user))
+    except (LabelConflict, NothingToUndo) as error:
+        messages.error(request, str(error))
+    return redirect("replay-detail", pk)
+
+
+@require_POST
+def latest_undo(request: HttpRequest) -> HttpResponse:
+    """Take back the user's newest label or bulk change; JSON, or back to the inbox for a form."""
+    membership = member(request, Role.ANNOTATOR)
+    is_json = request.content_type == "application/json"
+    try:
+        events = undo_latest(team=membership.team, user=cast(User, request.user))
+    except (LabelConflict, NothingToUndo) as error:
+        if is_json:
+            return _problem(409, str(error))
+        messages.error(request, str(error))
+        return redirect("replay-inbox")
+    if not is_json:
+        messages.success(request, f"{len(events)} label{'' if len(events) == 1 else 's'} taken back.")
+        return _back(request)
+    body = _json_body(request) or {}
+    shown = [event.entry_id for event in events[:1]]
+    need = ",".join(str(pk) for pk in shown) if body.get("whole") else ""
+    labels = [queries.label_json(event.entry) for event in events[:200]]
+    upcoming = _upcoming(request, membership, need, None)
+    if need:
+        rows = queries.entry_rows(membership.team_id).filter(pk__in=shown)
+        upcoming["row"] = render_to_string("replay/_queue_rows.html", {"queue": rows}, request)
+    return JsonResponse({"labels": labels, "number": len(events), **upcoming})
+
+
+@require_POST
+def bulk_label(request: HttpRequest) -> HttpResponse:
+    """One verdict for all entries in the filter of the URL; `expected` is the number that was shown."""
+    membership = member(request, Role.ANNOTATOR)
+    chosen = EntryFilter.from_query(request.GET)
+    rows = chosen.apply(queries.entry_rows(membership.team_id))
+    verdict = request.POST.get("verdict", "")
+    expected, number = request.POST.get("expected", ""), rows.count()
+    if expected != str(number):
+        messages.error(request, f"The filter holds {number} entries by now, not {expected}: look again.")
+        return _back(request)
+    try:
+        changed = label_many(entries=rows, user=cast(User, request.user), verdict=verdict)
+    except ValueError as error:
+        messages.error(request, str(error))
+        return _back(request)
+    words = "entry" if changed == 1 else "entries"
+    messages.success(request, f"{changed} {words} marked {verdict}. Z takes it back.")
+    return redirect("replay-inbox")
+
+
+@require_safe
+def entry_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """The trajectory, every label it ever had, and every step that used it."""
+    entry = get_entry(request, pk)
+    membership = request.membership  # type: ignore[attr-defined]
+    turns = list(entry.trajectory.turns.order_by("index"))
+    firsts = queries.first_of_signatures(entry.team_id, [entry])
+    uses = queries.uses_of(entry)
+    ctx = {
+        "nav": "replay",
+        "entry": entry,
+        "trajectory": entry.trajectory,
+        "turns": turns,
+        "checks": queries.checks_of(entry, firsts.get(entry.signature)),
+        "history": queries.history_of(entry),
+        "uses": uses,
+        "verdict_keys": VERDICT_KEYS,
+        "may_label": may_label(membership),
+        "player": queries.entry_json(entry, turns, firsts.get(entry.signature)),
+    }
+    return render(request, "replay/detail.html", ctx)
+
+
+@require_safe
+def buffer_stats(request: HttpRequest) -> HttpResponse:
+    """Family x verdict."""
+    team_id = member(request).team_id
+    ctx = {"nav": "replay", "coverage": queries.coverage(team_id), "verdicts": Verdict.labels}
+    return render(request, "replay/stats.html", ctx)
+
+
+def _json_body(request: HttpRequest) -> dict[str, Any] | None:
+    try:
+        body = json.loads(request.body)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _problem(status: int, message: str, **more: Any) -> JsonResponse:
+    return JsonResponse({"error": {"message": message}, **more}, status=status)
+
+
+def _back(request: HttpRequest) -> HttpResponse:
+    """To the page that sent the form, when it is one of ours."""
+    target = request.META.get("HTTP_REFERER", "")
+    if url_has_allowed_host_and_scheme(target, {request.get_host()}):
+        return redirect(target)
+    return redirect("replay-inbox")

@@ -1,0 +1,223 @@
+"""Turns as the pages show them: one JSON shape for the player, words for captions, parts of a reward.
+
+Pure functions over stored rows and their JSON; nothing here touches the database.
+"""
+
+import math
+import re
+from typing import Any
+
+from webapp.trajectories.models import TurnRecord
+
+RAW_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+CLICK_WORDS = {
+    "click": "Click",
+    "double_click": "Double click",
+    "triple_click": "Triple click",
+    "right_click": "Right click",
+    "middle_click": "Middle click",
+    "move": "Move",
+}
+KEY_SYMBOLS = {
+    "return": "⏎ Enter",
+    "enter": "⏎ Enter",
+    "tab": "⇥ Tab",
+    "backspace": "⌫",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "space": "Space",
+    "escape": "Esc",
+    "ctrl": "Ctrl",
+    "alt": "Alt",
+    "shift": "⇧ Shift",
+    "super": "Super",
+    "page_up": "PgUp",
+    "page_down": "PgDn",
+}
+SPACE_UNITS = {"permille": "‰ of the screen", "resized": "px of the resized image", "screen": "px"}
+
+
+def turn_json(turn: TurnRecord, coordinate_space: str = "", *, with_raw: bool = True) -> dict[str, Any]:
+    """What the player needs of a turn; the same shape on first load, live and in the replay inbox.
+
+    `with_raw` reads the completion, a query for each turn whose column was left out.
+    """
+    action = turn.action or None
+    return {
+        "index": turn.index,
+        "frame": turn.frame,
+        "width": turn.width,
+        "height": turn.height,
+        "action": action,
+        "caption": action_caption(action) if action else "",
+        "keys": key_caps(action) if action else [],
+        "raw": raw_coordinates(turn, coordinate_space) if with_raw else "",
+        "state": turn_state(turn),
+        "parseError": turn.parse_error,
+        "actionError": turn.action_error,
+        "value": round(terms_total(turn.terms), 4) if turn.terms else None,
+        "source": turn.source,
+    }
+
+
+def turn_state(turn: TurnRecord) -> str:
+    """One word for the colour of a turn: waiting, parse-error, action-error, good, bad, neutral."""
+    if turn.parse_error:
+        return "parse-error"
+    if turn.action_error:
+        return "action-error"
+    if turn.action is None:
+        return "waiting"
+    total = terms_total(turn.terms)
+    if total > 1e-9:
+        return "good"
+    return "bad" if total < -1e-9 else "neutral"
+
+
+def terms_total(terms: list[dict[str, Any]]) -> float:
+    """Sum of the contributions of reward terms."""
+    return sum(float(term.get("contribution", 0.0)) for term in terms)
+
+
+def action_caption(action: dict[str, Any]) -> str:
+    """The action in a few words: "Click 120, 44", "Type “hello”", "Scroll down 3"."""
+    kind = action.get("kind", "")
+    if kind in CLICK_WORDS:
+        return f"{CLICK_WORDS[kind]} {point_words(action.get('x'), action.get('y'))}"
+    if kind == "drag":
+        start, end = (
+            point_words(action.get("x"), action.get("y")),
+            point_words(action.get("to_x"), action.get("to_y")),
+        )
+        return f"Drag {start} → {end}"
+    if kind == "scroll":
+        return f"Scroll {scroll_words(action)}"
+    if kind == "type":
+        return f"Type “{action.get('text') or ''}”"
+    if kind == "key":
+        return "Press " + " + ".join(key_caps(action))
+    if kind == "wait":
+        return f"Wait {action.get('seconds') or 0:g} s"
+    if kind == "terminate":
+        return f"Terminate: {action.get('status') or 'success'}"
+    return kind
+
+
+def point_words(x: int | None, y: int | None) -> str:
+    return "at pointer" if x is None or y is None else f"{x}, {y}"
+
+
+def scroll_words(action: dict[str, Any]) -> str:
+    """ "down 3", "left 2", both when both are set."""
+    across, down = action.get("scroll_x") or 0, action.get("scroll_y") or 0
+    words = []
+    if down:
+        words.append(f"{'down' if down > 0 else 'up'} {abs(down)}")
+    if across:
+        words.append(f"{'right' if across > 0 else 'left'} {abs(across)}")
+    return ", ".join(words) or "0"
+
+
+def key_caps(action: dict[str, Any]) -> list[str]:
+    """Labels of the key caps of a chord; empty for other kinds."""
+    return [
+        KEY_SYMBOLS.get(key.lower(), key if len(key) > 1 else key.upper()) for key in action.get("keys") or ()
+    ]
+
+
+def raw_coordinates(turn: TurnRecord, coordinate_space: str) -> str:
+    """The numbers as the model wrote them, with their unit; empty when the action has no point."""
+    action, completion = turn.action, turn.completion
+    if not action or action.get("x") is None or not completion:
+        return ""
+    written = completion.get("text", "")
+    if turn.thought and turn.thought in written:
+        written = written.rpartition(turn.thought)[2]
+    wanted = 4 if action.get("to_x") is not None else 2
+    numbers = RAW_NUMBER.findall(written)[:wanted]
+    if len(numbers) < wanted:
+        return ""
+    return f"{', '.join(numbers)} {SPACE_UNITS.get(coordinate_space, '')}".strip()
+
+
+def waterfall(terms: list[dict[str, Any]], reward: float | None) -> list[dict[str, Any]]:
+    """Bars of a reward breakdown: each starts where the one before ended.
+
+    `left` and `width` are percent of the drawn range, which always holds 0.
+    """
+    edges, total = [0.0], 0.0
+    for term in terms:
+        total += float(term.get("contribution", 0.0))
+        edges.append(total)
+    low, high = min(edges), max([*edges, reward or 0.0])
+    span = (high - low) or 1.0
+    bars = []
+    for term, start, end in zip(terms, edges, edges[1:], strict=False):
+        bars.append(
+            {
+                **term,
+                "short": str(term.get("name", "")).rpartition(".v")[0] or term.get("name", ""),
+                "left": round(100 * (min(start, end) - low) / span, 2),
+                "width": round(100 * abs(end - start) / span, 2),
+                "zero": round(100 * (0 - low) / span, 2),
+                "is_gain": end >= start,
+                "total": end,
+            }
+        )
+    return bars
+
+
+def running_terms(turns: list[TurnRecord]) -> list[dict[str, Any]]:
+    """The turn terms so far, summed by name: the breakdown before the evaluator has spoken."""
+    found: dict[str, dict[str, Any]] = {}
+    for turn in turns:
+        for term in turn.terms:
+            entry = found.setdefault(term["name"], {**term, "value": 0.0, "contribution": 0.0, "note": ""})
+            entry["value"] += float(term.get("value", 0.0))
+            entry["contribution"] += float(term.get("contribution", 0.0))
+    return list(found.values())
+
+
+def tokens(completion: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Sampled tokens with their probability; the text is the engine's, or the id when it gave none."""
+    if not completion:
+        return []
+    ids = completion.get("token_ids") or []
+    logprobs = completion.get("behaviour_logprobs") or []
+    texts = completion.get("token_texts") or []
+    found = []
+    for place, token_id in enumerate(ids):
+        logprob = logprobs[place] if place < len(logprobs) else None
+        found.append(
+            {
+                "text": (texts[place] or "⏹") if place < len(texts) else str(token_id),
+                "id": token_id,
+                "logprob": logprob,
+                "probability": "" if logprob is None else f"{100 * math.exp(min(logprob, 0.0)):.1f} %",
+                "heat": heat(logprob),
+            }
+        )
+    return found
+
+
+def heat(logprob: float | None) -> int:
+    """0 (certain) .. 5 (a surprise), by bands of probability: > 0.9, 0.5, 0.2, 0.05, 0.01."""
+    if logprob is None:
+        return 0
+    limits = (-0.105, -0.693, -1.609, -2.996, -4.605)
+    return sum(logprob < limit for limit in limits)
+
+
+def action_signature(action: dict[str, Any] | None) -> str:
+    """An action with its point on a coarse grid: equal for clicks that land on the same widget."""
+    if not action:
+        return "-"
+    grid = 24  # pixels: about the height of a menu row
+    kind = action.get("kind", "")
+    point = ""
+    if action.get("x") is not None and action.get("y") is not None:
+        point = f"@{action['x'] // grid},{action['y'] // grid}"
+    words = action.get("text") or "+".join(action.get("keys") or ())
+    return f"{kind}{point}:{words}:{action.get('scroll_y') or 0}"

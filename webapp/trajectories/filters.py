@@ -1,0 +1,91 @@
+"""The filters of the trajectory list, as they stand in the URL.
+
+Unknown or broken values are dropped: a link from an older version shows more, never an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from django.db.models import QuerySet
+from django.http import QueryDict
+
+from training.types import Purpose, Source, TrajectoryStatus
+from webapp.trajectories.models import Trajectory
+
+ACTIVE = "active"
+"""Not a status: every status that is not final."""
+SORTS = {
+    "newest": "-id",
+    "oldest": "id",
+    "reward": "-reward",
+    "reward-low": "reward",
+}
+"""Name in the URL -> column; each has an index."""
+DEFAULT_SORT = "newest"
+CHOICES = {
+    "status": (ACTIVE, *(member.value for member in TrajectoryStatus)),
+    "purpose": tuple(member.value for member in Purpose),
+    "source": tuple(member.value for member in Source),
+    "success": ("yes", "no"),
+    "problem": ("errored", "parse"),
+    "sort": tuple(SORTS),
+}
+SUCCESS_SCORE = 0.5
+"""A task score from here on counts as solved, as in the replay buffer's admission."""
+
+
+@dataclass(frozen=True)
+class TrajectoryFilter:
+    """What the list is narrowed to; empty = everything."""
+
+    status: str = ""
+    family: str = ""
+    purpose: str = ""
+    source: str = ""
+    experiment: str = ""
+    """Primary key, as text."""
+    success: str = ""
+    """yes | no: task score at least SUCCESS_SCORE, or scored and below."""
+    problem: str = ""
+    """errored | parse: ended by an error, or with unparsable completions."""
+    sort: str = DEFAULT_SORT
+
+    @classmethod
+    def from_query(cls, query: QueryDict) -> TrajectoryFilter:
+        """Read the filters of a URL."""
+        values = {}
+        for each in fields(cls):
+            text = query.get(each.name, "").strip()
+            allowed = CHOICES.get(each.name)
+            if not text or (allowed and text not in allowed):
+                continue
+            if each.name == "experiment" and not (text.isascii() and text.isdigit() and len(text) < 18):
+                continue
+            values[each.name] = text[:60]
+        return cls(**values)
+
+    def is_narrow(self) -> bool:
+        """True when anything but the order differs from the default."""
+        return any(getattr(self, each.name) for each in fields(self) if each.name != "sort")
+
+    def apply(self, rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
+        """`rows` narrowed; ordering is the pager's."""
+        for name in ("family", "purpose", "source"):
+            if getattr(self, name):
+                rows = rows.filter(**{name: getattr(self, name)})
+        if self.status == ACTIVE:
+            rows = rows.filter(ended_at=None)  # the same as "not final", and has a small index of its own
+        elif self.status:
+            rows = rows.filter(status=self.status)
+        if self.experiment:
+            rows = rows.filter(experiment_id=int(self.experiment))
+        if self.success == "yes":
+            rows = rows.filter(score__gte=SUCCESS_SCORE)
+        elif self.success == "no":
+            rows = rows.filter(score__lt=SUCCESS_SCORE)
+        if self.problem == "errored":
+            rows = rows.filter(status=TrajectoryStatus.ERRORED)
+        elif self.problem == "parse":
+            rows = rows.filter(num_parse_errors__gt=0)
+        return rows

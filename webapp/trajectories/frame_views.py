@@ -1,0 +1,81 @@
+"""`/frames/SHA.jpg`, `.thumb.jpg`, `.png`: immutable images for members of a team that recorded them.
+
+Live pages ask for many per second, so what is known stays known in this process: which frames a team has
+(rows are never changed), and for a few seconds whose session a cookie is.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict
+
+from django.conf import settings
+from django.contrib.auth import aget_user
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+
+from webapp.accounts.models import Membership
+from webapp.trajectories.frames import SHA256, VARIANTS, read_frame
+from webapp.trajectories.models import Frame
+
+SESSION_TTL_S = 10.0
+"""How long a signed-out or removed member's cookie can still fetch frames whose sha256 it knows."""
+MAX_KNOWN = 50_000
+CACHE_CONTROL = "private, max-age=31536000, immutable"
+
+_teams_of_session: OrderedDict[str, tuple[float, frozenset[int]]] = OrderedDict()
+_known_frames: OrderedDict[tuple[int, str], None] = OrderedDict()
+
+
+@login_not_required
+async def show_frame(request: HttpRequest, sha256: str, variant: str) -> HttpResponse:
+    """The image, 304 when the browser has it, 404 when it is not the team's (or nobody is signed in)."""
+    if variant not in VARIANTS or not SHA256.match(sha256) or not await _may_see(request, sha256):
+        return HttpResponse("No such frame.", status=404, content_type="text/plain")
+    etag = f'"{sha256}.{variant}"'
+    if etag in request.headers.get("If-None-Match", ""):
+        response: HttpResponse = HttpResponseNotModified()
+    else:
+        try:
+            body = await asyncio.to_thread(read_frame, sha256, variant)
+        except FileNotFoundError:
+            return HttpResponse("The frame's file is gone.", status=404, content_type="text/plain")
+        response = HttpResponse(body, content_type=VARIANTS[variant])
+    response["ETag"] = etag
+    response["Cache-Control"] = CACHE_CONTROL
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+async def _may_see(request: HttpRequest, sha256: str) -> bool:
+    teams = await _teams(request)
+    if any((team, sha256) in _known_frames for team in teams):
+        return True
+    async for team in Frame.objects.filter(team_id__in=teams, sha256=sha256).values_list(
+        "team_id", flat=True
+    ):
+        _remember(_known_frames, (team, sha256), None)
+        return True
+    return False
+
+
+async def _teams(request: HttpRequest) -> frozenset[int]:
+    """Teams of the signed-in user; empty when nobody is."""
+    cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
+    if not cookie:
+        return frozenset()
+    known = _teams_of_session.get(cookie)
+    if known and known[0] > time.monotonic():
+        return known[1]
+    user = await aget_user(request)
+    rows = Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)
+    teams = frozenset([team async for team in rows]) if user.is_authenticated else frozenset()
+    _remember(_teams_of_session, cookie, (time.monotonic() + SESSION_TTL_S, teams))
+    return teams
+
+
+def _remember(known: OrderedDict, key: object, value: object) -> None:
+    """Keep the newest `MAX_KNOWN`."""
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > MAX_KNOWN:
+        known.popitem(last=False)

@@ -1,0 +1,93 @@
+"""The dispatcher: moves work from the queue of record to the workers and takes back what died.
+
+Each tick:  lose silent workers -> take back their trajectories and experiments -> send waiting
+trajectories -> send the first waiting experiment when a gpu worker is free -> prune old events.
+"""
+
+import logging
+import signal
+import threading
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import OperationalError as DatabaseOperationalError
+from django.db import close_old_connections
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.services import (
+    first_waiting,
+    lose_stale_experiments,
+    next_attempt_number,
+)
+from webapp.fleet.models import Worker, WorkerStatus
+from webapp.fleet.services import lose_stale_workers
+from webapp.lib.queue import RUN_EXPERIMENT, send_job
+from webapp.live.upkeep import upkeep
+from webapp.trajectories.pump import pump, resend_forgotten
+from webapp.trajectories.services import lose_stale_trajectories
+
+log = logging.getLogger(__name__)
+TICK_S = 0.5
+SLOW_TICKS = 4
+"""Liveness is checked every so many ticks."""
+UPKEEP_TICKS = 600
+"""Old events are pruned and the planner's statistics refreshed every five minutes, and at the start."""
+SEND_AGAIN_AFTER = timedelta(seconds=20)
+
+
+class Command(BaseCommand):
+    help = "Send waiting work to the workers; take back what dead workers held."
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--once", action="store_true", help="one tick, then exit")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stopping = threading.Event()
+        if options["once"]:
+            tick(check_liveness=True)
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        count = 0
+        while not stopping.wait(TICK_S):
+            count += 1
+            try:
+                close_old_connections()
+                tick(check_liveness=count % SLOW_TICKS == 0)
+                if count % UPKEEP_TICKS == 1:
+                    upkeep()
+            except (DatabaseOperationalError, OperationalError) as error:
+                log.warning("dispatcher tick failed, trying again: %s", error)
+
+
+def tick(*, check_liveness: bool) -> None:
+    """One round of the dispatcher."""
+    if check_liveness:
+        for worker in lose_stale_workers():
+            log.warning("worker %s stopped answering", worker.name)
+        for trajectory_id in lose_stale_trajectories():
+            log.warning("trajectory %s errored: its worker is gone", trajectory_id)
+        for experiment_id in lose_stale_experiments():
+            log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
+        resend_forgotten()
+    pump()
+    dispatch_experiment()
+
+
+def dispatch_experiment() -> bool:
+    """Send the first waiting experiment when a gpu worker is free."""
+    active = [status for status in ExperimentStatus if status.is_active()]
+    busy = Experiment.objects.filter(status__in=active).count()
+    free = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).count() - busy
+    experiment = first_waiting()
+    if free <= 0 or experiment is None:
+        return False
+    now = timezone.now()
+    if experiment.dispatched_at and now - experiment.dispatched_at < SEND_AGAIN_AFTER:
+        return False
+    Experiment.objects.filter(pk=experiment.pk).update(dispatched_at=now)
+    send_job(RUN_EXPERIMENT, experiment.pk, next_attempt_number(experiment.pk))
+    return True

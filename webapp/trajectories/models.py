@@ -1,0 +1,155 @@
+"""Groups, trajectories, turns and the frames that they show."""
+
+from django.db import models
+from django.db.models import Q
+
+from training.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
+from webapp.accounts.models import Team
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.fleet.models import Desktop, Worker
+
+
+def _choices(enum: type) -> list[tuple[str, str]]:
+    return [(member.value, member.value.capitalize()) for member in enum]  # type: ignore[attr-defined]
+
+
+class Frame(models.Model):
+    """A screenshot known by the sha256 of its lossless PNG; files lie behind the storage API."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE)
+    sha256 = models.CharField(max_length=64)
+    width = models.IntegerField()
+    height = models.IntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "sha256"], name="frame_once_per_team")]
+
+    def __str__(self) -> str:
+        return self.sha256[:12]
+
+
+class Group(models.Model):
+    """Sibling trajectories of one task."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE)
+    experiment = models.ForeignKey(Experiment, null=True, on_delete=models.CASCADE, related_name="groups")
+    attempt = models.IntegerField(default=0)
+    task = models.ForeignKey(TaskRecord, on_delete=models.PROTECT, related_name="groups")
+    purpose = models.CharField(max_length=14, choices=_choices(Purpose))
+    source = models.CharField(max_length=10, choices=_choices(Source), default=Source.POLICY)
+    step = models.IntegerField(default=0)
+    size = models.IntegerField()
+    temperature = models.FloatField(default=1.0)
+    num_final = models.IntegerField(default=0)
+    num_scored = models.IntegerField(default=0)
+    reward_mean = models.FloatField(null=True)
+    reward_std = models.FloatField(null=True)
+    finished_seq = models.BigIntegerField(null=True, db_index=True)
+    """Order of finishing, the coordinator's cursor; null while members run."""
+    is_cancelled = models.BooleanField(default=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["experiment", "-id"], name="group_experiment_newest")]
+
+    def __str__(self) -> str:
+        return f"group {self.pk}"
+
+
+class Trajectory(models.Model):
+    """The record of one episode. Columns that lists show or filter by are kept here."""
+
+    # Without statistics SQLite would prefer a plain index on the team to every one that fits a filter.
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, db_index=False)
+    experiment = models.ForeignKey(
+        Experiment, null=True, on_delete=models.CASCADE, related_name="trajectories"
+    )
+    group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="trajectories")
+    task = models.ForeignKey(TaskRecord, on_delete=models.PROTECT)
+    family = models.CharField(max_length=40, blank=True)
+    purpose = models.CharField(max_length=14, choices=_choices(Purpose))
+    source = models.CharField(max_length=10, choices=_choices(Source))
+    status = models.CharField(
+        max_length=12, choices=_choices(TrajectoryStatus), default=TrajectoryStatus.QUEUED
+    )
+    member = models.IntegerField(default=0)
+    """Place in its group, 0-based."""
+    tries = models.IntegerField(default=0)
+    """Re-runs of this place after errors; the errored rows stay and are shown."""
+    retry_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="retries")
+    step = models.IntegerField(default=0)
+    policy_version = models.IntegerField(null=True)
+    worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL)
+    desktop = models.ForeignKey(Desktop, null=True, on_delete=models.SET_NULL)
+    sent_at = models.DateTimeField(null=True)
+    """When its job was sent; null = waits in the database."""
+    heartbeat_at = models.DateTimeField(null=True)
+    num_turns = models.IntegerField(default=0)
+    num_parse_errors = models.IntegerField(default=0)
+    score = models.FloatField(null=True)
+    reward = models.FloatField(null=True)
+    advantage = models.FloatField(null=True)
+    logprob_gap = models.FloatField(null=True)
+    terms = models.JSONField(default=list)
+    """Reward breakdown: list of `RewardTerm`."""
+    error = models.TextField(blank=True)
+    error_kind = models.CharField(max_length=24, blank=True)
+    last_frame = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["team", "-id"], name="trajectory_team_newest"),
+            models.Index(fields=["experiment", "-id"], name="trajectory_experiment_newest"),
+            models.Index(fields=["team", "experiment", "-id"], name="trajectory_by_experiment"),
+            models.Index(fields=["team", "-id"], condition=Q(ended_at=None), name="trajectory_active"),
+            models.Index(fields=["team", "source", "-id"], name="trajectory_by_source"),
+            models.Index(fields=["team", "purpose", "-id"], name="trajectory_by_purpose"),
+            models.Index(fields=["team", "num_parse_errors"], name="trajectory_by_parse_errors"),
+            models.Index(fields=["team", "status", "-id"], name="trajectory_by_status"),
+            models.Index(fields=["team", "family", "-id"], name="trajectory_by_family"),
+            models.Index(fields=["team", "-reward", "-id"], name="trajectory_by_reward"),
+            models.Index(fields=["status", "sent_at", "id"], name="trajectory_waiting"),
+        ]
+
+    def __str__(self) -> str:
+        return f"trajectory {self.pk}"
+
+    @property
+    def is_final(self) -> bool:
+        return TrajectoryStatus(self.status) in FINAL_STATUSES
+
+
+class TurnRecord(models.Model):
+    """One turn; `completion` and `action` are `training.types` JSON."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="turns")
+    index = models.IntegerField()
+    source = models.CharField(max_length=10, choices=_choices(Source), default=Source.POLICY)
+    frame = models.CharField(max_length=64, blank=True)
+    """sha256 of the observation's PNG."""
+    width = models.IntegerField(default=0)
+    height = models.IntegerField(default=0)
+    observation_text = models.TextField(blank=True)
+    completion = models.JSONField(null=True)
+    thought = models.TextField(blank=True)
+    action = models.JSONField(null=True)
+    dialect = models.CharField(max_length=16, blank=True)
+    parse_error = models.TextField(blank=True)
+    action_error = models.TextField(blank=True)
+    screen_changed = models.BooleanField(null=True)
+    terms = models.JSONField(default=list)
+    observed_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True)
+    acted_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["index"]
+        constraints = [models.UniqueConstraint(fields=["trajectory", "index"], name="turn_once")]
+
+    def __str__(self) -> str:
+        return f"turn {self.index} of {self.trajectory_id}"

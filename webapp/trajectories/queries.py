@@ -1,0 +1,204 @@
+"""What the trajectory pages read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import CharField, QuerySet, Value
+from django.db.models.functions import Cast, Concat
+
+from training.types import TrajectoryStatus
+from webapp.live.models import Stream
+from webapp.trajectories.describing import action_signature, turn_state
+from webapp.trajectories.filters import SUCCESS_SCORE
+from webapp.trajectories.models import Group, Trajectory, TurnRecord
+
+LANE_COLUMNS = (
+    "id",
+    "trajectory_id",
+    "index",
+    "frame",
+    "action",
+    "parse_error",
+    "action_error",
+    "terms",
+    "source",
+)
+MAX_LANE_TURNS = 6000
+"""Cells of one group lane; a group of 128 members of 47 turns still fits."""
+
+
+def list_rows(team_id: int) -> QuerySet[Trajectory]:
+    """Trajectories as the list shows them: no reward breakdown, no turns."""
+    return (
+        Trajectory.objects.filter(team_id=team_id)
+        .select_related("task", "experiment")
+        .only(
+            "id",
+            "status",
+            "family",
+            "purpose",
+            "source",
+            "member",
+            "tries",
+            "step",
+            "policy_version",
+            "num_turns",
+            "num_parse_errors",
+            "score",
+            "reward",
+            "advantage",
+            "error_kind",
+            "last_frame",
+            "group_id",
+            "created_at",
+            "started_at",
+            "ended_at",
+            "task__instruction",
+            "task__task_id",
+            "experiment__name",
+        )
+    )
+
+
+def turns_of(trajectory: Trajectory) -> list[TurnRecord]:
+    """All turns in order, with their completions."""
+    return list(trajectory.turns.order_by("index"))
+
+
+@dataclass
+class LaneRow:
+    """One member of a group: its cells, and where it leaves the path of the watched member."""
+
+    trajectory: Trajectory
+    cells: list[dict[str, Any]] = field(default_factory=list)
+    divergence: int | None = None
+    """First turn whose action differs from the watched member's."""
+    is_watched: bool = False
+    is_replaced: bool = False
+    """A replay entry took its place in the optimiser's batch."""
+    use: Any = None
+    """The ReplayUseRecord of an injected row."""
+    cursor: int = 0
+    """Where the member's event stream stood before its row was read."""
+    advantage_percent: float = 0.0
+    """Length of its bar: of the largest |advantage| in the lane."""
+
+    @property
+    def advantage(self) -> float | None:
+        """As a member, or when it was injected."""
+        return self.use.advantage if self.use else self.trajectory.advantage
+
+    @property
+    def is_solved(self) -> bool:
+        return (self.trajectory.score or 0.0) >= SUCCESS_SCORE
+
+    @property
+    def is_errored(self) -> bool:
+        return self.trajectory.status == TrajectoryStatus.ERRORED
+
+
+@dataclass
+class Lane:
+    """A group as rows of turns; injected replay entries come last."""
+
+    group: Group
+    rows: list[LaneRow]
+    num_columns: int
+
+
+def member_cursors(group: Group) -> dict[str, int]:
+    """Stream -> newest event, for the streams of all members; one query."""
+    names = group.trajectories.annotate(stream=Concat(Value("trajectory."), Cast("pk", CharField())))
+    streams = Stream.objects.filter(name__in=names.values("stream"))
+    return dict(streams.values_list("name", "last_seq"))
+
+
+def group_lane(group: Group, watched_id: int | None) -> Lane:
+    """The group's members with one cell per turn, and the replay entries that were injected into it."""
+    cursors = member_cursors(group)
+    members = list(group.trajectories.select_related("desktop").order_by("member", "tries", "id"))
+    uses = list(
+        group.replay_uses.select_related("entry__trajectory", "entry__labelled_by").order_by("step", "id")
+    )
+    injected = [use.entry.trajectory for use in uses]
+    cells = lane_cells([t.pk for t in members + injected])
+    watched = cells.get(watched_id or (members[0].pk if members else 0), [])
+    replaced = {use.replaced_id for use in uses}
+    rows = [
+        LaneRow(
+            trajectory=member,
+            cells=cells[member.pk],
+            divergence=first_divergence(watched, cells[member.pk]) if member.pk != watched_id else None,
+            is_watched=member.pk == watched_id,
+            cursor=cursors.get(f"trajectory.{member.pk}", 0),
+            is_replaced=member.pk in replaced,
+        )
+        for member in members
+    ]
+    for use in uses:
+        entry_cells = cells[use.entry.trajectory_id]
+        rows.append(
+            LaneRow(
+                trajectory=use.entry.trajectory,
+                cells=entry_cells,
+                divergence=first_divergence(watched, entry_cells),
+                is_watched=use.entry.trajectory_id == watched_id,
+                use=use,
+            )
+        )
+    largest = max((abs(row.advantage or 0.0) for row in rows), default=0.0) or 1.0
+    for row in rows:
+        row.advantage_percent = round(100 * abs(row.advantage or 0.0) / largest, 1)
+    return Lane(group=group, rows=rows, num_columns=max((len(row.cells) for row in rows), default=0))
+
+
+def lane_cells(trajectory_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
+    """trajectory id -> its turns as small dicts; completions are not read."""
+    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    turns = TurnRecord.objects.filter(trajectory_id__in=trajectory_ids).only(*LANE_COLUMNS)
+    for turn in turns.order_by("trajectory_id", "index")[:MAX_LANE_TURNS]:
+        found[turn.trajectory_id].append(
+            {
+                "index": turn.index,
+                "frame": turn.frame,
+                "state": turn_state(turn),
+                "signature": action_signature(turn.action),
+                "source": turn.source,
+            }
+        )
+    return found
+
+
+def first_divergence(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> int | None:
+    """The first turn at which two members acted differently; None when one is a prefix of the other."""
+    for mine, theirs in zip(one, other, strict=False):
+        if mine["signature"] != theirs["signature"]:
+            return int(theirs["index"])
+    return None
+
+
+def neighbour_groups(group: Group) -> tuple[int | None, int | None]:
+    """A trajectory to watch in the groups before and after, in the same experiment; for the keys [ and ]."""
+    same = Group.objects.filter(team_id=group.team_id, experiment_id=group.experiment_id)
+    before = same.filter(pk__lt=group.pk).order_by("-pk").values_list("pk", flat=True).first()
+    after = same.filter(pk__gt=group.pk).order_by("pk").values_list("pk", flat=True).first()
+    return first_member(before), first_member(after)
+
+
+def first_member(group_id: int | None) -> int | None:
+    """The first member of a group, by place."""
+    if group_id is None:
+        return None
+    members = Trajectory.objects.filter(group_id=group_id).order_by("member", "-tries")
+    return members.values_list("pk", flat=True).first()
+
+
+def replay_uses_of(trajectory: Trajectory) -> list[Any]:
+    """Where this trajectory was injected as a replay entry, newest first; empty when it is not one."""
+    entry = getattr(trajectory, "replay_entry", None)
+    if entry is None:
+        return []
+    return list(entry.uses.select_related("experiment", "group", "replaced").order_by("-id")[:20])

@@ -1,0 +1,160 @@
+"""The trajectory list, the viewer, and the side-by-side page of a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.lib.access import get_group, get_trajectory, member
+from webapp.lib.keyset import paginate
+from webapp.live.services import last_seq
+from webapp.trajectories import queries
+from webapp.trajectories.describing import turn_json
+from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
+from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.partials import (
+    card_context,
+    coordinate_space,
+    end_frame,
+    render_turns,
+    reward_context,
+)
+
+MAX_CARDS_AT_ONCE = 40
+"""Cards beyond this many are fetched when they are first looked at."""
+
+
+SPEEDS = ((1, 1), (2, 2), (3, 4), (4, 8))
+"""Key -> turns per second, as in static/js/player.js."""
+NUM_EXPERIMENT_CHOICES = 50
+
+
+@require_safe
+def trajectory_list(request: HttpRequest) -> HttpResponse:
+    """Newest first, narrowed by what stands in the URL."""
+    team_id = member(request).team_id
+    chosen = TrajectoryFilter.from_query(request.GET)
+    rows = chosen.apply(queries.list_rows(team_id))
+    page = paginate(rows, request.GET, sorts=SORTS, default=DEFAULT_SORT, noun="trajectories")
+    experiments = Experiment.objects.filter(team_id=team_id).order_by("-id").values_list("pk", "name")
+    families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
+    ctx = {
+        "nav": "trajectories",
+        "page": page,
+        "chosen": chosen,
+        "choices": CHOICES,
+        "families": families.distinct(),
+        "experiments": [(str(pk), name) for pk, name in experiments[:NUM_EXPERIMENT_CHOICES]],
+    }
+    return render(request, "trajectories/list.html", ctx)
+
+
+@require_safe
+def trajectory_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """The viewer. The stream's cursor is read before the rows: an event between is repeated, not missed."""
+    cursor = last_seq(f"trajectory.{pk}")
+    trajectory = get_trajectory(request, pk)
+    turns = queries.turns_of(trajectory)
+    group = watched_group(request, trajectory)
+    lane = queries.group_lane(group, trajectory.pk)
+    previous_group, next_group = queries.neighbour_groups(group)
+    space = coordinate_space(trajectory)
+    ctx = {
+        "nav": "trajectories",
+        "speeds": SPEEDS,
+        "trajectory": trajectory,
+        "group": group,
+        "experiment": group.experiment,
+        "cursor": cursor,
+        "cards": [card_context(turn) for turn in turns],
+        "num_cards": MAX_CARDS_AT_ONCE,
+        "player": {
+            "turns": [turn_json(turn, space) for turn in turns],
+            "isFinal": trajectory.is_final,
+            "endFrame": end_frame(trajectory, turns),
+        },
+        "end_frame": end_frame(trajectory, turns),
+        "lane": lane,
+        "previous_group": previous_group,
+        "next_group": next_group,
+        "uses": queries.replay_uses_of(trajectory),
+        "entry": getattr(trajectory, "replay_entry", None),
+        **reward_context(trajectory, turns),
+    }
+    return render(request, "trajectories/detail.html", ctx)
+
+
+def watched_group(request: HttpRequest, trajectory: Trajectory) -> Group:
+    """The trajectory's own group, or the one of `?group=` into which it was injected as a replay entry."""
+    wanted = request.GET.get("group", "")
+    if wanted.isdigit() and int(wanted) != trajectory.group_id:
+        group = get_group(request, int(wanted))
+        if group.replay_uses.filter(entry__trajectory=trajectory).exists():
+            return group
+    return trajectory.group
+
+
+@require_safe
+def trajectory_turns(request: HttpRequest, pk: int) -> HttpResponse:
+    """JSON of some turns (`?indexes=3,4`) or of all from one on (`?after=2`), with their HTML."""
+    trajectory = get_trajectory(request, pk)
+    rows = trajectory.turns.order_by("index")
+    text = request.GET.get("indexes", "")
+    if text:
+        parts = text.split(",")
+        if len(parts) > 50 or not all(part.isascii() and part.isdigit() for part in parts):
+            return HttpResponseBadRequest("indexes: give up to 50 turn numbers, separated by commas")
+        rows = rows.filter(index__in=[int(part) for part in parts])
+    return JsonResponse({"turns": render_turns(request, trajectory, list(rows[:200]))})
+
+
+@require_safe
+def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
+    """JSON with the HTML of what changes apart from turns: figures and reward breakdown."""
+    trajectory = get_trajectory(request, pk)
+    turns = queries.turns_of(trajectory)
+    ctx: dict[str, Any] = {
+        **reward_context(trajectory, turns),
+        "group": trajectory.group,
+        "experiment": trajectory.experiment,
+        "end_frame": end_frame(trajectory, turns),
+    }
+    return JsonResponse(
+        {
+            "figures": render(request, "trajectories/_figures.html", ctx).content.decode(),
+            "reward": render(request, "trajectories/_reward.html", ctx).content.decode(),
+            "endCell": render(request, "trajectories/_end_cell.html", ctx).content.decode(),
+            "isFinal": trajectory.is_final,
+            "endFrame": ctx["end_frame"],
+            "numTurns": len(turns),
+        }
+    )
+
+
+@require_safe
+def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
+    """The lane partial, fetched again when a sibling changed."""
+    group = get_group(request, pk)
+    watched = request.GET.get("watched", "")
+    lane = queries.group_lane(group, int(watched) if watched.isdigit() else None)
+    return render(request, "trajectories/_lane.html", {"lane": lane, "group": group})
+
+
+@require_safe
+def group_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """Members side by side: final screens, rewards, advantages, breakdowns."""
+    group = get_group(request, pk)
+    lane = queries.group_lane(group, None)
+    ctx = {
+        "nav": "trajectories",
+        "group": group,
+        "experiment": group.experiment,
+        "lane": lane,
+        "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
+        "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,
+    }
+    return render(request, "trajectories/group.html", ctx)

@@ -1,0 +1,22 @@
+"""HTTP routes. Each application has its own `urls.py`; names are `noun-verb` and belong to no namespace."""
+
+from django.contrib import admin
+from django.urls import include, path, re_path
+
+from webapp.api.urls import routes as api_routes
+from webapp.lib.health import healthz
+from webapp.trajectories.frame_views import show_frame
+
+urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("admin/", admin.site.urls),
+    path("api/v1/", api_routes),
+    path("", include("webapp.accounts.urls")),
+    path("", include("webapp.experiments.urls")),
+    path("", include("webapp.fleet.urls")),
+    path("", include("webapp.trajectories.urls")),
+    path("", include("webapp.replay.urls")),
+    re_path(
+        r"^frames/(?P<sha256>[0-9a-f]{64})\.(?P<variant>png|jpg|thumb\.jpg)$", show_frame, name="frame-show"
+    ),
+]
