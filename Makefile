@@ -1,0 +1,42 @@
+# Deskhand. `make up` is all a newcomer needs; `make help` lists the rest.
+SHELL := /bin/bash
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: ## Install everything into .venv and node_modules, and exit
+	@scripts/setup
+
+.PHONY: setup-test
+setup-test: ## The same, with what tests and checks need
+	@scripts/setup --test
+
+.PHONY: up
+up: setup ## Start everything and print the URL and the login (ARGS="--port 8800 --slots 4")
+	@$(PY) manage.py up $(ARGS)
+
+.PHONY: doctor
+doctor: setup ## Say what this machine can do and what is missing
+	@$(PY) manage.py doctor
+
+.PHONY: test
+test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go to pytest)
+	@scripts/test $(ARGS)
+
+.PHONY: test-slow
+test-slow: setup-test ## The tests that take minutes
+	@$(PY) -m pytest -m slow $(ARGS)
+
+.PHONY: check
+check: setup-test ## Lint, import directions and types
+	@scripts/check
+
+.PHONY: format
+format: setup-test ## Format Python and templates
+	@$(PY) -m ruff check --fix . && $(PY) -m ruff format .
+	@git ls-files 'templates/*.html' | xargs -r .venv/bin/djade --target-version 5.2
+	@git ls-files 'templates/*.html' | xargs -r .venv/bin/djhtml --tabwidth 2

@@ -1,0 +1,18 @@
+# The trainer and the policy server. TORCH_INDEX: leave it for CUDA, or use
+# https://download.pytorch.org/whl/cpu for a machine without a GPU.
+ARG PYTHON=3.11-slim-bookworm
+FROM python:${PYTHON}
+ARG TORCH_INDEX=https://pypi.org/simple
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
+WORKDIR /app
+COPY requirements/core.txt requirements/training.txt requirements/base.txt requirements/
+RUN pip install --extra-index-url "${TORCH_INDEX}" -r requirements/base.txt
+COPY manage.py ./
+COPY webapp webapp
+COPY workers workers
+COPY training training
+RUN useradd --uid 1000 --create-home deskhand && install -d -o deskhand -g deskhand /data
+USER deskhand
+VOLUME /data
+CMD ["celery", "-q", "-A", "workers.app", "worker", "-Q", "gpu", "-n", "gpu@%h", "--pool=solo", \
+     "--without-gossip", "--without-mingle", "--loglevel", "INFO"]

@@ -1,0 +1,117 @@
+"""Prove tasks on real desktops, without database or queue: oracle = 1.0 and doing nothing = 0.0.
+
+    python scripts/prove_tasks.py [--family colour] [--limit 20] [--desktops 2]
+
+Starts its own desk host, prints a line per family and every task that fails; exits 1 if one does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from training.tasks.real_apps import generate_all
+from training.types import Task
+from workers.deskhost.client import DeskHostClient
+from workers.desktop import DesktopEnv
+from workers.providers.base import DesktopSpec, EnvError
+from workers.tasks.errors import TaskError
+from workers.tasks.proof import Proof, prove
+
+
+def chosen(options: argparse.Namespace) -> Iterator[Task]:
+    """The tasks asked for, spread evenly over each family."""
+    families: dict[str, list[Task]] = defaultdict(list)
+    for task in generate_all(options.seed):
+        if options.family in ("", task.family):
+            families[task.family].append(task)
+    for tasks in families.values():
+        count = min(options.limit or len(tasks), len(tasks))
+        yield from (tasks[len(tasks) * i // count] for i in range(count))
+
+
+def work(socket: Path, todo: SimpleQueue[Task], done: list[Proof], failures: list[str]) -> None:
+    """One desktop: proves tasks until none is left."""
+    client = DeskHostClient(socket)
+    lease = client.acquire("x11", DesktopSpec(), holder="prove_tasks", ttl_s=3600)
+    with DesktopEnv(client, lease) as env:
+        while True:
+            try:
+                task = todo.get_nowait()
+            except Empty:
+                return
+            try:
+                done.append(prove(task, env))
+            except (TaskError, EnvError) as error:
+                failures.append(f"{task.task_id}: {error}")
+
+
+def report(done: list[Proof], failures: list[str], wall_s: float) -> bool:
+    families: dict[str, list[Proof]] = defaultdict(list)
+    for proof in done:
+        families[proof.task_id.split("/")[1]].append(proof)
+        if not proof.holds:
+            failures.append(f"{proof.task_id}: oracle {proof.oracle_score}, idle {proof.idle_score}")
+    for name, proofs in families.items():
+        oracle, idle = sum(p.oracle_score == 1 for p in proofs), sum(p.idle_score == 0 for p in proofs)
+        median = statistics.median(p.wall_s for p in proofs)
+        print(
+            f"{name:8} {len(proofs):4} tasks  oracle 1.0: {oracle}  idle 0.0: {idle}  median {median:.2f} s"
+        )
+    print(f"{len(done)} tasks in {wall_s:.0f} s")
+    for line in failures:
+        print("FAILED", line)
+    return not failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--family", default="")
+    parser.add_argument("--limit", type=int, default=0, help="tasks per family; 0 = all")
+    parser.add_argument("--desktops", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the desk host is stopped too
+    todo: SimpleQueue[Task] = SimpleQueue()
+    for task in chosen(options):
+        todo.put(task)
+    done: list[Proof] = []
+    failures: list[str] = []
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="desk-") as folder:
+        socket = Path(folder) / "desk.sock"
+        host = subprocess.Popen(
+            [sys.executable, "-m", "workers.deskhost", "--state-dir", folder, "--socket", str(socket)],
+            cwd=Path(__file__).resolve().parent.parent,
+        )
+        try:
+            while not socket.exists():
+                time.sleep(0.05)
+            arguments = (socket, todo, done, failures)
+            threads = [
+                threading.Thread(target=work, args=arguments, daemon=True) for _ in range(options.desktops)
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            host.terminate()
+            host.wait(timeout=30)
+    return 0 if report(done, failures, time.monotonic() - started) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Record oracle demonstrations of first-desk on real desktops, as `training.make_first_desk` reads them.
+
+    python -m workers.deskhost --state-dir /tmp/dh --socket /tmp/dh/s &
+    python scripts/record_demonstrations.py /tmp/dh/s OUTPUT [--families menu,note,colour] [--desktops 4]
+
+Writes OUTPUT/trajectories.jsonl (train split), OUTPUT/heldout.jsonl and OUTPUT/frames/SHA.png.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import sys
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from training.tasks.first_desk import generate
+from training.types import ActionKind, Observation, Source, Task, Trajectory, TrajectoryStatus, Turn
+from workers.deskhost.client import DeskHostClient
+from workers.desktop import DesktopEnv, Frame
+from workers.providers.base import DesktopSpec, EnvError
+from workers.tasks import oracles, runner
+from workers.tasks.errors import EvaluatorError, OracleError, SetupError
+
+LEASE_S = 3600.0
+
+
+class Recorder:
+    """Drives one desktop per thread through a queue of tasks."""
+
+    def __init__(self, socket: str, output: Path, tasks: list[Task]) -> None:
+        self.socket = socket
+        self.frames = output / "frames"
+        self.frames.mkdir(parents=True, exist_ok=True)
+        self.tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        for task in tasks:
+            self.tasks.put(task)
+        self.done: list[Trajectory] = []
+        self.failed: list[str] = []
+
+    def run(self, num_desktops: int) -> None:
+        threads = [threading.Thread(target=self._work) for _ in range(num_desktops)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _work(self) -> None:
+        with DeskHostClient(self.socket) as client:
+            lease = client.acquire("x11", DesktopSpec(width=512, height=384), holder="record", ttl_s=LEASE_S)
+            with DesktopEnv(client, lease) as env:
+                while True:
+                    try:
+                        task = self.tasks.get_nowait()
+                    except queue.Empty:
+                        return
+                    self._record(env, task)
+
+    def _record(self, env: DesktopEnv, task: Task) -> None:
+        try:
+            trajectory = self._demonstrate(env, task)
+        except (EnvError, SetupError, EvaluatorError, OracleError) as error:
+            self.failed.append(f"{task.task_id}: {error}")
+            return
+        if trajectory.score == 1.0:
+            self.done.append(trajectory)
+        else:
+            self.failed.append(f"{task.task_id}: score {trajectory.score}")
+
+    def _demonstrate(self, env: DesktopEnv, task: Task) -> Trajectory:
+        env.reset()
+        runner.setup(task, env)
+        turns: list[Turn] = []
+        for index, action in enumerate(oracles.solution(task)):
+            observation = self._observation(env.observe(), task.instruction if index == 0 else "")
+            turns.append(Turn(index=index, source=Source.ORACLE, observation=observation, action=action))
+            if action.kind is not ActionKind.TERMINATE:
+                env.act(action)
+        score = runner.evaluate(task, env, turns[-1].action)
+        number = len(self.done) + 1
+        return Trajectory(
+            trajectory_id=number,
+            group_id=number,
+            task=task,
+            source=Source.ORACLE,
+            status=TrajectoryStatus.TERMINATED,
+            turns=tuple(turns),
+            score=score,
+            reward=score,
+        )
+
+    def _observation(self, frame: Frame, text: str) -> Observation:
+        (self.frames / f"{frame.sha256}.png").write_bytes(frame.png)
+        return Observation(sha256=frame.sha256, width=frame.width, height=frame.height, text=text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("socket", help="socket of a running desk host")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--families", default="menu,note,colour")
+    parser.add_argument("--desktops", type=int, default=4)
+    options = parser.parse_args()
+    families = options.families.split(",")
+    for split, name in (("train", "trajectories.jsonl"), ("heldout", "heldout.jsonl")):
+        tasks = [task for task in generate() if task.family in families and task.split == split]
+        recorder = Recorder(options.socket, options.output, tasks)
+        recorder.run(options.desktops)
+        lines = [trajectory.model_dump_json(exclude_defaults=True) for trajectory in recorder.done]
+        (options.output / name).write_text("\n".join(lines) + "\n")
+        print(f"{split}: {len(recorder.done)} demonstrations, {len(recorder.failed)} failed")
+        for failure in recorder.failed:
+            print(f"  {failure}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
