@@ -1,0 +1,77 @@
+"""Fixtures of the browser tests: people, signed-in pages, a model folder that pre-flight accepts."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.browser.people import People
+from tests.factories import make_task, make_task_set, make_team, make_user
+from webapp.accounts.models import Role
+
+CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+TIMEOUT_MS = 15_000
+"""Two noisy cores run the browser, the server and the test."""
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
+    return {**browser_type_launch_args, "args": CHROMIUM_FLAGS}
+
+
+@pytest.fixture
+def people(transactional_db: None) -> People:
+    team = make_team()
+    return People(team, make_user(Role.OPERATOR, team=team), make_user(Role.VIEWER, team=team))
+
+
+@pytest.fixture
+def sign_in(transactional_db: None, web_server: str, browser: Browser) -> Iterator[Callable[[User], Page]]:
+    """Opens a page in a browser of that user's own; script errors and foreign requests fail the test."""
+    problems: list[str] = []
+    contexts: list[BrowserContext] = []
+    expect.set_options(timeout=TIMEOUT_MS)
+
+    def open_page(user: User) -> Page:
+        client = Client()
+        client.force_login(user)
+        name = settings.SESSION_COOKIE_NAME
+        context = browser.new_context(base_url=web_server)
+        contexts.append(context)
+        context.add_cookies([{"name": name, "value": client.cookies[name].value, "url": web_server}])
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT_MS)
+        page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
+        page.on("request", lambda request: _note_foreign(request.url, web_server, problems))
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+def _note_foreign(url: str, server: str, problems: list[str]) -> None:
+    host = server.removeprefix("http://")
+    if not url.startswith(("data:", "blob:")) and url.split("/")[2] != host:
+        problems.append(f"request to another host: {url}")
+
+
+@pytest.fixture
+def launchable(transactional_db: None) -> Iterator[str]:
+    """What the presets need to pass pre-flight: the task set and a model folder, whose name this is."""
+    task_set = make_task_set("first-desk")
+    for number in range(8):
+        make_task(task_set=task_set, split="heldout" if number % 2 else "train")
+    folder = Path(settings.DATA_DIR) / "model-of-the-test"
+    folder.mkdir(exist_ok=True)
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
+    (folder / "config.json").write_text(json.dumps({"text_config": sizes}))
+    yield folder.name
+    (folder / "config.json").unlink()
+    folder.rmdir()

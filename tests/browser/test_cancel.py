@@ -1,0 +1,65 @@
+"""Cancelling: with a question first, seen live by everybody who looks."""
+
+from playwright.sync_api import expect
+
+from tests.browser.people import People, SignIn
+from tests.factories import make_experiment
+from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.services import change_status
+
+
+def test_a_running_experiment_is_cancelled_after_a_question_and_the_page_follows(
+    sign_in: SignIn, people: People
+):
+    experiment = make_experiment(team=people.team, owner=people.operator, name="To be stopped")
+    page = sign_in(people.operator)
+    page.goto(f"/experiments/{experiment.pk}/")
+    watcher = sign_in(people.viewer)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Keep as it is").click()
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.RUNNING
+
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel it").click()
+    expect(page.get_by_text("Cancel requested.")).to_be_visible()
+    expect(page.locator("h1 [data-status=cancelling]")).to_be_visible()
+
+    watcher.goto(f"/experiments/{experiment.pk}/")
+    expect(watcher.locator("[data-live-pill]").first).to_contain_text("Live")
+    expect(watcher.get_by_role("button", name="Cancel")).to_have_count(0)
+    change_status(experiment.pk, ExperimentStatus.CANCELLED, message="Cancelled.")
+    expect(watcher.locator("h1 [data-status=cancelled]")).to_be_visible()
+    expect(page.locator("h1 [data-status=cancelled]")).to_be_visible()
+
+
+def test_ticked_experiments_are_cancelled_together(sign_in: SignIn, people: People):
+    first, second, kept = (
+        make_experiment(team=people.team, status=ExperimentStatus.QUEUED, name=name)
+        for name in ("first", "second", "kept")
+    )
+    page = sign_in(people.operator)
+    page.goto("/experiments/")
+    page.get_by_label(f"Select #{first.pk}").check()
+    page.get_by_label(f"Select #{second.pk}").check()
+    expect(page.locator("[data-bulk-count]")).to_have_text("2")
+    page.locator("[data-bulk-bar]").get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Cancel them").click()
+
+    expect(page.get_by_text("Cancel requested for 2 experiments.")).to_be_visible()
+    statuses = dict(Experiment.objects.values_list("name", "status"))
+    assert statuses == {"first": "cancelled", "second": "cancelled", "kept": "queued"}
+    assert kept.pk
+
+
+def test_the_queue_is_reordered_by_its_buttons(sign_in: SignIn, people: People):
+    first, second = (
+        make_experiment(team=people.team, status=ExperimentStatus.QUEUED, name=name) for name in ("a", "b")
+    )
+    page = sign_in(people.operator)
+    page.goto("/queue/")
+    names = page.locator("tr[data-queued] .title")
+    expect(names).to_have_text(["a", "b"])
+    page.get_by_label(f"Move #{second.pk} earlier").click()
+    expect(names).to_have_text(["b", "a"])
+    assert first.pk

@@ -1,0 +1,107 @@
+"""Launching through the form: errors beside the fields, pre-flight while typing, YAML both ways."""
+
+import re
+
+import yaml
+from playwright.sync_api import Page, expect
+
+from tests.browser.people import People, SignIn
+from webapp.experiments.models import Experiment
+
+
+def open_launch(sign_in: SignIn, people: People, model: str) -> Page:
+    page = sign_in(people.operator)
+    page.goto("/experiments/launch/?preset=first-desk")
+    open_section(page, "model")
+    page.get_by_label("Path", exact=True).fill(model)
+    return page
+
+
+def open_section(page: Page, name: str) -> None:
+    page.locator(f"details[data-section={name}]").evaluate("element => element.open = true")
+
+
+def knob(page: Page, path: str):
+    return page.locator(f'[data-knob="{path}"]')
+
+
+def test_an_impossible_value_is_named_at_its_field_and_nothing_typed_is_lost(
+    sign_in: SignIn, people: People, launchable: str
+):
+    page = open_launch(sign_in, people, launchable)
+    group_size = knob(page, "algorithm.group_size")
+    group_size.get_by_role("textbox").fill("1")
+    page.get_by_label("Note").fill("keep this")
+
+    expect(group_size.locator("[data-error]")).to_contain_text("algorithm.group_size")
+    expect(page.locator("#preflight-result")).to_contain_text("1 field to correct")
+    page.get_by_role("button", name="Launch", exact=True).click()
+
+    expect(page.get_by_text("Not launched")).to_be_visible()
+    expect(knob(page, "algorithm.group_size").get_by_role("textbox")).to_have_value("1")
+    expect(page.get_by_label("Note")).to_have_value("keep this")
+    assert not Experiment.objects.exists()
+
+
+def test_a_preset_is_changed_checked_and_launched(sign_in: SignIn, people: People, launchable: str):
+    page = open_launch(sign_in, people, launchable)
+    page.get_by_label("Name", exact=True).first.fill("Smaller groups")
+    knob(page, "algorithm.group_size").get_by_role("textbox").fill("2")
+
+    preflight = page.locator("#preflight-result")
+    expect(preflight).to_contain_text("Group size 2")
+    expect(preflight.locator("[data-queue-position]")).to_contain_text("next")
+    page.get_by_role("button", name="Launch", exact=True).click()
+
+    expect(page.get_by_role("heading", name="Smaller groups")).to_be_visible()
+    expect(page.locator("[data-status=queued]").first).to_be_visible()
+    experiment = Experiment.objects.get()
+    assert experiment.preset == "first-desk"
+    assert experiment.config["algorithm"]["group_size"] == 2
+    assert experiment.config["model"]["path"] == launchable
+
+
+def test_a_missing_model_keeps_the_launch_button_closed_until_it_is_corrected(
+    sign_in: SignIn, people: People, launchable: str
+):
+    page = open_launch(sign_in, people, "no-such-model")
+    button = page.get_by_role("button", name="Launch", exact=True)
+    expect(page.locator("#preflight-result")).to_contain_text("Model not found")
+    expect(button).to_be_disabled()
+
+    page.get_by_label("Path", exact=True).fill(launchable)
+    expect(button).to_be_enabled()
+
+
+def test_a_change_is_marked_counted_and_taken_back(sign_in: SignIn, people: People, launchable: str):
+    page = open_launch(sign_in, people, launchable)
+    clip = knob(page, "algorithm.clip_high")
+    clip.get_by_role("textbox").fill("0.4")
+    badge = page.locator("details[data-section=algorithm] [data-changed-count]")
+    expect(badge).to_have_text("1 changed")
+    clip.get_by_role("button").click()
+    expect(clip.get_by_role("textbox")).to_have_value("0.28")
+    expect(badge).to_be_hidden()
+
+
+def test_the_knob_search_leaves_only_what_matches(sign_in: SignIn, people: People, launchable: str):
+    page = open_launch(sign_in, people, launchable)
+    page.get_by_label("Find a knob").fill("group size")
+    expect(knob(page, "algorithm.group_size")).to_be_visible()
+    expect(page.locator("[data-knob]:visible")).to_have_count(1)
+
+
+def test_yaml_and_form_follow_each_other(sign_in: SignIn, people: People, launchable: str):
+    page = open_launch(sign_in, people, launchable)
+    knob(page, "algorithm.num_steps").get_by_role("textbox").fill("7")
+    page.get_by_role("tab", name="YAML").click()
+    area = page.get_by_label("Config as YAML")
+    expect(area).to_have_value(re.compile("num_steps: 7"))
+    values = yaml.safe_load(area.input_value())
+    values["algorithm"]["group_size"] = 6
+    values["algorithm"]["surprise"] = 1
+    area.fill(yaml.safe_dump(values))
+    page.get_by_role("tab", name="Form").click()
+
+    expect(knob(page, "algorithm.group_size").get_by_role("textbox")).to_have_value("6")
+    expect(page.locator("#knobs .notice")).to_contain_text("algorithm.surprise unknown key")

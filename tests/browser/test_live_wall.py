@@ -1,0 +1,95 @@
+"""The experiment page while trajectories run: what the services publish is seen without a reload."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import expect
+
+from tests.browser.people import People, SignIn
+from tests.factories import make_experiment, make_frame, make_group, make_trajectory
+from training.types import Action, ActionKind, Alarm, Completion, Observation, Purpose, TrajectoryStatus, Turn
+from webapp.experiments import services as experiments
+from webapp.experiments.models import Experiment
+from webapp.fleet.models import Desktop
+from webapp.trajectories import services as trajectories
+from webapp.trajectories.models import Trajectory
+
+
+@pytest.fixture
+def experiment(people: People) -> Experiment:
+    return make_experiment(team=people.team, started_at=timezone.now() - timedelta(minutes=1))
+
+
+@pytest.fixture
+def running(experiment: Experiment) -> Trajectory:
+    values = {"host": "h", "provider": "x11", "width": 512, "height": 384}
+    desktop = Desktop.objects.create(name="desk", phase="leased", **values)
+    group = make_group(experiment=experiment, size=1, purpose=Purpose.TRAIN)
+    return make_trajectory(group=group, status="running", turns=1, desktop=desktop)
+
+
+def take_turn(trajectory: Trajectory, index: int, action: Action) -> str:
+    """The frame's sha256."""
+    sha = make_frame(trajectory.team, index + 3)
+    now = timezone.now()
+    shown = Observation(sha256=sha, width=512, height=384)
+    trajectories.open_turn(
+        trajectory=trajectory, index=index, source="policy", observation=shown, observed_at=now
+    )
+    turn = Turn(index=index, observation=shown, completion=Completion(text="x"), action=action)
+    trajectories.close_turn(trajectory=trajectory, turn=turn, thought="", completed_at=now)
+    return sha
+
+
+def test_a_tile_shows_each_new_frame_the_last_action_and_the_reward(
+    sign_in: SignIn, people: People, experiment: Experiment, running: Trajectory
+):
+    page = sign_in(people.viewer)
+    page.goto(f"/experiments/{experiment.pk}/")
+    tile = page.locator(f'[data-trajectory="{running.pk}"]')
+    expect(tile.locator("[data-turn]")).to_have_text("turn 1/8")
+    expect(page.locator("[data-live-pill]").first).to_contain_text("Live")
+
+    sha = take_turn(running, 1, Action(kind=ActionKind.TYPE, text="lantern"))
+    expect(tile.locator("img")).to_have_attribute("src", f"/frames/{sha}.thumb.jpg")
+    expect(tile).to_contain_text("Type “lantern”")
+    expect(tile.locator("[data-turn]")).to_have_text("turn 2/8")
+
+    trajectories.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
+    trajectories.end_trajectory(
+        trajectory_id=running.pk, status=TrajectoryStatus.TERMINATED, score=1.0, reward=0.9
+    )
+    expect(tile.locator(".verdict")).to_have_text("+0.90")
+    expect(page.locator(".group-card")).to_contain_text("+0.90")
+    tile.click()
+    expect(page).to_have_url(f"{page.url.split('/trajectories')[0]}/trajectories/{running.pk}/")
+
+
+def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: People, experiment: Experiment):
+    page = sign_in(people.viewer)
+    page.goto(f"/experiments/{experiment.pk}/")
+    expect(page.get_by_text("The first numbers appear")).to_be_visible()
+
+    experiments.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
+    experiments.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
+    expect(page.locator("[data-stage=grpo]")).to_contain_text("3 / 20 steps")
+    for step in (1, 2, 3):
+        experiments.record_metrics(
+            experiment_id=experiment.pk,
+            attempt=1,
+            step=step,
+            values={"rollout/success": step / 4, "loss/entropy": 1 / step},
+            policy_version=step,
+        )
+    expect(
+        page.locator("#chart-success-and-reward .js-plotly-plot, #chart-success-and-reward .plot-container")
+    ).to_be_visible()
+    points = "document.getElementById('chart-entropy')?.data?.[0].x.length === 3"
+    page.wait_for_function(points)
+
+    alarm = Alarm(
+        name="grad_norm", step=3, value=48.2, limit=10, message="Norm too large", remedy="Halve the rate"
+    )
+    experiments.raise_alarm(experiment_id=experiment.pk, alarm=alarm)
+    expect(page.locator(".alarm")).to_contain_text("Halve the rate")

@@ -1,0 +1,29 @@
+"""The environment of one test session, set before Django reads its settings; removed when Python exits."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from webapp.lib.supervisor.ports import free_port
+from webapp.lib.supervisor.postgres import private_cluster
+
+TEST_ROOT = Path(tempfile.mkdtemp(prefix="deskhand-test-"))
+REDIS_PASSWORD = "only-for-this-test-session"
+REDIS_PORT = free_port()
+ON_POSTGRES = os.environ.get("DESKHAND_TEST_DB") == "postgres"
+
+cleanup = ExitStack()
+cleanup.callback(shutil.rmtree, TEST_ROOT, ignore_errors=True)
+atexit.register(cleanup.close)
+
+(TEST_ROOT / "static").mkdir()
+os.environ["DESKHAND_DATA_DIR"] = str(TEST_ROOT)
+os.environ["REDIS_URL"] = f"redis://:{REDIS_PASSWORD}@127.0.0.1:{REDIS_PORT}/0"
+os.environ.pop("DATABASE_URL", None)
+# A pool keeps connections open that the test database could then not be dropped under.
+os.environ["DESKHAND_DB_POOL"] = "0"
+if ON_POSTGRES:
+    os.environ["DATABASE_URL"] = cleanup.enter_context(private_cluster())

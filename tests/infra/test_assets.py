@@ -1,0 +1,58 @@
+"""Front-end files: from installed packages by an allow-list, served locally, nothing from a CDN."""
+
+import re
+
+import httpx
+import pytest
+from django.conf import settings
+from django.contrib.staticfiles import finders
+
+from webapp.lib.assets import AssetsMissing, PackageFinder
+from webapp.lib.supervisor.instance import REPOSITORY, Instance
+
+TEMPLATES = sorted((REPOSITORY / "templates").rglob("*.html"))
+LOADED_FROM_ELSEWHERE = re.compile(
+    r"<(?:script|link|img|iframe)[^>]+(?:src|href)=[\"'](?:https?:)?//", re.IGNORECASE
+)
+
+
+def test_the_allowed_files_of_packages_are_found_and_no_others():
+    assert finders.find("vendor/tabler/css/tabler.min.css")
+    assert finders.find("vendor/plotly/plotly-cartesian.min.js")
+    assert finders.find("vendor/tabler/css/tabler.css") is None
+    assert finders.find("vendor/plotly/package.json") is None
+    assert finders.find("vendor/tabler/../package.json") is None
+
+
+def test_collecting_without_the_packages_says_what_to_run(settings, tmp_path):
+    settings.NODE_MODULES = tmp_path
+    with pytest.raises(AssetsMissing, match="run `make setup`"):
+        list(PackageFinder().list(None))
+
+
+@pytest.mark.parametrize(
+    "template", TEMPLATES, ids=lambda file: str(file.relative_to(REPOSITORY / "templates"))
+)
+def test_every_static_file_that_a_template_names_exists(template):
+    named = re.findall(r"{%\s*static\s+[\"']([^\"'{]+)[\"']", template.read_text())
+    assert [name for name in named if not finders.find(name)] == []
+
+
+def test_no_template_loads_anything_from_elsewhere():
+    assert [file.name for file in TEMPLATES if LOADED_FROM_ELSEWHERE.search(file.read_text())] == []
+
+
+def test_packages_are_not_committed():
+    ignored = (REPOSITORY / ".gitignore").read_text().splitlines()
+    assert "/node_modules/" in ignored
+    assert not (settings.BASE_DIR / "static" / "vendor").exists()
+
+
+def test_static_files_are_served_compressed_without_signing_in():
+    with Instance(without=["deskhost", "gpu", "env", "dispatcher"]) as instance:
+        answer = httpx.get(f"{instance.url}/static/vendor/tabler/css/tabler.min.css")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/css")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert int(answer.headers["content-length"]) < 120_000
+    assert len(answer.content) > 500_000

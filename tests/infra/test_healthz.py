@@ -1,0 +1,25 @@
+"""/healthz, in process and through a real server."""
+
+import httpx
+import pytest
+from django.db import connection
+
+from tests.environment import ON_POSTGRES
+
+
+@pytest.mark.django_db
+def test_healthz_needs_no_sign_in(client):
+    response = client.get("/healthz")
+    assert response.status_code == 200
+    assert response.json() == {"status": "ok"}
+
+
+def test_a_real_web_server_answers_healthz_and_static_files(web_server):
+    assert httpx.get(f"{web_server}/healthz").json() == {"status": "ok"}
+    assert httpx.get(f"{web_server}/static/nothing.css").status_code in {302, 404}
+
+
+@pytest.mark.django_db
+def test_the_chosen_database_answers(django_user_model):
+    assert connection.vendor == ("postgresql" if ON_POSTGRES else "sqlite")
+    assert django_user_model.objects.count() == 0

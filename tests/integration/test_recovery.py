@@ -1,0 +1,185 @@
+"""Everything that can die dies once while an experiment runs; nothing recorded is lost and it finishes.
+
+Real processes throughout: supervisor, Redis, web, dispatcher, desk host, Celery workers, torchrun,
+policy server, X11 desktops. SIGKILL each time, so nobody can say goodbye.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from webapp.lib.supervisor.instance import Instance
+
+pytestmark = [pytest.mark.desktop, pytest.mark.timeout(600)]
+
+PATIENCE_S = 120
+NUM_STEPS = 14
+CONFIG = {
+    "model": {"path": "tiny-random"},
+    "tasks": {"families": ["note"]},
+    "desktops": {"num_desktops": 4, "max_turns": 2, "retries": 3},
+    "sampling": {"max_completion_tokens": 8},
+    "algorithm": {"group_size": 2, "groups_per_step": 1, "num_steps": NUM_STEPS},
+    "evaluation": {"num_tasks": 0},
+    "checkpoints": {"every": 1, "max_restarts": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def deskhand() -> Iterator[Instance]:
+    # On SQLite whatever the suite runs on: the test reads the file beside the running product.
+    with Instance(slots=4, env={"DATABASE_URL": ""}) as instance:
+        instance.manage("import_tasks", "first-desk")
+        yield instance
+
+
+def describe(deskhand: Instance, experiment: int) -> dict[str, Any]:
+    return json.loads(deskhand.manage("experiment", str(experiment)))
+
+
+def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
+    database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
+    try:
+        return database.execute(query).fetchall()
+    finally:
+        database.close()
+
+
+def wait_for(what: str, condition: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + PATIENCE_S
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain for: {what}"
+        time.sleep(0.3)
+    return answer
+
+
+def processes(deskhand: Instance, *words: str) -> list[psutil.Process]:
+    """This installation's processes whose command line holds all `words`."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+            if all(word in line for word in words) and _is_of(process, line, deskhand):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def _is_of(process: psutil.Process, line: str, deskhand: Instance) -> bool:
+    """Redis rewrites its command line, and its environment with it; its port stays."""
+    names_it = str(deskhand.folder) in line or f":{deskhand.redis_port}" in line
+    return names_it or process.environ().get("DESKHAND_DATA_DIR") == str(deskhand.folder)
+
+
+def kill_one(deskhand: Instance, *words: str) -> None:
+    victim = wait_for(f"a process with {words}", lambda: processes(deskhand, *words))[-1]
+    os.kill(victim.pid, signal.SIGKILL)
+
+
+def steps_done(deskhand: Instance) -> int:
+    return rows(deskhand, "select coalesce(max(step), 0) from experiments_metricpoint")[0][0]
+
+
+def wait_for_more_steps(deskhand: Instance, after: str) -> None:
+    known = steps_done(deskhand)
+    wait_for(f"another step after {after}", lambda: steps_done(deskhand) > known)
+
+
+def test_an_experiment_survives_the_death_of_each_process(deskhand: Instance, tmp_path: Path) -> None:
+    config = tmp_path / "recovery.yaml"
+    config.write_text(json.dumps(CONFIG))  # JSON is YAML
+    experiment = json.loads(deskhand.manage("launch", "--config", str(config)))["experiment"]
+
+    wait_for_more_steps(deskhand, "launch")
+    kill_one(deskhand, "training.train", "--output", "-m training.train --config")
+    wait_for("a second attempt", lambda: len(describe(deskhand, experiment)["attempts"]) == 2)
+    wait_for_more_steps(deskhand, "the trainer's death")
+
+    kill_one(deskhand, "celery", "-Q env")
+    wait_for_more_steps(deskhand, "an env worker's death")
+
+    kill_one(deskhand, "bwrap")
+    wait_for_more_steps(deskhand, "a desktop's death")
+
+    kill_one(deskhand, "uvicorn", "webapp.asgi")
+    wait_for("the web process", lambda: answers(f"{deskhand.url}/healthz"))
+    wait_for_more_steps(deskhand, "the web process' death")
+
+    kill_one(deskhand, "redis-server")
+    wait_for_more_steps(deskhand, "the death of Redis")
+
+    wait_for("the end", lambda: describe(deskhand, experiment)["status"] in ("finished", "failed"))
+    check_nothing_is_lost(deskhand, describe(deskhand, experiment))
+
+
+def answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=2, trust_env=False).is_success
+    except httpx.TransportError:
+        return False
+
+
+def check_nothing_is_lost(deskhand: Instance, described: dict[str, Any]) -> None:
+    assert described["status"] == "finished", described["message"]
+    told = " ".join(incident["message"] for incident in described["incidents"])
+    assert "Attempt 1" in told
+    steps = rows(
+        deskhand, "select step from experiments_metricpoint where name = 'rollout/reward_mean' order by step"
+    )
+    assert [step for (step,) in steps] == list(range(1, NUM_STEPS + 1))
+    scored = rows(deskhand, "select count(*) from trajectories_trajectory where reward is not null")
+    assert scored[0][0] >= NUM_STEPS * CONFIG["algorithm"]["group_size"]
+    scored_errors = rows(
+        deskhand,
+        "select count(*) from trajectories_trajectory where status = 'errored' and reward is not null",
+    )
+    assert scored_errors == [(0,)]
+    unfinished = rows(
+        deskhand,
+        "select id, status from trajectories_trajectory"
+        " where status not in ('terminated', 'truncated', 'errored', 'cancelled')",
+    )
+    assert unfinished == []
+    lost_frames = [
+        sha
+        for (sha,) in rows(deskhand, "select distinct frame from trajectories_turnrecord where frame != ''")
+        if not (deskhand.folder / "media" / "frames" / sha[:2] / f"{sha}.png").exists()
+    ]
+    assert lost_frames == []
+
+
+def test_pausing_gives_the_worker_back_and_resuming_goes_on(deskhand: Instance, tmp_path: Path) -> None:
+    config = tmp_path / "pause.yaml"
+    config.write_text(json.dumps(CONFIG))
+    experiment = json.loads(deskhand.manage("launch", "--config", str(config)))["experiment"]
+    wait_for("the first step", lambda: describe(deskhand, experiment)["step"] >= 1)
+    deskhand.manage("experiment", str(experiment), "pause")
+    wait_for("the pause", lambda: describe(deskhand, experiment)["status"] == "paused")
+    paused_at = describe(deskhand, experiment)["step"]
+    assert not processes(deskhand, "training.train")
+    assert not processes(deskhand, "training.serve")
+    deskhand.manage("experiment", str(experiment), "resume")
+    wait_for("a step after resuming", lambda: describe(deskhand, experiment)["step"] > paused_at)
+    deskhand.manage("experiment", str(experiment), "cancel")
+    wait_for("the cancel", lambda: describe(deskhand, experiment)["status"] == "cancelled")
+    assert not processes(deskhand, "training.train")
+    wait_for(
+        "every trajectory to be final",
+        lambda: (
+            not rows(
+                deskhand,
+                "select id from trajectories_trajectory"
+                " where status not in ('terminated', 'truncated', 'errored', 'cancelled')",
+            )
+        ),
+    )

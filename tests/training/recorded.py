@@ -1,0 +1,51 @@
+"""Recorded samples for trainers without a coordinator, and trainers of the toy model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from tests.training.toy_desktops import ToyDesktops, toy_tasks
+from training.advantages import group_advantages
+from training.config import ExperimentConfig
+from training.frames import FramePixels
+from training.parallel import World, shard
+from training.policy import Policy, load_model
+from training.rendering import Renderer
+from training.samples import Sample, build_sample
+from training.trainer import TokenIds, Trainer
+
+
+def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4) -> list[Sample]:
+    """Samples of freshly sampled groups; advantages as if the rewards had been 0, 1, 2 ..."""
+    samples = []
+    for number, task in enumerate(toy_tasks("train")[:num_groups], start=1):
+        group = desktops.group(number, task, size)
+        rewards = {member.trajectory_id: float(i) for i, member in enumerate(group.trajectories)}
+        found = group_advantages(rewards, scale=True)
+        assert found is not None
+        samples += [
+            build_sample(
+                member,
+                desktops.renderer,
+                advantage=found.advantages[member.trajectory_id],
+                image_token_id=desktops.renderer.image_pad_id,
+            )
+            for member in group.trajectories
+        ]
+    return samples
+
+
+def toy_trainer(config: ExperimentConfig, world: World, renderer: Renderer, frames: Path) -> Trainer:
+    """A trainer of the model that `config` names."""
+    model = load_model(config.model.path, world.device)
+    policy = Policy(
+        model,
+        temperature=config.sampling.temperature,
+        banned_ids=renderer.banned_ids,
+        freeze_vision=config.model.freeze_vision,
+    )
+    shard(policy, model, compute_dtype=getattr(torch, config.model.dtype))
+    ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
+    return Trainer(policy, world, config, ids, FramePixels(renderer, directory=frames))

@@ -1,0 +1,99 @@
+"""From groups to the batch of a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.training.conftest import toy_config
+from tests.training.makers import make_group, make_trajectory, make_turn
+from training.batches import Batch, prepare_batch
+from training.coordinator import ReplayCandidate
+from training.rendering import Renderer
+from training.replay import ReplayState
+from training.types import Group
+
+
+@pytest.fixture
+def prepare(toy_model: Path, toy_renderer: Renderer):
+    def prepare(groups: list[Group], entries: tuple = (), policy_version: int = 3, **sections: dict) -> Batch:
+        return prepare_batch(
+            groups,
+            toy_renderer,
+            toy_config(toy_model, **sections),
+            candidates=lambda _: entries,
+            replay=ReplayState(),
+            policy_version=policy_version,
+        )
+
+    return prepare
+
+
+def test_errored_members_neither_train_nor_shift_the_mean(prepare) -> None:
+    batch = prepare([make_group([1.0, 0.0, None])])
+    assert {sample.trajectory_id for sample in batch.samples} == {10, 11}
+    assert sum(batch.advantages.values()) == pytest.approx(0)
+    assert batch.metrics["rollout/errored_rate"] == pytest.approx(1 / 3)
+
+
+def test_a_group_with_one_valid_member_is_dropped_and_counted(prepare) -> None:
+    batch = prepare([make_group([1.0, None]), make_group([1.0, 0.0], group_id=2)])
+    assert {sample.group_id for sample in batch.samples} == {2}
+    assert batch.metrics["rollout/dropped_groups"] == 1
+
+
+def test_equal_rewards_stay_out_of_the_loss_but_are_reported(prepare) -> None:
+    groups = [make_group([0.0, 0.0]), make_group([1.0, 0.0], group_id=2)]
+    batch = prepare(groups)
+    assert {sample.group_id for sample in batch.samples} == {2}
+    assert batch.metrics["rollout/zero_variance_fraction"] == 0.5
+    assert batch.advantages[10] == 0
+    kept = prepare(groups, algorithm={"skip_zero_variance": False})
+    assert {sample.group_id for sample in kept.samples} == {1, 2}
+
+
+def test_an_injected_success_gives_a_failed_group_its_advantages_again(prepare) -> None:
+    entry = ReplayCandidate(
+        entry_id=9, label="gold", policy_version=1, trajectory=make_trajectory(99, 1.0, replay_entry_id=9)
+    )
+    batch = prepare([make_group([0.0] * 4)], (entry,), replay={"enabled": True})
+    replayed = [sample for sample in batch.samples if sample.replay_entry_id == 9]
+    assert [sample.advantage for sample in replayed] == [pytest.approx(1.5, rel=1e-4)]
+    assert len(batch.samples) == 4
+    assert not replayed[0].as_likelihood
+    assert batch.metrics["rollout/success"] == 0, "metrics describe what the desktops returned"
+    assert batch.metrics["replay/injected"] == 1
+    (use,) = batch.replay_uses(step=5, per_sequence={99: (0.8, 0.1)})
+    assert (use.entry_id, use.importance_ratio, use.policy_age) == (9, 0.8, 2)
+    assert 99 not in {update.trajectory_id for update in batch.member_updates({})}
+
+
+def test_samples_of_an_older_policy_are_dropped_beyond_the_bound(prepare) -> None:
+    batch = prepare([make_group([1.0, 0.0])], policy_version=5)
+    assert batch.samples == []
+    assert batch.metrics["staleness/dropped"] == 2
+    assert prepare([make_group([1.0, 0.0])], policy_version=4).metrics["staleness/max"] == 1
+
+
+def test_a_trajectory_with_an_uncompleted_turn_counts_but_is_never_imitated(prepare) -> None:
+    group = make_group([1.0, 0.0, 0.0])
+    cut = group.trajectories[0].model_copy(update={"turns": (make_turn(), make_turn(1, completion=None))})
+    batch = prepare([group.model_copy(update={"trajectories": (cut, *group.trajectories[1:])})])
+    assert {sample.trajectory_id for sample in batch.samples} == {11, 12}
+    assert set(batch.advantages) == {10, 11, 12}
+    assert batch.metrics["rollout/unrecorded"] == 1
+
+
+def test_metrics_count_turns_errors_and_families(prepare) -> None:
+    broken = make_turn(parse_error="no action")
+    group = make_group([1.0, 0.0])
+    members = (
+        group.trajectories[0],
+        group.trajectories[1].model_copy(update={"turns": (broken, broken, broken)}),
+    )
+    batch = prepare([group.model_copy(update={"trajectories": members})])
+    assert batch.metrics["rollout/parse_error_rate"] == 0.75
+    assert batch.metrics["rollout/turns_mean"] == 2
+    assert batch.metrics["success/menu"] == 0.5
+    assert batch.metrics["reward/task_score.v1"] == 0.5

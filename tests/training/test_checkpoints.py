@@ -1,0 +1,101 @@
+"""Checkpoints: a resumed experiment walks the same curve; half a checkpoint is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.conftest import toy_config
+from tests.training.recorded import record_samples, toy_trainer
+from tests.training.toy_desktops import ToyDesktops
+from training.checkpoints import COMPLETE, CheckpointStore, ExperimentState, export_model
+from training.engine_transformers import load_model
+from training.parallel import World, start_world, stop_world
+from training.trainer import Trainer
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    yield start_world()
+    stop_world()
+
+
+def walk(trainer: Trainer, samples: list, steps: range) -> list[float]:
+    return [trainer.policy_step(samples, step).loss for step in steps]
+
+
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_resumed_trainer_walks_the_same_curve(
+    optimiser: str, toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    config = toy_config(toy_model, optimiser={"name": optimiser, "warmup_steps": 3})
+    samples = record_samples(toy_desktops)
+    renderer, frames = toy_desktops.renderer, toy_desktops.frames
+    straight = walk(toy_trainer(config, world, renderer, frames), samples, range(5))
+
+    store = CheckpointStore(tmp_path / "checkpoints", keep_last=2)
+    first = toy_trainer(config, world, renderer, frames)
+    losses = walk(first, samples, range(2))
+    state = ExperimentState(stage="grpo", grpo_step=2, policy_version=2, task_cursor=8, replay={"7": 1})
+    folder = store.save(first, state, toy_model)
+
+    second = toy_trainer(config, world, renderer, frames)
+    torch.manual_seed(99)
+    store.load(folder, second)
+    assert store.read_state(folder) == state
+    assert losses + walk(second, samples, range(2, 5)) == pytest.approx(straight, abs=1e-6)
+    assert straight[0] > straight[-1]
+
+
+def test_the_exported_folder_loads_like_any_checkpoint_and_scores_the_same(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    config = toy_config(toy_model)
+    samples = record_samples(toy_desktops, num_groups=1)
+    trainer = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    trainer.policy_step(samples, 0)
+    export_model(trainer.policy.model, toy_model, tmp_path / "export", world)
+    load_model(tmp_path / "export")  # raises when a weight is missing or surplus
+    again = toy_trainer(toy_config(tmp_path / "export"), world, toy_desktops.renderer, toy_desktops.frames)
+    for ours, theirs in zip(trainer.token_logprobs(samples), again.token_logprobs(samples), strict=True):
+        assert theirs == pytest.approx(ours, abs=1e-6)
+
+
+def test_an_interrupted_save_is_not_resumed_from(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    store = CheckpointStore(tmp_path, keep_last=3)
+    good = store.save(trainer, ExperimentState(stage="grpo"), toy_model)
+    broken = tmp_path / "00002-grpo-000001.tmp"
+    broken.mkdir()
+    (broken / "state.json").write_text("{}")
+    assert store.newest() == good
+    store.prune(best="")
+    assert not broken.exists()
+
+
+def test_only_the_newest_and_the_best_are_kept(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    store, state = CheckpointStore(tmp_path, keep_last=2), ExperimentState(stage="grpo")
+    saved = []
+    for step in range(5):
+        state.grpo_step = step
+        saved.append(store.save(trainer, state, toy_model, is_best=step == 1))
+    gone = store.prune(state.best_checkpoint)
+    assert gone == [saved[0], saved[2]]
+    assert store.complete() == [saved[1], saved[3], saved[4]]
+    assert json.loads((saved[4] / "state.json").read_text())["best_checkpoint"] == saved[1].name
+    assert all((folder / COMPLETE).exists() for folder in store.complete())
+
+
+def test_an_unwritable_folder_is_refused_by_its_setting(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ValueError, match=r"checkpoints\.directory: cannot write to .*file/checkpoints"):
+        CheckpointStore(tmp_path / "file" / "checkpoints", keep_last=1).verify_writable()

@@ -1,0 +1,259 @@
+"""The whole trainer against a coordinator over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.training.conftest import toy_config
+from tests.training.toy_coordinator import ToyCoordinator
+from training.config import ExperimentConfig, to_yaml
+from training.curriculum import TaskOrder
+from training.train import EXIT_WRONG_SETTINGS, main
+from training.types import Source, Trajectory
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+Run = Callable[[ExperimentConfig], int]
+
+
+def arguments(config: ExperimentConfig, output: Path) -> list[str]:
+    """The trainer's command line for a config."""
+    output.mkdir(parents=True, exist_ok=True)
+    (output / "config.yaml").write_text(to_yaml(config))
+    return ["--config", str(output / "config.yaml"), "--output", str(output)]
+
+
+def start_process(
+    config: ExperimentConfig, output: Path, coordinator: ToyCoordinator, *, processes: int
+) -> subprocess.Popen:
+    """The trainer under torchrun, as the gpu worker starts it."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    launcher += ["--nproc-per-node", str(processes)]
+    return subprocess.Popen(
+        [*launcher, "-m", "training.train", *arguments(config, output)],
+        cwd=REPOSITORY,
+        env=os.environ | coordinator.environment() | {"DESKHAND_TORCH_THREADS": "1"},
+        stdout=(output / "log").open("w"),
+        stderr=subprocess.STDOUT,
+    )
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def train(coordinator: ToyCoordinator, output: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the trainer in this process; returns its exit code."""
+    for name, value in (coordinator.environment() | {"DESKHAND_TORCH_THREADS": "1"}).items():
+        monkeypatch.setenv(name, value)
+    handler = signal.getsignal(signal.SIGTERM)
+
+    def run(config: ExperimentConfig) -> int:
+        try:
+            return main(arguments(config, output))
+        finally:
+            signal.signal(signal.SIGTERM, handler)
+
+    return run
+
+
+def outcome(output: Path) -> dict:
+    return json.loads((output / "outcome.json").read_text())
+
+
+def test_an_experiment_runs_all_its_stages_and_reports_them(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    assert train(toy_config(toy_model, evaluation={"num_tasks": 4})) == 0
+    stages = [(stage["name"], stage["status"]) for stage in coordinator.seen["/stage"]]
+    assert stages == [
+        (name, status)
+        for name in ("evaluation-before", "grpo", "evaluation-after")
+        for status in ("started", "finished")
+    ]
+    assert len(coordinator.metric("loss/policy")) == 3
+    assert len(coordinator.metric("sync/drift")) == 4, "one at the start, one after each step"
+    assert max(coordinator.metric("sync/drift")) < 1e-4
+    assert [one["name"] for one in coordinator.seen["/evaluations"]] == ["before", "after"]
+    assert [group.task.family for group in coordinator.groups if group.step == 0][4:] == ["odd", "round"]
+    assert outcome(output) == {"exit_code": 0, "status": "finished", "step": 3, "message": ""}
+
+
+def test_a_policy_learns_and_its_engine_follows(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    config = toy_config(
+        toy_model,
+        sampling={"temperature": 0.3},
+        algorithm={"num_steps": 12, "group_size": 8},
+        optimiser={"learning_rate": 2e-3, "microbatch_size": 16},
+        checkpoints={"every": 100},
+    )
+    coordinator.desktops.num_turns, coordinator.desktops.max_tokens = 1, 2
+    assert train(config) == 0
+    rewards = coordinator.metric("rollout/reward_mean")
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.3
+    assert max(coordinator.metric("policy/logprob_gap")) < 1e-3, (
+        "the engine sampled with the trainer's weights"
+    )
+    assert coordinator.metric("staleness/max") == [0.0] * 12
+
+
+def test_a_paused_experiment_resumes_where_it_stopped(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    config = toy_config(toy_model, algorithm={"num_steps": 4})
+    coordinator.wishes.pause_after_groups = 5
+    assert train(config) == 75
+    paused = outcome(output)
+    assert (paused["status"], paused["step"]) == ("paused", 2)
+    asked = len(coordinator.groups)
+    coordinator.wishes.pause_after_groups = 0
+    assert train(config) == 0
+    steps = [point["step"] for point in coordinator.seen["/metrics"] if "loss/policy" in point["values"]]
+    assert steps == [1, 2, 3, 4]
+    assert [group.step for group in coordinator.groups[asked:]] == [2, 2, 3, 3]
+    assert coordinator.seen["/weights"][-1]["policy_version"] == 4
+
+
+def test_with_staleness_the_next_step_is_sampled_while_this_one_trains(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    assert train(toy_config(toy_model, algorithm={"max_staleness": 1})) == 0
+    assert coordinator.metric("staleness/max") == [0.0, 1.0, 1.0]
+    assert [group.step for group in coordinator.groups] == [0, 0, 1, 1, 2, 2]
+    order = TaskOrder(coordinator.tasks["train"], seed=0).take(0, 6)
+    assert [group.task for group in coordinator.groups] == order
+
+
+def test_a_cancelled_experiment_ends_at_once(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    coordinator.wishes.command = "cancel"
+    assert train(toy_config(toy_model)) == 76
+    assert outcome(output)["status"] == "cancelled"
+    assert coordinator.metric("loss/policy") == []
+
+
+def test_a_group_with_one_valid_member_is_asked_for_again(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    coordinator.wishes.errored_members = 3
+    assert train(toy_config(toy_model, algorithm={"num_steps": 1})) == 0
+    assert len(coordinator.groups) == 4, "two groups and their second request"
+    updated = {member["trajectory_id"] for member in coordinator.seen["/members"][0]}
+    scored = {one.trajectory_id for group in coordinator.groups[2:] for one in group.scored()}
+    assert updated == scored
+
+
+def test_a_failed_group_gets_a_replay_entry_and_the_use_is_reported(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    hopeless = TaskOrder(coordinator.tasks["train"], seed=0).at(0)
+    source = (
+        coordinator.desktops.group(900, hopeless, 1)
+        .trajectories[0]
+        .model_copy(update={"score": 1.0, "reward": 1.0})
+    )
+    human = _without_logprobs(source).model_copy(update={"trajectory_id": 4242})
+    coordinator.wishes.replay_entries = [
+        {
+            "entry_id": 5,
+            "label": "gold",
+            "policy_version": None,
+            "recorded_policy_age": None,
+            "trajectory": human.model_dump(mode="json"),
+        }
+    ]
+    coordinator.desktops.never_solved = True
+    config = toy_config(toy_model, algorithm={"num_steps": 1}, replay={"enabled": True})
+    assert train(config) == 0
+    (use,) = coordinator.seen["/replay/uses"][0]
+    assert (use["entry_id"], use["step"], use["as_likelihood"]) == (5, 1, True)
+    assert use["importance_ratio"] is None
+    assert use["advantage"] == pytest.approx(1.5, rel=1e-3), "one success of four"
+    assert coordinator.metric("loss/likelihood")[0] > 0
+    assert coordinator.metric("rollout/zero_variance_fraction") == [1.0]
+
+
+def _without_logprobs(trajectory: Trajectory) -> Trajectory:
+    """The trajectory as a person would have left it: words, but no logprobs."""
+    turns = tuple(
+        turn.model_copy(
+            update={
+                "completion": turn.completion.model_copy(update={"token_ids": (), "behaviour_logprobs": ()}),
+                "source": Source.HUMAN,
+            }
+        )
+        for turn in trajectory.turns
+        if turn.completion is not None
+    )
+    return trajectory.model_copy(update={"turns": turns, "source": Source.HUMAN})
+
+
+def test_sft_imitates_demonstrations_before_grpo(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    config = toy_config(
+        toy_model,
+        sft={
+            "enabled": True,
+            "demonstrations_per_family": 2,
+            "max_steps": 20,
+            "evaluate_every": 10,
+            "stop_at_success": 2 / 3,
+            "muon_learning_rate": 0,
+            "learning_rate": 1e-2,
+        },
+        evaluation={"num_tasks": 2, "before": False, "after": False},
+        algorithm={"num_steps": 1},
+    )
+    coordinator.records_demonstrations = True
+    assert train(config) == 0
+    stages = [stage["name"] for stage in coordinator.seen["/stage"] if stage["status"] == "finished"]
+    assert stages == ["demonstrations", "sft", "grpo"]
+    assert len(coordinator.wishes.demonstrations) == 4, "two of each of two families"
+    losses = coordinator.metric("sft/loss")
+    assert losses[0] > 0
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_missing_settings_are_named(
+    toy_model: Path, output: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("DESKHAND_COORDINATOR_URL", raising=False)
+    output.mkdir()
+    assert main(arguments(toy_config(toy_model), output)) == EXIT_WRONG_SETTINGS
+    assert "DESKHAND_COORDINATOR_URL is not set" in caplog.text
+
+
+def test_after_sigterm_two_processes_leave_a_checkpoint_from_which_one_goes_on(
+    toy_model: Path, coordinator: ToyCoordinator, output: Path
+) -> None:
+    config = toy_config(toy_model, algorithm={"num_steps": 500}, checkpoints={"every": 400})
+    process = start_process(config, output, coordinator, processes=2)
+    while not coordinator.metric("loss/policy"):
+        assert process.poll() is None, (output / "log").read_text()[-3000:]
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    paused = outcome(output)
+    assert (paused["exit_code"], paused["status"]) == (75, "paused"), (output / "log").read_text()[-3000:]
+
+    done = paused["step"]
+    shorter = toy_config(toy_model, algorithm={"num_steps": done + 1}, checkpoints={"every": 400})
+    process = start_process(shorter, output, coordinator, processes=1)
+    assert process.wait(90) == 0, (output / "log").read_text()[-3000:]
+    steps = [point["step"] for point in coordinator.seen["/metrics"] if "loss/policy" in point["values"]]
+    assert steps == list(range(1, done + 2))

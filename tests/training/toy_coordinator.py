@@ -1,0 +1,206 @@
+"""A real HTTP coordinator over toy desktops: the same routes as the gpu worker's, in a thread."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections import defaultdict
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from tests.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
+from training.engine import Sequence
+from training.types import Action, ActionKind, Group, Purpose, Source, Trajectory, TrajectoryStatus
+
+TOKEN = "test-token"
+
+
+@dataclass
+class Wishes:
+    """What a test wants the coordinator to do."""
+
+    errored_members: int = 0
+    """Members of every first request of a train task that end errored."""
+    pause_after_groups: int = 0
+    """From this number of finished groups on, /control says pause; 0 = never."""
+    command: str = "run"
+    failures: list[int] = field(default_factory=list)
+    """Status codes to answer next, before any work."""
+    replay_entries: list[dict[str, Any]] = field(default_factory=list)
+    demonstrations: list[Trajectory] = field(default_factory=list)
+
+
+class ToyCoordinator:
+    """Serves one trainer; `seen` holds what it reported, by route."""
+
+    def __init__(self, desktops: ToyDesktops) -> None:
+        self.desktops = desktops
+        self.wishes = Wishes()
+        self.seen: dict[str, list[Any]] = defaultdict(list)
+        self.groups: list[Group] = []
+        self.records_demonstrations = False
+        """Whether oracle requests become demonstrations, like on a real coordinator."""
+        self.tasks = {split: toy_tasks(split) for split in ("train", "heldout")}
+        self.lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def environment(self) -> dict[str, str]:
+        """Variables of a trainer that shall use this coordinator."""
+        return {
+            "DESKHAND_COORDINATOR_URL": self.url,
+            "DESKHAND_COORDINATOR_TOKEN": TOKEN,
+            "DESKHAND_FRAMES_DIR": str(self.desktops.frames),
+        }
+
+    def metric(self, name: str) -> list[float]:
+        """All points of one metric, in order."""
+        return [point["values"][name] for point in self.seen["/metrics"] if name in point["values"]]
+
+    def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> Any:
+        """The JSON answer of a route."""
+        if method == "POST":
+            self.seen[path].append(body)
+        if path == "/tasks":
+            return [task.model_dump(mode="json") for task in self.tasks[query["split"]]]
+        if path == "/groups":
+            return {"group_id": self._sample(body)}
+        if path == "/groups/finished":
+            after = int(query["after"])
+            return {
+                "cursor": len(self.groups),
+                "groups": [group.model_dump(mode="json") for group in self.groups[after:]],
+            }
+        if path == "/control":
+            limit = self.wishes.pause_after_groups
+            pause = limit and len(self.groups) >= limit
+            return {"command": "pause" if pause else self.wishes.command}
+        if path == "/weights":
+            return self._load(body)
+        if path == "/replay":
+            entries = self.wishes.replay_entries
+            mine = [e for e in entries if e["trajectory"]["task"]["task_id"] == query["task_id"]]
+            return {"entries": mine}
+        if path == "/demonstrations":
+            return [one.model_dump(mode="json") for one in self.wishes.demonstrations]
+        return {}
+
+    def _sample(self, body: dict[str, Any]) -> int:
+        group_id = len(self.groups) + 1
+        tasks = [task for part in self.tasks.values() for task in part]
+        task = next(task for task in tasks if task.task_id == body["task_id"])
+        group = self.desktops.group(
+            group_id,
+            task,
+            body["size"],
+            purpose=Purpose(body["purpose"]),
+            step=body["step"],
+            temperature=body["temperature"],
+        )
+        broken = self.wishes.errored_members if body["purpose"] == "train" else 0
+        if broken and not any(g.task.task_id == task.task_id and g.step == group.step for g in self.groups):
+            group = _with_errors(group, broken)
+        if body["source"] == "oracle" and self.records_demonstrations:
+            self.wishes.demonstrations += [_demonstration(member) for member in group.trajectories]
+        self.groups.append(group)
+        return group_id
+
+    def _load(self, body: dict[str, Any]) -> dict[str, Any]:
+        engine = self.desktops.engine
+        engine.load_weights(Path(body["path"]), body["policy_version"])
+        return {"policy_version": engine.policy_version, "canary": self.canary()}
+
+    def canary(self) -> dict[str, Any]:
+        """The engine's logprobs of a fixed prompt with a picture."""
+        renderer, task = self.desktops.renderer, self.tasks["train"][0]
+        png = picture(task, 0)
+        prompt = renderer.render_turn(0, task.instruction, SCREEN)
+        completion = renderer.completion_ids("click red")
+        sequence = Sequence(
+            sequence_id="canary",
+            token_ids=prompt + completion,
+            pixels=[renderer.pixels(png)],
+            grids=[renderer.image_grid(SCREEN)],
+        )
+        logprobs = self.desktops.engine.score(sequence, len(prompt))
+        return {
+            "token_ids": prompt + completion,
+            "loss_mask": [0] * len(prompt) + [1] * len(completion),
+            "logprobs": [0.0] * len(prompt) + logprobs,
+            "images": [base64.b64encode(png).decode()],
+            "temperature": 1.0,
+            "policy_version": self.desktops.engine.policy_version,
+        }
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        coordinator = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self._serve("GET", None)
+
+            def do_POST(self) -> None:
+                length = int(self.headers.get("Content-Length") or 0)
+                self._serve("POST", json.loads(self.rfile.read(length) or b"{}"))
+
+            def _serve(self, method: str, body: Any) -> None:
+                url = urlsplit(self.path)
+                query = {key: values[0] for key, values in parse_qs(url.query).items()}
+                status, answer = 200, {}
+                with coordinator.lock:
+                    if self.headers.get("Authorization") != f"Bearer {TOKEN}":
+                        status, answer = 401, {"error": {"code": "unauthorized", "message": "wrong token"}}
+                    elif coordinator.wishes.failures:
+                        status = coordinator.wishes.failures.pop(0)
+                    else:
+                        answer = coordinator.answer(method, url.path, query, body)
+                payload = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(payload)))
+                self.end_headers()
+                self.wfile.write(payload)
+
+            def log_message(self, *_: object) -> None:
+                """Quiet."""
+
+        return Handler
+
+
+def _demonstration(trajectory: Trajectory) -> Trajectory:
+    """The trajectory as an oracle's: actions instead of completions, score 1."""
+    click = Action(kind=ActionKind.CLICK, x=20, y=40)
+    turns = tuple(
+        turn.model_copy(update={"completion": None, "action": click, "source": Source.ORACLE})
+        for turn in trajectory.turns
+    )
+    return trajectory.model_copy(
+        update={"turns": turns, "source": Source.ORACLE, "score": 1.0, "reward": 1.0}
+    )
+
+
+def _with_errors(group: Group, count: int) -> Group:
+    """The group with its first `count` members errored."""
+    gone = {
+        "status": TrajectoryStatus.ERRORED,
+        "score": None,
+        "reward": None,
+        "terms": (),
+        "error": "desktop died",
+    }
+    members = [
+        member.model_copy(update=gone) if index < count else member
+        for index, member in enumerate(group.trajectories)
+    ]
+    return group.model_copy(update={"trajectories": tuple(members)})

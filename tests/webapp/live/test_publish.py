@@ -1,0 +1,97 @@
+"""Publishing: numbers without gaps in commit order, whatever writes, whether Redis is there or not."""
+
+import threading
+
+import pytest
+from django.db import connection, transaction
+
+from webapp.live import broadcast, services
+from webapp.live.models import Event, Stream
+from webapp.live.services import last_seq, prune_events, publish
+
+
+def seqs(stream: str) -> list[int]:
+    return list(Event.objects.filter(stream=stream).order_by("id").values_list("seq", flat=True))
+
+
+@pytest.mark.django_db
+def test_a_new_stream_starts_at_one_and_counts_up():
+    assert last_seq("trajectory.1") == 0
+    assert [publish("trajectory.1", "turn.added", {"index": i}) for i in range(3)] == [1, 2, 3]
+    assert publish("trajectory.2", "turn.added", {}) == 1
+    assert last_seq("trajectory.1") == 3
+    assert Event.objects.get(stream="trajectory.1", seq=2).payload == {"index": 1}
+
+
+@pytest.mark.django_db
+def test_publishing_takes_two_statements(django_assert_num_queries):
+    with django_assert_num_queries(2):
+        publish("fleet", "worker.joined", {})
+
+
+@pytest.mark.django_db
+def test_an_event_of_a_kilobyte_is_refused():
+    with pytest.raises(AssertionError, match="send ids"):
+        publish("fleet", "worker.joined", {"text": "x" * 1024})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_rolled_back_event_leaves_no_gap_and_is_not_sent():
+    def write_and_fail() -> None:
+        with transaction.atomic():
+            publish("queue", "queue.reordered", {})
+            raise ZeroDivisionError
+
+    publish("queue", "queue.reordered", {})
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+    assert publish("queue", "queue.reordered", {}) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_writers_give_a_gapless_order_and_create_the_stream_once():
+    num_writers, num_each = 6, 15
+
+    def write(writer: int) -> None:
+        for index in range(num_each):
+            with transaction.atomic():
+                publish("experiment.7", "metrics.added", {"writer": writer, "index": index})
+        connection.close()
+
+    threads = [threading.Thread(target=write, args=[writer]) for writer in range(num_writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert seqs("experiment.7") == list(range(1, num_writers * num_each + 1))
+    for writer in range(num_writers):
+        of_writer = Event.objects.filter(payload__writer=writer).order_by("seq")
+        assert [event.payload["index"] for event in of_writer] == list(range(num_each))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_writer_goes_on_without_redis(settings, caplog):
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    broadcast._client.cache_clear()
+    try:
+        assert publish("fleet", "worker.joined", {}) == 1
+        assert publish("fleet", "worker.joined", {}) == 2
+    finally:
+        broadcast._client.cache_clear()
+        broadcast._silent_until = 0.0
+    assert "browsers will catch up" in caplog.text
+    assert seqs("fleet") == [1, 2]
+
+
+@pytest.mark.django_db
+def test_pruning_keeps_the_numbers(monkeypatch):
+    from datetime import timedelta
+
+    monkeypatch.setattr(services, "PRUNE_CHUNK", 2)
+    for _ in range(5):
+        publish("fleet", "worker.joined", {})
+    assert prune_events(older_than=timedelta(days=1)) == 0
+    assert prune_events(older_than=timedelta(seconds=-1)) == 5
+    assert Stream.objects.get(name="fleet").last_seq == 5
+    assert publish("fleet", "worker.joined", {}) == 6

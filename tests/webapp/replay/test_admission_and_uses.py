@@ -1,0 +1,141 @@
+"""What enters the inbox, what training may use of it, and what is kept of each use."""
+
+import pytest
+
+from tests.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_team,
+    make_trajectory,
+    make_user,
+)
+from training.types import ReplayUse
+from webapp.experiments.models import Experiment
+from webapp.replay.models import ReplayEntry, ReplayUseRecord
+from webapp.replay.services import label_entry, offer_to_inbox, record_uses, usable_entries
+from webapp.trajectories.models import TurnRecord
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_solved_training_trajectory_enters_the_inbox_once():
+    trajectory = make_trajectory(turns=3, reward=1.0)
+    first = offer_to_inbox(trajectory=trajectory)
+    assert offer_to_inbox(trajectory=trajectory) == first
+    assert (first.verdict, first.family, first.num_still) == ("inbox", trajectory.family, 1)
+    assert ReplayEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"reward": 0.3},
+        {"status": "errored", "reward": None},
+        {"status": "running", "reward": None},
+    ],
+)
+def test_what_was_not_solved_never_enters(values):
+    assert offer_to_inbox(trajectory=make_trajectory(**values)) is None
+    assert not ReplayEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("purpose", "source", "is_kept"),
+    [
+        ("train", "policy", True),
+        ("evaluation", "policy", False),
+        ("verification", "scripted", False),
+        ("demonstration", "oracle", True),
+    ],
+)
+def test_only_training_and_demonstrations_feed_the_buffer(purpose, source, is_kept):
+    group = make_group(purpose=purpose)
+    trajectory = make_trajectory(group=group, reward=1.0, source=source)
+    assert (offer_to_inbox(trajectory=trajectory) is not None) is is_kept
+
+
+def test_entries_with_the_same_actions_on_one_task_share_a_signature():
+    group = make_group()
+    one, two, other = (offer_to_inbox(trajectory=make_trajectory(group=group, turns=3)) for _ in range(3))
+    assert one.signature == two.signature == other.signature
+    apart = make_trajectory(group=group, turns=3)
+    TurnRecord.objects.filter(trajectory=apart, index=1).update(action={"kind": "key", "keys": ["Return"]})
+    assert offer_to_inbox(trajectory=apart).signature != one.signature
+    elsewhere = offer_to_inbox(trajectory=make_trajectory(turns=3))
+    assert elsewhere.signature != one.signature
+
+
+def test_training_gets_accepted_and_gold_entries_of_the_task_gold_first_seldom_used_first():
+    team, task = make_team(), make_task()
+    group = make_group(team=team, task=task, size=8)
+    entries = {
+        name: make_replay_entry(trajectory=make_trajectory(group=group), verdict=verdict, num_uses=uses)
+        for name, verdict, uses in [
+            ("inbox", "inbox", 0),
+            ("rejected", "rejected", 0),
+            ("often", "accepted", 3),
+            ("seldom", "accepted", 1),
+            ("gold", "gold", 9),
+        ]
+    }
+    make_replay_entry(team=team, verdict="gold")  # another task
+    make_replay_entry(trajectory=make_trajectory(group=make_group(task=task)), verdict="gold")  # another team
+    found = usable_entries(team=team, task=task, max_policy_age=100)
+    assert [entry.pk for entry in found] == [entries[name].pk for name in ("gold", "seldom", "often")]
+
+
+def test_entries_of_an_old_policy_are_left_out_and_those_without_a_policy_never_age():
+    experiment, task = make_experiment(policy_version=20), make_task()
+    group = make_group(experiment=experiment, task=task)
+    old = make_replay_entry(trajectory=make_trajectory(group=group, policy_version=5), verdict="gold")
+    young = make_replay_entry(trajectory=make_trajectory(group=group, policy_version=18), verdict="gold")
+    oracle = make_replay_entry(
+        trajectory=make_trajectory(group=group, policy_version=None, source="oracle"), verdict="gold"
+    )
+    ages = {
+        entry.pk: entry.recorded_policy_age
+        for entry in usable_entries(team=experiment.team, task=task, max_policy_age=10)
+    }
+    assert ages == {young.pk: 2, oracle.pk: None}
+    everything = usable_entries(team=experiment.team, task=task, max_policy_age=15)
+    assert old.pk in {entry.pk for entry in everything}
+
+
+def test_a_held_out_task_never_gets_an_entry():
+    task = make_task(split="heldout")
+    group = make_group(task=task)
+    make_replay_entry(trajectory=make_trajectory(group=group), verdict="gold")
+    assert not usable_entries(team=group.team, task=task, max_policy_age=1000).exists()
+
+
+def test_a_use_is_counted_once_however_often_it_is_reported():
+    experiment = make_experiment()
+    group = make_group(experiment=experiment)
+    failed = make_trajectory(group=group, reward=0.0)
+    entry = make_replay_entry(team=experiment.team, verdict="gold")
+    use = ReplayUse(
+        entry_id=entry.pk,
+        group_id=group.pk,
+        step=7,
+        replaced_trajectory_id=failed.pk,
+        policy_age=3,
+        as_likelihood=False,
+        advantage=1.5,
+        importance_ratio=0.9,
+    )
+    assert record_uses(experiment=experiment, uses=[use]) == 1
+    assert record_uses(experiment=experiment, uses=[use]) == 0
+    entry.refresh_from_db()
+    stored = ReplayUseRecord.objects.get()
+    assert entry.num_uses == 1
+    assert (stored.experiment, stored.replaced, stored.step) == (experiment, failed, 7)
+    assert Experiment.objects.get() == experiment
+
+
+def test_a_relabelled_entry_stops_being_usable():
+    entry = make_replay_entry(verdict="accepted")
+    task = entry.trajectory.task
+    label_entry(entry=entry, user=make_user(), verdict="rejected")
+    assert not usable_entries(team=entry.team, task=task, max_policy_age=1000).exists()

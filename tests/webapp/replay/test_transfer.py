@@ -1,0 +1,189 @@
+"""Entries leave as JSON lines of a known format and come back as they were; errors name the line."""
+
+import json
+from base64 import b64encode
+
+import pytest
+
+from tests.drawn import menu_screen
+from tests.factories import make_group, make_replay_entry, make_task, make_team, make_trajectory, make_user
+from training.types import Action
+from webapp.replay.exporting import CannotExport, action_text, export_line, export_record
+from webapp.replay.importing import ASSUMED_TAG, ImportRefused, import_lines
+from webapp.replay.models import ReplayEntry
+from webapp.replay.reading import read_action
+from webapp.replay.services import label_entry
+
+pytestmark = pytest.mark.django_db
+
+
+def line(task, *, screen=None, reward=1.0, call='{"action": "left_click", "coordinate": [12, 40]}', **more):
+    picture = "data:image/png;base64," + b64encode(screen or menu_screen(2)).decode()
+    record = {
+        "messages": [
+            {"role": "system", "content": "You operate a computer."},
+            {"role": "user", "content": "<image>\n[Domain]\nmenu\n\n[Task]\nOpen the reports"},
+            {"role": "assistant", "content": f"Action: go\n<tool_call>\n{call}\n</tool_call>"},
+        ],
+        "images": [picture],
+        "task_id": task.task_id,
+        "reward": reward,
+    }
+    return json.dumps({**record, **more})
+
+
+def test_an_entry_of_ours_survives_the_round_trip_to_another_team():
+    entry = make_replay_entry(turns=3)
+    label_entry(entry=entry, user=make_user(), verdict="gold", tags=["clean"], note="short")
+    text = export_line(entry)
+    team = make_team()
+    back = import_lines(
+        lines=[text],
+        team=team,
+        task_set=entry.trajectory.task.task_set,
+        user=make_user(team=team),
+        keep_labels=True,
+    )[0]
+    assert (back.verdict, back.tags, back.note) == ("gold", ["clean"], "short")
+    columns = ("index", "frame", "width", "height", "completion", "action", "source", "dialect")
+    before = list(entry.trajectory.turns.values(*columns))
+    assert [{**row, "completion": _kept(row)} for row in back.trajectory.turns.values(*columns)] == [
+        {**row, "completion": _kept(row)} for row in before
+    ]
+    assert back.trajectory.reward == entry.trajectory.reward
+
+
+def _kept(row):
+    """What a completion holds beyond its defaults."""
+    names = ("text", "token_ids", "behaviour_logprobs", "policy_version")
+    return {name: row["completion"][name] for name in names}
+
+
+def test_an_exported_record_has_as_many_images_as_image_marks():
+    record = export_record(make_replay_entry(turns=4))
+    marks = sum(m["content"].count("<image>") for m in record["messages"] if m["role"] == "user")
+    assert marks == len(record["images"]) == 4
+    assert all(image.startswith("data:image/png;base64,") for image in record["images"])
+    assert [m["role"] for m in record["messages"]] == ["system", *["user", "assistant"] * 4]
+    assert record["metadata"]["source"] == "human_label"
+
+
+def test_a_turn_without_an_action_is_left_out_and_counted():
+    entry = make_replay_entry(turns=3)
+    entry.trajectory.turns.filter(index=1).update(action=None, parse_error="no action")
+    record = export_record(entry)
+    assert (record["num_steps"], record["metadata"]["num_dropped_turns"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"kind": "click", "x": 10, "y": 20},
+        {"kind": "double_click", "x": 10, "y": 20},
+        {"kind": "triple_click", "x": 10, "y": 20},
+        {"kind": "right_click", "x": 1, "y": 2},
+        {"kind": "middle_click", "x": 1, "y": 2},
+        {"kind": "move", "x": 7, "y": 8},
+        {"kind": "click"},
+        {"kind": "drag", "x": 1, "y": 2, "to_x": 30, "to_y": 40},
+        {"kind": "scroll", "x": 5, "y": 6, "scroll_y": -4},
+        {"kind": "type", "text": 'say "hi" (now)'},
+        {"kind": "type", "text": "two\nlines)"},
+        {"kind": "key", "keys": ["ctrl", "s"]},
+        {"kind": "wait", "seconds": 1.5},
+        {"kind": "terminate", "status": "failure"},
+    ],
+)
+def test_every_kind_of_action_reads_back_as_itself(values):
+    action = Action.model_validate(values)
+    assert read_action(action_text(action, "here"), "here") == action
+
+
+def test_what_the_format_cannot_say_is_refused_by_name():
+    sideways = Action(kind="scroll", scroll_x=2)
+    with pytest.raises(CannotExport, match="entry 4, turn 2: “Scroll right 2”"):
+        action_text(sideways, "entry 4, turn 2")
+
+
+def test_a_foreign_record_becomes_a_human_entry_in_the_inbox():
+    task, team = make_task(), make_team()
+    entry = import_lines(lines=[line(task)], team=team, task_set=task.task_set, user=make_user())[0]
+    turn = entry.trajectory.turns.get()
+    assert (entry.verdict, entry.trajectory.source, entry.trajectory.policy_version) == (
+        "inbox",
+        "human",
+        None,
+    )
+    assert turn.action == {"kind": "click", "x": 12, "y": 40}
+    assert (turn.width, turn.height, turn.observation_text) == (512, 384, "Open the reports")
+
+
+def test_a_missing_reward_counts_as_one_and_is_marked():
+    task, team = make_task(), make_team()
+    entry = import_lines(
+        lines=[line(task, reward=None)], team=team, task_set=task.task_set, user=make_user()
+    )[0]
+    assert entry.trajectory.reward == 1.0
+    assert entry.tags == [ASSUMED_TAG]
+
+
+def test_a_chunk_of_a_task_belongs_to_the_task():
+    task = make_task()
+    text = line(task, task_id=f"{task.task_id}_chunk2")
+    entry = import_lines(lines=[text], team=make_team(), task_set=task.task_set, user=make_user())[0]
+    assert entry.trajectory.task == task
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"task_id": "nowhere-1"}, "line 2: task_id: the task set .* has no task 'nowhere-1'"),
+        ({"reward": "high"}, "line 2: reward: not a number"),
+        ({"reward": 0.1}, "line 2: reward: 0.1 is below 0.5"),
+        ({"images": ["data:image/png;base64,####"]}, r"line 2: images\[0\]: not base64"),
+        ({"images": [b64encode(b"hello").decode()]}, r"line 2: images\[0\]: not an image"),
+        ({"images": []}, r"line 2: messages\[1\]: has more <image> marks"),
+        ({"images": ["sha256:" + "0" * 64]}, r"line 2: images\[0\]: no frame"),
+        ({"messages": []}, "line 2: messages: missing"),
+        ({"call": '{"action": "dance"}'}, r"line 2: messages\[2\].content: unknown action 'dance'"),
+        ({"call": "__import__('os').system('true')"}, r"line 2: messages\[2\].content: holds no tool call"),
+        (
+            {"metadata": {"deskhand": {"turns": [{"index": "x"}]}}},
+            r"line 2: metadata.deskhand.turns\[0\].index",
+        ),
+    ],
+)
+def test_one_bad_line_names_itself_and_nothing_is_imported(change, message):
+    task = make_task()
+    lines = [line(task), line(task, **change)]
+    with pytest.raises(ImportRefused, match=message):
+        import_lines(lines=lines, team=make_team(), task_set=task.task_set, user=make_user())
+    assert not ReplayEntry.objects.exists()
+
+
+def test_text_that_is_not_json_is_named_by_its_line():
+    task = make_task()
+    with pytest.raises(ImportRefused, match="line 1: not JSON"):
+        import_lines(lines=["{"], team=make_team(), task_set=task.task_set, user=make_user())
+
+
+def test_exported_image_names_are_understood_where_the_frames_are():
+    entry = make_replay_entry(turns=2)
+    text = export_line(entry, "sha256")
+    assert len(text) < 6000
+    back = import_lines(
+        lines=[text], team=entry.team, task_set=entry.trajectory.task.task_set, user=make_user()
+    )[0]
+    frames = [list(e.trajectory.turns.values_list("frame", flat=True)) for e in (entry, back)]
+    assert frames[0] == frames[1]
+
+
+def test_the_signature_of_an_imported_entry_finds_its_original():
+    task = make_task()
+    group = make_group(task=task)
+    entry = make_replay_entry(trajectory=make_trajectory(group=group, turns=2))
+    twins = [
+        import_lines(lines=[export_line(entry)], team=entry.team, task_set=task.task_set, user=make_user())[0]
+        for _ in range(2)
+    ]
+    assert twins[0].signature == twins[1].signature != ""

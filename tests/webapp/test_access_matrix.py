@@ -1,0 +1,248 @@
+"""Every route against four people: the owner, a teammate who may only look, a stranger, and nobody.
+
+A route without a row in the table fails the test, so access is thought about when a route is added.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
+from tests.webapp.live.live_client import communicator, open_socket, subscribe
+from webapp.routing import websocket_urlpatterns
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = ("owner", "teammate", "stranger", "anonymous")
+LOGIN = "login"
+"""Redirect to the sign-in page."""
+
+
+@dataclass
+class World:
+    """The owner's things, and the people."""
+
+    paths: dict[str, str]
+    users: dict[str, User]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What each of the four gets: a status code, or LOGIN."""
+
+    method: str
+    path: str
+    owner: int | str
+    teammate: int | str
+    stranger: int | str
+    anonymous: int | str = LOGIN
+    body: str = ""
+    content_type: str = "application/x-www-form-urlencoded"
+
+
+def page(path: str, stranger: int = 200) -> Row:
+    """Any member may look; a stranger sees their own team's page, or 404 for a thing of another's."""
+    return Row("get", path, 200, 200, stranger)
+
+
+def thing(path: str) -> Row:
+    return page(path, stranger=404)
+
+
+def act(path: str, owner: int = 302, *, stranger: int = 404, body: str = "") -> Row:
+    """A change that a viewer may not make."""
+    return Row("post", path, owner, 403, stranger, body=body)
+
+
+def api_read(path: str, stranger: int = 200) -> Row:
+    return Row("get", path, 200, 200, stranger, 401)
+
+
+def api_act(path: str, owner: int, *, stranger: int = 404, body: str = "{}") -> Row:
+    return Row("post", path, owner, 403, stranger, 401, body, "application/json")
+
+
+LABEL = '{"verdict": "gold"}'
+NEW = '{"name": "x"}'
+TABLE = {  # "name" or "name METHOD", for a second row of a route
+    "healthz": Row("get", "/healthz", 200, 200, 200, 200),
+    "login": Row("get", "/login/", 302, 302, 302, 200),
+    "logout": Row("post", "/logout/", 302, 302, 302),
+    "home": Row("get", "/", 302, 302, 302),
+    "frame-show": Row("get", "/frames/{frame}.jpg", 200, 200, 404, 404),
+    # --- account
+    "profile-show": page("/profile/"),
+    "password-change": page("/profile/password/"),
+    "token-create": Row("post", "/profile/tokens/", 302, 302, 302, body="name=x"),
+    "token-revoke": Row("post", "/profile/tokens/1/revoke/", 404, 404, 404),
+    "team-show": page("/team/"),
+    "team-switch": Row("post", "/teams/{team}/switch/", 302, 302, 404),
+    "member-add": act("/team/members/", stranger=302, body="username=new&role=viewer"),
+    "member-role": act("/team/members/{member}/role/", body="role=viewer"),
+    "member-remove": act("/team/members/{member}/remove/"),
+    "member-password": act("/team/members/{member}/password/"),
+    # --- experiments
+    "experiment-list": page("/experiments/"),
+    "experiment-rows": page("/experiments/rows/"),
+    "experiments-cancel": act("/experiments/cancel/", stranger=302, body="id={experiment}"),
+    "experiment-launch": Row("get", "/experiments/launch/", 200, 403, 200),
+    "experiment-launch POST": act("/experiments/launch/", 422, stranger=422, body="preset=first-desk"),
+    "launch-preflight": act("/experiments/launch/preflight/", 200, stranger=200, body="preset=first-desk"),
+    "launch-yaml": act("/experiments/launch/yaml/", 200, stranger=200, body="preset=first-desk"),
+    "launch-form": act("/experiments/launch/form/", 200, stranger=200, body="preset=first-desk"),
+    "queue-show": page("/queue/"),
+    "queue-rows": page("/queue/rows/"),
+    "experiment-detail": thing("/experiments/{experiment}/"),
+    "experiment-yaml": thing("/experiments/{experiment}/config.yaml"),
+    "experiment-part": thing("/experiments/{experiment}/parts/header/"),
+    "experiment-metrics": thing("/experiments/{experiment}/metrics/"),
+    "experiment-log": Row("get", "/experiments/{experiment}/log/?file=none", 404, 404, 404),
+    "experiment-pause": act("/experiments/{experiment}/pause/"),
+    "experiment-resume": act("/experiments/{experiment}/resume/"),
+    "experiment-cancel": act("/experiments/{experiment}/cancel/"),
+    "experiment-priority": act("/experiments/{experiment}/priority/", 200, body="priority=3"),
+    "experiment-move": act("/experiments/{experiment}/move/", 200),
+    # --- fleet
+    "fleet-show": page("/fleet/"),
+    "fleet-parts": page("/fleet/parts/"),
+    # --- trajectories
+    "trajectory-list": page("/trajectories/"),
+    "trajectory-detail": thing("/trajectories/{trajectory}/"),
+    "trajectory-turns": thing("/trajectories/{trajectory}/turns/"),
+    "trajectory-summary": thing("/trajectories/{trajectory}/summary/"),
+    "group-detail": thing("/groups/{group}/"),
+    "group-lane": thing("/groups/{group}/lane/"),
+    # --- replay
+    "replay-inbox": page("/replay/"),
+    "replay-entries": page("/replay/entries/?ids={entry}"),
+    "replay-stats": page("/replay/stats/"),
+    "replay-undo": act("/replay/undo/", stranger=302),
+    "replay-bulk": act("/replay/bulk/", stranger=302, body="verdict=gold&expected=1"),
+    "replay-export": page("/replay/export/"),
+    "replay-transfer": page("/replay/transfer/"),
+    "replay-transfer POST": act("/replay/transfer/", 400, stranger=400),
+    "replay-detail": thing("/replay/{entry}/"),
+    "replay-label": act("/replay/{entry}/label/", body="verdict=gold"),
+    "replay-entry-undo": act("/replay/{entry}/undo/"),
+    # --- REST API
+    "api:api-root": Row("get", "/api/v1/", 404, 404, 404),
+    "api:openapi-json": page("/api/v1/openapi.json"),
+    "api:openapi-view": page("/api/v1/docs"),
+    "api:show_me": api_read("/api/v1/me"),
+    "api:config_schema": api_read("/api/v1/config/schema"),
+    "api:list_presets": api_read("/api/v1/config/presets"),
+    "api:list_experiments": api_read("/api/v1/experiments"),
+    "api:launch_experiment": api_act("/api/v1/experiments", 201, stranger=201, body=NEW),
+    "api:check_experiment": api_act("/api/v1/experiments/preflight", 200, stranger=200, body=NEW),
+    "api:show_experiment": api_read("/api/v1/experiments/{experiment}", 404),
+    "api:show_metrics": api_read("/api/v1/experiments/{experiment}/metrics", 404),
+    "api:cancel_experiment": api_act("/api/v1/experiments/{experiment}/cancel", 200),
+    "api:pause_experiment": api_act("/api/v1/experiments/{experiment}/pause", 200),
+    "api:resume_experiment": api_act("/api/v1/experiments/{experiment}/resume", 409),
+    "api:list_trajectories": api_read("/api/v1/trajectories"),
+    "api:show_trajectory": api_read("/api/v1/trajectories/{trajectory}", 404),
+    "api:list_entries": api_read("/api/v1/replay"),
+    "api:show_entry": api_read("/api/v1/replay/{entry}", 404),
+    "api:label_entry": api_act("/api/v1/replay/{entry}/label", 200, body=LABEL),
+    "api:undo_label": api_act("/api/v1/replay/{entry}/undo", 409),
+}
+SOCKETS = {"live-socket": "/ws/live/"}
+
+
+def all_routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
+    """Names of all routes; Django's admin has its own rule and test."""
+    found = []
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            namespace = f"{pattern.namespace}:" if pattern.namespace else ""
+            if pattern.namespace != "admin":
+                found += all_routes(pattern.url_patterns, prefix + namespace)
+        elif (operations := _api_operations(pattern)) is not None:
+            found += [f"{prefix}{name}" for name in operations]
+        else:
+            found.append(f"{prefix}{pattern.name or pattern.pattern}")
+    return found
+
+
+def _api_operations(pattern: URLPattern) -> list[str] | None:
+    """One API path has an operation per method; None for other routes."""
+    path_view = getattr(pattern.callback, "__self__", None)
+    cells: tuple[Callable, ...] = getattr(pattern.callback, "__closure__", None) or ()
+    for holder in (path_view, *(cell.cell_contents for cell in cells)):
+        if hasattr(holder, "operations"):
+            return [operation.operation_id for operation in holder.operations]
+    return None
+
+
+def make_world() -> World:
+    team = make_team()
+    owner = make_user("admin", team=team)
+    users = {"owner": owner, "teammate": make_user("viewer", team=team), "stranger": make_user("admin")}
+    entry = make_replay_entry(team=team, turns=2)
+    paths = {
+        "team": team.pk,
+        "member": users["teammate"].memberships.get().pk,
+        "experiment": make_experiment(team=team, owner=owner, status="queued").pk,
+        "trajectory": entry.trajectory_id,
+        "group": entry.trajectory.group_id,
+        "entry": entry.pk,
+        "frame": make_frame(team, 0),
+    }
+    return World({key: str(value) for key, value in paths.items()}, users)
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    return make_world()
+
+
+def test_every_http_route_has_a_row_and_every_row_a_route():
+    assert set(all_routes(get_resolver().url_patterns)) == {name.split()[0] for name in TABLE}
+
+
+def test_every_websocket_route_is_tested():
+    assert {route.name for route in websocket_urlpatterns} == set(SOCKETS)
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+@pytest.mark.parametrize("name", TABLE)
+def test_http(world, name, person):
+    row = TABLE[name]
+    client = Client()
+    if person in world.users:
+        client.force_login(world.users[person])
+    path, body = row.path.format(**world.paths), row.body
+    if not body.startswith("{"):
+        body = body.format(**world.paths)
+    if row.method == "get":
+        response = client.get(path)
+    else:
+        response = client.post(path, body, content_type=row.content_type)
+    expected = getattr(row, person)
+    if expected == LOGIN:
+        assert response.status_code == 302
+        assert response["Location"].startswith("/login/")
+    else:
+        assert response.status_code == expected, response.content[:300]
+        assert person == "anonymous" or not response.get("Location", "").startswith("/login/?")
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_websocket_streams():
+    made = await sync_to_async(make_world)()
+    own = [f"experiment.{made.paths['experiment']}", f"trajectory.{made.paths['trajectory']}"]
+    for person, may in (("owner", True), ("teammate", True), ("stranger", False)):
+        socket = await open_socket(made.users[person])
+        answers = [await subscribe(socket, stream, after=None) for stream in own]
+        assert ["subscribed" in answer for answer in answers] == [may, may], person
+        shared = [await subscribe(socket, stream, after=None) for stream in ("fleet", "queue")]
+        assert all("subscribed" in answer for answer in shared)
+        await socket.disconnect()
+    nobody = communicator()
+    await nobody.connect()
+    assert (await nobody.receive_json_from())["error"]["code"] == "signed_out"

@@ -1,0 +1,154 @@
+"""The trajectory list, the viewer and the group page over HTTP."""
+
+import pytest
+from django.test import Client
+
+from tests.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
+from training.types import Observation, Source
+from webapp.trajectories import services
+from webapp.trajectories.models import Trajectory, TurnRecord
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team():
+    return make_team()
+
+
+@pytest.fixture
+def web(team):
+    client = Client()
+    client.force_login(make_user(team=team))
+    return client
+
+
+def listed(response):
+    return [trajectory.pk for trajectory in response.context["page"].rows]
+
+
+def test_the_list_is_narrowed_and_sorted_by_what_stands_in_the_url(web, team):
+    experiment = make_experiment(team=team)
+    group = make_group(experiment=experiment, size=4)
+    good = make_trajectory(group=group, reward=1.0)
+    bad = make_trajectory(group=group, reward=0.0, num_parse_errors=2)
+    errored = make_trajectory(group=group, status="errored", reward=None)
+    running = make_trajectory(team=team, status="running", reward=None, source="oracle")
+    make_trajectory()  # another team's
+    assert listed(web.get("/trajectories/")) == [running.pk, errored.pk, bad.pk, good.pk]
+    assert listed(web.get("/trajectories/?status=active")) == [running.pk]
+    assert listed(web.get("/trajectories/?success=yes")) == [good.pk]
+    assert listed(web.get("/trajectories/?success=no")) == [bad.pk]
+    assert listed(web.get("/trajectories/?problem=parse")) == [bad.pk]
+    assert listed(web.get("/trajectories/?problem=errored")) == [errored.pk]
+    assert listed(web.get("/trajectories/?source=oracle")) == [running.pk]
+    assert listed(web.get(f"/trajectories/?experiment={experiment.pk}&sort=reward-low")) == [
+        bad.pk,
+        good.pk,
+        errored.pk,
+    ]
+    assert listed(web.get("/trajectories/?sort=reward"))[:2] == [good.pk, bad.pk]
+
+
+def test_broken_filters_show_everything(web, team):
+    trajectory = make_trajectory(team=team)
+    path = "/trajectories/?status=sleeping&experiment=%F0%9D%9F%99&success=maybe&sort=weight"
+    assert listed(web.get(path)) == [trajectory.pk]
+
+
+def test_the_list_reads_no_turns_and_at_most_eight_queries(web, team, django_assert_max_num_queries):
+    for _ in range(12):
+        make_trajectory(team=team, turns=3)
+    with django_assert_max_num_queries(8) as queries:
+        web.get("/trajectories/?status=terminated")
+    assert not any("turnrecord" in query["sql"] for query in queries)
+
+
+def test_the_viewer_holds_every_turn_with_its_action_and_reward(web, team):
+    trajectory = make_trajectory(
+        team=team, turns=3, terms=[{"name": "task_score.v1", "value": 1, "weight": 1, "contribution": 1.0}]
+    )
+    make_turn(trajectory, 3, action=None, parse_error="no JSON found", completion={"text": "hm"})
+    response = web.get(f"/trajectories/{trajectory.pk}/")
+    page = response.content.decode()
+    assert [turn["index"] for turn in response.context["player"]["turns"]] == [0, 1, 2, 3]
+    assert [turn["state"] for turn in response.context["player"]["turns"]][-1] == "parse-error"
+    assert page.count("data-card=") == 6  # two more: before the first turn, after the last
+    for part in ("no JSON found", "Click 50, 50", "task_score", "thought 2"):
+        assert part in page
+
+
+def test_the_cursor_of_a_running_trajectory_covers_exactly_what_the_page_shows(web, team):
+    trajectory = make_trajectory(team=team, turns=0, status="running", reward=None)
+    seen = Observation(sha256="a" * 64, width=512, height=384)
+    services.open_turn(
+        trajectory=trajectory,
+        index=0,
+        source=Source.POLICY,
+        observation=seen,
+        observed_at=trajectory.created_at,
+    )
+    response = web.get(f"/trajectories/{trajectory.pk}/")
+    assert response.context["cursor"] == 1
+    assert len(response.context["player"]["turns"]) == 1
+
+
+def test_turns_are_drawn_again_with_the_same_partials_as_on_first_load(web, team):
+    trajectory = make_trajectory(team=team, turns=2)
+    page = web.get(f"/trajectories/{trajectory.pk}/").content.decode()
+    answer = web.get(f"/trajectories/{trajectory.pk}/turns/?indexes=1").json()["turns"]
+    assert [item["turn"]["index"] for item in answer] == [1]
+    assert answer[0]["card"].strip() in page
+    assert answer[0]["cell"].strip() in page
+    assert web.get(f"/trajectories/{trajectory.pk}/turns/?indexes=1,x").status_code == 400
+
+
+def test_the_lane_shows_siblings_retries_and_where_they_part(web, team):
+    group = make_group(team=team, size=2)
+    watched = make_trajectory(group=group, turns=3, member=0)
+    other = make_trajectory(group=group, turns=3, member=1)
+    TurnRecord.objects.filter(trajectory=other, index=1).update(action={"kind": "key", "keys": ["Tab"]})
+    lost = make_trajectory(group=group, member=1, status="errored", reward=None, error_kind="worker_lost")
+    Trajectory.objects.filter(pk=other.pk).update(tries=1, retry_of=lost)
+    response = web.get(f"/trajectories/{watched.pk}/")
+    rows = {row.trajectory.pk: row for row in response.context["lane"].rows}
+    assert list(rows) == [watched.pk, lost.pk, other.pk]
+    assert rows[other.pk].divergence == 1
+    assert rows[watched.pk].divergence is None
+    page = response.content.decode()
+    assert "errored: worker_lost, not scored" in page
+    assert "try 2" in page
+
+
+def test_a_click_a_few_pixels_apart_is_no_divergence(web, team):
+    group = make_group(team=team, size=2)
+    first, second = (make_trajectory(group=group, turns=0, member=member) for member in range(2))
+    make_turn(first, 0, action={"kind": "click", "x": 100, "y": 100})
+    make_turn(second, 0, action={"kind": "click", "x": 104, "y": 102})
+    lane = web.get(f"/trajectories/{first.pk}/").context["lane"]
+    assert [row.divergence for row in lane.rows] == [None, None]
+
+
+def test_the_viewer_of_a_big_group_needs_few_queries(web, team, django_assert_max_num_queries):
+    group = make_group(team=team, size=8)
+    members = [make_trajectory(group=group, turns=4, member=member) for member in range(8)]
+    with django_assert_max_num_queries(16):
+        assert web.get(f"/trajectories/{members[0].pk}/").status_code == 200
+
+
+def test_an_errored_trajectory_says_what_failed_and_has_no_reward(web, team):
+    trajectory = make_trajectory(
+        team=team, status="errored", reward=None, error="Xvnc exited with 139", error_kind="desktop_lost"
+    )
+    page = web.get(f"/trajectories/{trajectory.pk}/").content.decode()
+    assert "Xvnc exited with 139" in page
+    assert "It has no reward and left its group." in page
+
+
+def test_the_group_page_stands_members_side_by_side(web, team):
+    group = make_group(team=team, size=3)
+    for member, reward in enumerate((1.0, 0.0, 0.5)):
+        make_trajectory(group=group, member=member, reward=reward, advantage=reward - 0.5)
+    page = web.get(f"/groups/{group.pk}/").content.decode()
+    for part in ("Member 1", "Member 3", "+1.00", "−0.50"):
+        assert part in page

@@ -1,0 +1,68 @@
+"""Metrics compare a desktop with a task: a wrong answer is 0, a broken task is an error."""
+
+import pytest
+
+from workers.tasks.evaluators.metrics import METRICS
+
+
+def score(metric: str, result, expected, **options) -> float:
+    return METRICS[metric](result, expected, options)
+
+
+@pytest.mark.parametrize(
+    ("metric", "result", "expected", "options", "value"),
+    [
+        ("exact_match", "a\n", {"expected": "a\n"}, {}, 1.0),
+        ("exact_match", b"a", {"expected": "a"}, {}, 1.0),
+        ("exact_match", "a", {"expected": "b"}, {}, 0.0),
+        ("exact_match", None, {"expected": "a"}, {}, 0.0),
+        ("check_include_exclude", "red fox", {"include": ["red", "fox"], "exclude": ["owl"]}, {}, 1.0),
+        ("check_include_exclude", "red fox owl", {"include": ["red"], "exclude": ["owl"]}, {}, 0.0),
+        ("check_include_exclude", "fox", {"include": ["red"]}, {}, 0.0),
+        ("check_include_exclude", None, {"include": []}, {}, 0.0),
+        ("check_include_exclude", b"\xff\xfe", {"include": []}, {}, 0.0),
+        ("compare_text_file", b"red fox", b"red fox", {}, 1.0),
+        ("compare_text_file", b"red fox", b"red fox\n", {}, 0.0),
+        ("compare_text_file", b"red fox", b"red fox\n", {"ignore_trailing_newlines": True}, 1.0),
+        ("compare_text_file", b"red fox\n\n", b"red fox", {"ignore_trailing_newlines": True}, 1.0),
+        ("compare_text_file", b" red fox", b"red fox", {"ignore_trailing_newlines": True}, 0.0),
+        ("compare_text_file", b"red \t\n fox ", b"red fox", {"ignore_blanks": True}, 1.0),
+        ("compare_text_file", b"Red Fox", b"red fox", {"ignore_case": True}, 1.0),
+        ("compare_text_file", None, b"red fox", {}, 0.0),
+        ("compare_text_file", b"\xff", b"red fox", {}, 0.0),
+        (
+            "check_json",
+            b'{"a":{"b":[1,2]}}',
+            {"expect": [{"key": ["a", "b"], "method": "eq", "ref": [1, 2]}]},
+            {},
+            1,
+        ),
+        ("check_json", b'{"a":[5]}', {"expect": [{"key": ["a", 0], "method": "gt", "ref": 4}]}, {}, 1.0),
+        ("check_json", b'{"a":"5"}', {"expect": [{"key": ["a"], "method": "gt", "ref": 4}]}, {}, 0.0),
+        ("check_json", b'{"a":"5"}', {"expect": [{"key": ["b"], "method": "eq", "ref": 4}]}, {}, 0.0),
+        ("check_json", b'{"a":1}', {"unexpect": [{"key": ["a"], "method": "eq", "ref": 1}]}, {}, 0.0),
+        ("check_json", b'{"a":1}', {"expect": [{"key": ["a"], "method": "in", "ref": [1, 2]}]}, {}, 1.0),
+        ("check_json", b"not json", {"expect": []}, {}, 0.0),
+        ("check_json", b"[" * 50_000, {"expect": []}, {}, 0.0),
+        ("check_json", None, {"expect": []}, {}, 0.0),
+        ("check_json", b"\xff", {"expect": []}, {}, 0.0),
+    ],
+)
+def test_a_metric_scores_what_the_agent_left(metric, result, expected, options, value):
+    assert score(metric, result, expected, **options) == value
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected", "part"),
+    [
+        ("exact_match", {}, "a rule with expected"),
+        ("exact_match", None, "must be a rule"),
+        ("check_include_exclude", ["a"], "must be a rule"),
+        ("compare_text_file", {"a": 1}, "expects a file or inline content"),
+        ("compare_text_file", b"\xff", "expects a file or inline content"),
+        ("check_json", {"expect": [{"key": [], "method": "like", "ref": 1}]}, "no method 'like'"),
+    ],
+)
+def test_a_broken_expectation_is_an_error_and_not_a_zero(metric, expected, part):
+    with pytest.raises(ValueError, match=part):
+        score(metric, b"{}", expected)
