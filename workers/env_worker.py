@@ -45,11 +45,11 @@ def run(trajectory_id: int) -> None:
     except OracleError as error:
         reporting.errored(assignment.row, "oracle", str(error))
     except EnvError as error:
-        slots.drop_desktop()
+        slots.drop_environment()
         reporting.errored(assignment.row, f"desktop_{error.kind}", str(error))
     except Exception as error:
         log.exception("trajectory %s broke", trajectory_id)
-        slots.drop_desktop()
+        slots.drop_environment()
         reporting.errored(assignment.row, "worker", f"env worker error: {error!r}")
         raise
     finally:
@@ -60,8 +60,8 @@ def run(trajectory_id: int) -> None:
 def _run_claimed(assignment: Assignment) -> None:
     actor = _actor(assignment)
     try:
-        env = slots.clean_desktop(assignment.config.desktops.provider, assignment.task.screen)
-        Episode(assignment, env, actor).run()
+        environment = slots.clean_environment(assignment.config.desktops, assignment.task.screen)
+        Episode(assignment, environment, actor).run()
     finally:
         actor.close()
 

@@ -18,11 +18,10 @@ from training.types import Action, ActionKind, Observation, TrajectoryStatus, Tu
 from workers import reporting
 from workers.actions import off_screen_error
 from workers.actors import Actor, Decision
-from workers.desktop import DesktopEnv
+from workers.environments import Environment
 from workers.providers.base import EnvError, ErrorKind
 from workers.reporting import Assignment
 from workers.rewards import compute_reward
-from workers.tasks import runner
 
 
 class Stopped(Exception):
@@ -38,26 +37,26 @@ class Ending:
 
 
 class Episode:
-    """Runs one claimed trajectory on a leased desktop."""
+    """Runs one claimed trajectory in an environment."""
 
-    def __init__(self, assignment: Assignment, env: DesktopEnv, actor: Actor) -> None:
+    def __init__(self, assignment: Assignment, environment: Environment, actor: Actor) -> None:
         self._assignment = assignment
         self._row = assignment.row
         self._task = assignment.task
-        self._env = env
+        self._environment = environment
         self._actor = actor
         self._turns: list[Turn] = []
 
     def run(self) -> None:
         """The whole episode; raises what went wrong, the caller decides what that means."""
-        runner.setup(self._task, self._env)
-        desktop = self._env.lease.desktop
-        if not reporting.begin_running(self._row, desktop.desktop_id, desktop.provider, self._task.screen):
+        self._environment.prepare(self._task)
+        desktop_id, provider = self._environment.desktop_id, self._environment.provider
+        if not reporting.begin_running(self._row, desktop_id, provider, self._task.screen):
             raise Stopped
         ending = self._take_turns()
         if not reporting.begin_evaluating(self._row):
             raise Stopped
-        score = runner.evaluate(self._task, self._env, ending.last_action)
+        score = self._environment.evaluate(self._task, ending.last_action)
         rewards = self._assignment.config.rewards
         result = compute_reward(self._turns, score, rewards.preset, rewards.alpha, self._max_turns())
         reporting.finish(self._row, ending.status, score, result)
@@ -67,7 +66,7 @@ class Episode:
 
     def _take_turns(self) -> Ending:
         deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
-        frame = self._env.observe()
+        frame = self._environment.observe()
         text = self._task.instruction
         action: Action | None = None
         for index in range(self._max_turns()):
@@ -84,7 +83,7 @@ class Episode:
                 self._close(index, observation, decision, None, None, completed_at)
                 return Ending(TrajectoryStatus.TERMINATED, action)
             error = self._act(action)
-            after = self._env.observe()
+            after = self._environment.observe()
             changed = after.raw_digest != frame.raw_digest
             self._close(index, observation, decision, error, changed, completed_at)
             text = result_text(decision, error)
@@ -100,7 +99,7 @@ class Episode:
         if error := off_screen_error(action, self._task.screen):
             return error
         try:
-            self._env.act(action)
+            self._environment.act(action)
         except EnvError as error:
             if error.kind is not ErrorKind.TASK:
                 raise

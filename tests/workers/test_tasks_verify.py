@@ -32,7 +32,7 @@ def env_thread(desk_client, settings, tmp_path) -> Iterator[None]:
         while not stopping.wait(0.05):
             for row in Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("pk"):
                 env_worker.run(row.pk)
-        slots.drop_desktop()
+        slots.drop_environment()
         connection.close()
 
     thread = threading.Thread(target=work)

@@ -1,0 +1,20 @@
+"""Environments: a desktop with a task on it, as an episode uses it; one row per provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workers.environments.base import Environment, EnvironmentRequest
+from workers.environments.local import LocalEnvironment
+
+__all__ = ["ENVIRONMENTS", "Environment", "EnvironmentRequest", "open_environment"]
+
+ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
+    "x11": LocalEnvironment.open,
+}
+"""Config `desktops.provider` -> opens an environment; raises EnvError."""
+
+
+def open_environment(request: EnvironmentRequest) -> Environment:
+    """An environment of the wanted kind."""
+    return ENVIRONMENTS[request.provider](request)

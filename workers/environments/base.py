@@ -1,0 +1,66 @@
+"""What an episode uses: a desktop that can be prepared for a task, driven and scored.
+
+Life of an environment:  opened -> reset? -> prepare -> (observe, act)* -> evaluate -> reset ... -> closed
+One thread uses it. A provider's environment is one file and one row in `workers.environments.ENVIRONMENTS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from training.config import DesktopConfig, Section
+from training.types import Action, Task
+from workers.desktop import Frame
+
+
+class Environment(Protocol):
+    """A desktop with a task on it. Every method may raise `workers.providers.base.EnvError`."""
+
+    @property
+    def desktop_id(self) -> str:
+        """Name on the fleet page; may change with `reset` or `prepare`."""
+
+    @property
+    def provider(self) -> str:
+        """The row of the table that it came from."""
+
+    @property
+    def is_lost(self) -> bool:
+        """True when the right to the desktop is gone (lease or session over): close, open another."""
+
+    def prepare(self, task: Task) -> None:
+        """Set the task up on a clean desktop. Raises SetupError."""
+
+    def observe(self) -> Frame:
+        """The screen, after the last action's effect."""
+
+    def act(self, action: Action) -> None:
+        """Do one action; EnvError of kind `task` = refused, the agent's mistake."""
+
+    def evaluate(self, task: Task, last_action: Action | None) -> float:
+        """Score in [0, 1]; asked once per episode. Raises EvaluatorError, never answers 0 for an error."""
+
+    def reset(self) -> None:
+        """Clean again for another trajectory."""
+
+    def close(self) -> None:
+        """Give everything back. Idempotent, raises nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRequest:
+    """What kind of environment is wanted; one with an equal request serves the next trajectory."""
+
+    provider: str
+    screen: tuple[int, int]
+    """Width and height, pixels."""
+    knobs: Section | None
+    """The provider's own section of the config, `desktops.PROVIDER`; None when it has none."""
+    holder: str
+    """Who asks, for leases and for people: worker and thread."""
+
+    @classmethod
+    def of(cls, config: DesktopConfig, screen: tuple[int, int], holder: str) -> EnvironmentRequest:
+        """The request of an experiment's desktops."""
+        return cls(config.provider, screen, getattr(config, config.provider, None), holder)

@@ -1,0 +1,80 @@
+"""Desktops of the desk host on this machine, with our own setup verbs and evaluators."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+from django.conf import settings
+
+from training.types import Action, Task
+from workers.deskhost.client import DeskHostClient, LeaseKeeper
+from workers.deskhost.models import Lease
+from workers.desktop import DesktopEnv, Frame
+from workers.environments.base import EnvironmentRequest
+from workers.providers.base import DesktopSpec, EnvError, ErrorKind
+from workers.tasks import runner
+
+LEASE_S = 15.0
+QUOTA_WAIT_S = 60.0
+"""How long to wait for a desktop when the host is full."""
+QUOTA_PAUSE_S = 0.5
+
+
+class LocalEnvironment:
+    """One leased desktop."""
+
+    def __init__(self, client: DeskHostClient, lease: Lease) -> None:
+        self._client = client
+        self._keeper = LeaseKeeper(client, lease)
+        self.desktop = DesktopEnv(client, lease)
+
+    @classmethod
+    def open(cls, request: EnvironmentRequest) -> Self:
+        """Lease a clean desktop, waiting for one while the host is full."""
+        client = DeskHostClient(settings.DESKHOST_SOCKET)
+        return cls(client, _acquire(client, request))
+
+    @property
+    def desktop_id(self) -> str:
+        return self.desktop.lease.desktop.desktop_id
+
+    @property
+    def provider(self) -> str:
+        return self.desktop.lease.desktop.provider
+
+    @property
+    def is_lost(self) -> bool:
+        return self._keeper.lost.is_set()
+
+    def prepare(self, task: Task) -> None:
+        runner.setup(task, self.desktop)
+
+    def observe(self) -> Frame:
+        return self.desktop.observe()
+
+    def act(self, action: Action) -> None:
+        self.desktop.act(action)
+
+    def evaluate(self, task: Task, last_action: Action | None) -> float:
+        return runner.evaluate(task, self.desktop, last_action)
+
+    def reset(self) -> None:
+        self.desktop.reset()
+
+    def close(self) -> None:
+        self._keeper.close()
+        self.desktop.close()
+        self._client.close()
+
+
+def _acquire(client: DeskHostClient, request: EnvironmentRequest) -> Lease:
+    spec = DesktopSpec(width=request.screen[0], height=request.screen[1])
+    deadline = time.monotonic() + QUOTA_WAIT_S
+    while True:
+        try:
+            return client.acquire(request.provider, spec, holder=request.holder, ttl_s=LEASE_S)
+        except EnvError as error:
+            if error.kind is not ErrorKind.QUOTA or time.monotonic() > deadline:
+                raise
+            time.sleep(QUOTA_PAUSE_S)
