@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.browser.people import People, SignIn
 from tests.factories import make_experiment, make_frame, make_group, make_trajectory
 from training.types import Action, ActionKind, Alarm, Completion, Observation, Purpose, TrajectoryStatus, Turn
-from webapp.experiments import services as experiments
+from webapp.experiments import reports
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Desktop
 from webapp.trajectories import services as trajectories
@@ -71,11 +71,11 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     page.goto(f"/experiments/{experiment.pk}/")
     expect(page.get_by_text("The first numbers appear")).to_be_visible()
 
-    experiments.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
-    experiments.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
+    reports.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
+    reports.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
     expect(page.locator("[data-stage=grpo]")).to_contain_text("3 / 20 steps")
     for step in (1, 2, 3):
-        experiments.record_metrics(
+        reports.record_metrics(
             experiment_id=experiment.pk,
             attempt=1,
             step=step,
@@ -91,5 +91,5 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     alarm = Alarm(
         name="grad_norm", step=3, value=48.2, limit=10, message="Norm too large", remedy="Halve the rate"
     )
-    experiments.raise_alarm(experiment_id=experiment.pk, alarm=alarm)
+    reports.raise_alarm(experiment_id=experiment.pk, alarm=alarm)
     expect(page.locator(".alarm")).to_contain_text("Halve the rate")

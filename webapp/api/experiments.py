@@ -12,7 +12,7 @@ from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
-from webapp.experiments import services
+from webapp.experiments import services, waiting
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.preflight import run_preflight
 from webapp.lib.access import get_experiment, member
@@ -129,5 +129,5 @@ def _detail(experiment: Experiment) -> dict[str, Any]:
         "config": experiment.config,
         "stages": list(experiment.stages.all()),
         "evaluations": list(experiment.evaluations.all()),
-        "waiting_because": services.why_waiting(experiment),
+        "waiting_because": waiting.why_waiting(experiment),
     }

@@ -17,7 +17,7 @@ from webapp.experiments import queries
 from webapp.experiments.forms import baseline_of, changed_knobs, flatten
 from webapp.experiments.logs import log_files
 from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus
-from webapp.experiments.services import why_waiting
+from webapp.experiments.waiting import why_waiting
 
 Context = dict[str, Any]
 

@@ -21,8 +21,8 @@ from webapp.experiments.models import (
     Stage,
     StageStatus,
 )
-from webapp.experiments.services import queue_in_order
 from webapp.experiments.templatetags.deskhand import stage_title
+from webapp.experiments.waiting import queue_in_order
 from webapp.live.models import Stream
 from webapp.live.services import last_seq
 

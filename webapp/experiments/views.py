@@ -13,7 +13,8 @@ from webapp.accounts.models import Role
 from webapp.experiments import queries
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.parts import TABS, context_of, counts_of
-from webapp.experiments.services import QueueState, stream_of, why_waiting
+from webapp.experiments.services import stream_of
+from webapp.experiments.waiting import QueueState, why_waiting
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.lib.access import get_experiment, member
 from webapp.live.services import last_seq

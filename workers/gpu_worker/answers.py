@@ -19,7 +19,7 @@ from training.types import (
     Task,
     TrajectoryStatus,
 )
-from webapp.experiments import services as experiments
+from webapp.experiments import attempts, reports
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskStatus
 from webapp.replay import services as replay
 from webapp.trajectories import services as trajectories
@@ -185,19 +185,19 @@ def post_replay_uses(context: Context, body: Any, _: dict[str, str]) -> dict[str
 
 def post_stage(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
     if body["status"] == "started":
-        experiments.start_stage(
+        reports.start_stage(
             experiment_id=context.experiment_id,
             name=body["name"],
             total=int(body.get("total") or 0),
             unit=body.get("unit") or "",
         )
     else:
-        experiments.finish_stage(experiment_id=context.experiment_id, name=body["name"])
+        reports.finish_stage(experiment_id=context.experiment_id, name=body["name"])
     return {}
 
 
 def post_progress(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
-    experiments.report_progress(
+    reports.report_progress(
         experiment_id=context.experiment_id,
         stage=body["stage"],
         done=int(body["done"]),
@@ -208,7 +208,7 @@ def post_progress(context: Context, body: Any, _: dict[str, str]) -> dict[str, A
 
 def post_metrics(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
     values = {name: float(value) for name, value in body["values"].items() if value is not None}
-    experiments.record_metrics(
+    reports.record_metrics(
         experiment_id=context.experiment_id,
         attempt=context.attempt,
         step=int(body["step"]),
@@ -225,14 +225,14 @@ def post_members(context: Context, body: Any, _: dict[str, str]) -> dict[str, An
 
 
 def post_evaluations(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
-    experiments.record_evaluation(
+    reports.record_evaluation(
         experiment_id=context.experiment_id, result=EvaluationResult.model_validate(body)
     )
     return {}
 
 
 def post_checkpoints(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
-    experiments.record_checkpoint(
+    reports.record_checkpoint(
         experiment_id=context.experiment_id,
         path=body["path"],
         values={
@@ -247,13 +247,13 @@ def post_checkpoints(context: Context, body: Any, _: dict[str, str]) -> dict[str
 
 
 def post_checkpoint_deleted(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
-    experiments.record_checkpoint_deleted(experiment_id=context.experiment_id, path=body["path"])
+    reports.record_checkpoint_deleted(experiment_id=context.experiment_id, path=body["path"])
     return {}
 
 
 def post_alarms(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
     for alarm in body:
-        experiments.raise_alarm(experiment_id=context.experiment_id, alarm=Alarm.model_validate(alarm))
+        reports.raise_alarm(experiment_id=context.experiment_id, alarm=Alarm.model_validate(alarm))
     return {}
 
 
@@ -264,7 +264,7 @@ def post_weights(context: Context, body: Any, _: dict[str, str]) -> dict[str, An
 
 def get_control(context: Context, _: Any, __: dict[str, str]) -> dict[str, str]:
     """What the people want of the trainer."""
-    status = experiments.beat_experiment(context.experiment_id)
+    status = attempts.beat_experiment(context.experiment_id)
     return {"command": CONTROL_OF_STATUS.get(status, Control.RUN)}
 
 

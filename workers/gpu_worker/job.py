@@ -21,6 +21,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from training.config import ExperimentConfig, to_yaml
+from webapp.experiments import attempts
 from webapp.experiments import services as experiments
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.trajectories import services as trajectories
@@ -47,7 +48,7 @@ class Stopped(Exception):
 
 def run(experiment_id: int, attempt_number: int) -> None:
     """Body of the gpu job; a redelivered job finds the claim and steps aside."""
-    attempt = experiments.claim_experiment(
+    attempt = attempts.claim_experiment(
         experiment_id=experiment_id,
         attempt_number=attempt_number,
         worker_name=identity.current().name,
@@ -109,7 +110,7 @@ class Supervision:
             trainer = self._start_trainer(config_path, coordinator)
             stack.callback(trainer.stop)
             policy.wait_ready(self._beat_or_stop)
-            experiments.start_attempt(attempt=self._attempt, policy_url=policy.url, policy_token=policy.token)
+            attempts.start_attempt(attempt=self._attempt, policy_url=policy.url, policy_token=policy.token)
             pump()
             self._watch(trainer, policy)
 
@@ -161,7 +162,7 @@ class Supervision:
             return None
         self._beat_due = time.monotonic() + BEAT_EVERY_S
         close_old_connections()
-        return experiments.beat_experiment(self._experiment_id)
+        return attempts.beat_experiment(self._experiment_id)
 
     def _beat_or_stop(self) -> None:
         if self._beat() in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
@@ -170,7 +171,7 @@ class Supervision:
     def _close(self, code: int, trainer: Child) -> None:
         code, message = self._outcome(code)
         if code == EXIT_FINISHED:
-            experiments.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)
+            attempts.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)
             experiments.change_status(self._experiment_id, ExperimentStatus.FINISHED, message="Finished.")
         elif code in (EXIT_PAUSED, EXIT_CANCELLED) or self._wants_stop():
             raise Stopped("stopped at a safe point")
@@ -187,7 +188,7 @@ class Supervision:
         return int(outcome["exit_code"]), str(outcome["message"])
 
     def _wants_stop(self) -> bool:
-        status = experiments.beat_experiment(self._experiment_id)
+        status = attempts.beat_experiment(self._experiment_id)
         return status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
 
 
@@ -220,11 +221,11 @@ def _close_stopped(attempt: Attempt, reason: str) -> None:
     experiment_id = attempt.experiment_id
     status = Experiment.objects.values_list("status", flat=True).get(pk=experiment_id)
     if status == ExperimentStatus.CANCELLING:
-        experiments.end_attempt(attempt=attempt, status=AttemptStatus.CANCELLED, reason=reason)
+        attempts.end_attempt(attempt=attempt, status=AttemptStatus.CANCELLED, reason=reason)
         experiments.change_status(experiment_id, ExperimentStatus.CANCELLED, message="Cancelled.")
         return
     if status == ExperimentStatus.PAUSING:
-        experiments.end_attempt(attempt=attempt, status=AttemptStatus.PAUSED, reason=reason)
+        attempts.end_attempt(attempt=attempt, status=AttemptStatus.PAUSED, reason=reason)
         experiments.change_status(
             experiment_id,
             ExperimentStatus.PAUSED,
@@ -236,7 +237,7 @@ def _close_stopped(attempt: Attempt, reason: str) -> None:
 
 
 def _close_crashed(attempt: Attempt, config: ExperimentConfig, reason: str) -> None:
-    experiments.requeue_after_crash(
+    attempts.requeue_after_crash(
         attempt=attempt,
         status=AttemptStatus.CRASHED,
         reason=reason,

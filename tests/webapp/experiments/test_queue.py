@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from tests.factories import make_experiment, make_team, make_user
 from training.config import ExperimentConfig, SftConfig
-from webapp.experiments import services
+from webapp.experiments import attempts, reports, services, waiting
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
     Attempt,
@@ -50,8 +50,8 @@ def test_queueing_stores_the_resolved_config_and_its_stages() -> None:
 
 def test_only_one_of_two_jobs_claims_an_experiment() -> None:
     experiment = queue()
-    first = services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
-    again = services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@b")
+    first = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    again = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@b")
     assert first is not None
     assert again is None
     assert Attempt.objects.get().worker_name == "gpu@a"
@@ -59,28 +59,28 @@ def test_only_one_of_two_jobs_claims_an_experiment() -> None:
 
 def test_a_redelivered_job_of_an_earlier_attempt_steps_aside_after_a_requeue() -> None:
     experiment = queue()
-    attempt = services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
-    services.requeue_after_crash(
+    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempts.requeue_after_crash(
         attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
     )
-    assert services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
-    assert services.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
+    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
+    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
 
 
 def test_a_failed_claim_leaves_no_attempt_behind() -> None:
     experiment = queue()
     services.request_cancel(experiment=experiment)
-    assert services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
+    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
     assert not Attempt.objects.exists()
 
 
 def test_the_queue_runs_by_priority_then_by_order() -> None:
     first, second, urgent = queue("first"), queue("second"), queue("urgent", priority=5)
-    assert services.queue_in_order() == [urgent, first, second]
+    assert waiting.queue_in_order() == [urgent, first, second]
     services.move_in_queue(experiment=second, before=first)
-    assert services.queue_in_order() == [urgent, second, first]
+    assert waiting.queue_in_order() == [urgent, second, first]
     services.move_in_queue(experiment=second, before=None)
-    assert [e.pk for e in services.queue_in_order()] == [urgent.pk, first.pk, second.pk]
+    assert [e.pk for e in waiting.queue_in_order()] == [urgent.pk, first.pk, second.pk]
 
 
 def test_a_waiting_experiment_is_cancelled_at_once_and_a_running_one_is_asked() -> None:
@@ -116,23 +116,23 @@ def test_pausing_waits_for_the_trainer_and_resuming_queues_again() -> None:
 
 def test_a_silent_gpu_worker_loses_its_experiment_which_is_queued_again_and_told() -> None:
     experiment = queue()
-    services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     Experiment.objects.filter(pk=experiment.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert services.lose_stale_experiments() == [experiment.pk]
+    assert attempts.lose_stale_experiments() == [experiment.pk]
     experiment.refresh_from_db()
     assert experiment.status == ExperimentStatus.QUEUED
     assert Attempt.objects.get().status == AttemptStatus.LOST
     assert "gpu@a stopped answering" in Incident.objects.get().message
-    assert services.lose_stale_experiments() == []
+    assert attempts.lose_stale_experiments() == []
 
 
 def test_restarts_are_bounded_between_checkpoints() -> None:
     experiment = queue()
     for number in range(1, 4):
-        attempt = services.claim_experiment(
+        attempt = attempts.claim_experiment(
             experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a"
         )
-        services.requeue_after_crash(
+        attempts.requeue_after_crash(
             attempt=attempt, status=AttemptStatus.CRASHED, reason="out of memory", max_restarts=2
         )
     experiment.refresh_from_db()
@@ -143,15 +143,15 @@ def test_restarts_are_bounded_between_checkpoints() -> None:
 def test_a_checkpoint_gives_the_restarts_back() -> None:
     experiment = queue()
     for number in range(1, 5):
-        attempt = services.claim_experiment(
+        attempt = attempts.claim_experiment(
             experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a"
         )
-        services.record_checkpoint(
+        reports.record_checkpoint(
             experiment_id=experiment.pk,
             path=f"/checkpoints/{number}",
             values={"step": number, "policy_version": number},
         )
-        services.requeue_after_crash(
+        attempts.requeue_after_crash(
             attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=1
         )
     experiment.refresh_from_db()
@@ -160,26 +160,26 @@ def test_a_checkpoint_gives_the_restarts_back() -> None:
 
 def test_a_crash_while_cancelling_ends_cancelled() -> None:
     experiment = queue()
-    attempt = services.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     services.request_cancel(experiment=experiment)
-    services.requeue_after_crash(attempt=attempt, status=AttemptStatus.LOST, reason="gone", max_restarts=3)
+    attempts.requeue_after_crash(attempt=attempt, status=AttemptStatus.LOST, reason="gone", max_restarts=3)
     experiment.refresh_from_db()
     assert experiment.status == ExperimentStatus.CANCELLED
 
 
 def test_waiting_says_why() -> None:
     experiment = queue()
-    assert "No gpu worker is online" in services.why_waiting(experiment)
+    assert "No gpu worker is online" in waiting.why_waiting(experiment)
     gpu_worker()
-    assert services.why_waiting(experiment) == "Starts in a moment."
+    assert waiting.why_waiting(experiment) == "Starts in a moment."
     running = make_experiment(status=ExperimentStatus.RUNNING)
-    assert f"#{running.pk}" in services.why_waiting(experiment)
+    assert f"#{running.pk}" in waiting.why_waiting(experiment)
 
 
 def test_metrics_of_a_repeated_step_replace_the_old_ones() -> None:
     experiment = make_experiment()
     for attempt, value in ((1, 0.25), (2, 0.5)):
-        services.record_metrics(
+        reports.record_metrics(
             experiment_id=experiment.pk,
             attempt=attempt,
             step=3,

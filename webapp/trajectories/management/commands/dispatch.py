@@ -16,12 +16,9 @@ from django.db import close_old_connections
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from webapp.experiments.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.experiments.services import (
-    first_waiting,
-    lose_stale_experiments,
-    next_attempt_number,
-)
+from webapp.experiments.waiting import first_waiting
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.services import lose_stale_workers
 from webapp.lib.queue import RUN_EXPERIMENT, send_job
