@@ -35,6 +35,12 @@ PYAUTOGUI_NAMES: dict[ActionKind, str] = {
     ActionKind.MIDDLE_CLICK: "middleClick",
     ActionKind.MOVE: "moveTo",
 }
+MOUSE_VERBS: dict[ActionKind, str] = {
+    ActionKind.CLICK: "click",
+    ActionKind.DOUBLE_CLICK: "doubleclick",
+    ActionKind.RIGHT_CLICK: "rightclick",
+    ActionKind.MOVE: "move",
+}
 
 
 def format_action(
@@ -57,7 +63,9 @@ def format_action(
         return _pyautogui(action, space, screen, image)
     if dialect == "keyboard":
         return _keyboard(action)
-    raise ValueError(f"unknown dialect {dialect!r}; use json, pyautogui or keyboard")
+    if dialect == "keyboard-mouse":
+        return _keyboard_mouse(action, space, screen, image)
+    raise ValueError(f"unknown dialect {dialect!r}; use json, pyautogui, keyboard or keyboard-mouse")
 
 
 def completion_text(
@@ -145,7 +153,26 @@ def _pyautogui(action: Action, space: CoordinateSpace, screen: Size, image: Size
     return f"pyautogui.{PYAUTOGUI_NAMES[action.kind]}({at})"
 
 
+def _keyboard_mouse(action: Action, space: CoordinateSpace, screen: Size, image: Size | None) -> str:
+    def words(*points: tuple[int | None, int | None]) -> str:
+        if any(x is None or y is None for x, y in points):
+            raise ValueError(f"the keyboard-mouse dialect needs every point of a {action.kind.value}")
+        found = [model_point(int(x or 0), int(y or 0), space, screen, image) for x, y in points]
+        return " ".join(str(number) for point in found for number in point)
+
+    match action.kind:
+        case ActionKind.DRAG:
+            return f"<action>drag {words((action.x, action.y), (action.to_x, action.to_y))}</action>"
+        case ActionKind.SCROLL if action.x is None:
+            arguments = _scroll_arguments(action)
+            return f"<action>scroll {arguments['direction']} {arguments['amount']}</action>"
+    verb = MOUSE_VERBS.get(action.kind)
+    return f"<action>{verb} {words((action.x, action.y))}</action>" if verb else _keyboard(action)
+
+
 def _keyboard(action: Action) -> str:
+    if "</action>" in (action.text or ""):
+        raise ValueError("the keyboard dialects cannot type their own closing tag")
     match action.kind:
         case ActionKind.TERMINATE if action.status == "success":
             return "<done/>"

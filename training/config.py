@@ -55,8 +55,10 @@ class PromptConfig(Section):
     style: Literal["first-desk", "computer-use"] = knob(
         "first-desk", "Prompt template: first-desk is short; computer-use lists the whole tool schema."
     )
-    dialect: Literal["auto", "json", "pyautogui", "keyboard"] = knob(
-        "auto", "Which action dialects the parser accepts; auto tries all."
+    dialect: Literal["auto", "json", "pyautogui", "keyboard", "keyboard-mouse"] = knob(
+        "auto",
+        "Which action dialects the parser accepts; auto tries all. The keyboard dialects are also what the "
+        "computer-use prompt then explains.",
     )
     coordinate_space: CoordinateSpace = knob(CoordinateSpace.PERMILLE, "Unit of coordinates in completions.")
     text_only: bool = knob(False, "Ablation: leave the screenshots out (the blind policy).")

@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from training.types import Action, ActionKind
 from workers.actions.base import MORE_THAN_ONE, ActionTextError, Found, Points, seconds, typed_text
 from workers.actions.keys import split_chord
 
 NAME = "keyboard"
+Verb = Callable[[str, Points], Action]
 _TAG = re.compile(r"<action>(.*?)</action>|<done\s*/>", re.DOTALL)
 
 
@@ -27,6 +29,11 @@ def start(text: str) -> int | None:
 
 def parse(text: str, points: Points) -> Found:
     """The one tag in `text`."""
+    return parse_tag(text, points, VERBS)
+
+
+def parse_tag(text: str, points: Points, verbs: dict[str, Verb]) -> Found:
+    """The one tag in `text`, whose verb must be one of `verbs`."""
     tags = list(_TAG.finditer(text))
     if not tags:
         raise ActionTextError("<action> is not closed")
@@ -36,22 +43,32 @@ def parse(text: str, points: Points) -> Found:
     thought = (text[: tag.start()] + text[tag.end() :]).strip()
     if tag[1] is None:
         return Found(Action(kind=ActionKind.TERMINATE, status="success"), thought)
-    return Found(_command(tag[1].lstrip()), thought)
+    name, _, rest = tag[1].lstrip().partition(" ")
+    verb = verbs.get(name.strip())
+    if verb is None:
+        raise ActionTextError(f"unknown verb {name[:20]!r}; use {', '.join(verbs)}")
+    return Found(verb(rest, points), thought)
 
 
-def _command(command: str) -> Action:
-    verb, _, rest = command.partition(" ")
-    match verb:
-        case "sendkey":
-            return Action(kind=ActionKind.KEY, keys=split_chord(rest.strip(), "-"))
-        case "type":
-            return Action(kind=ActionKind.TYPE, text=typed_text(rest))
-        case "typeline":
-            return Action(kind=ActionKind.TYPE, text=typed_text(rest + "\n"))
-        case "wait":
-            try:
-                duration = float(rest)
-            except ValueError as error:
-                raise ActionTextError("wait needs a number of seconds") from error
-            return Action(kind=ActionKind.WAIT, seconds=seconds(duration))
-    raise ActionTextError(f"unknown verb {verb[:20]!r}; use sendkey, type, typeline or wait")
+def _sendkey(rest: str, points: Points) -> Action:
+    return Action(kind=ActionKind.KEY, keys=split_chord(rest.strip(), "-"))
+
+
+def _type(rest: str, points: Points) -> Action:
+    return Action(kind=ActionKind.TYPE, text=typed_text(rest))
+
+
+def _typeline(rest: str, points: Points) -> Action:
+    return Action(kind=ActionKind.TYPE, text=typed_text(rest + "\n"))
+
+
+def _wait(rest: str, points: Points) -> Action:
+    try:
+        duration = float(rest)
+    except ValueError as error:
+        raise ActionTextError("wait needs a number of seconds") from error
+    return Action(kind=ActionKind.WAIT, seconds=seconds(duration))
+
+
+VERBS: dict[str, Verb] = {"sendkey": _sendkey, "type": _type, "typeline": _typeline, "wait": _wait}
+"""Whitelist: verb -> builder of its action from the words after it."""

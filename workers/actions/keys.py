@@ -54,6 +54,23 @@ ALIASES = {
     "command": "super",
     "minus": "-",
     "plus": "+",
+    # QEMU's names of punctuation keys, which the Windows seed's sendkey uses.
+    "comma": ",",
+    "dot": ".",
+    "slash": "/",
+    "backslash": "\\",
+    "semicolon": ";",
+    "apostrophe": "'",
+    "equal": "=",
+    "bracket_left": "[",
+    "bracket_right": "]",
+    "grave_accent": "`",
+    "caps_lock": "Caps_Lock",
+    "meta_r": "super",
+    "ctrl_r": "ctrl",
+    "shift_r": "shift",
+    "alt_r": "alt",
+    "sysrq": "Print",
 }
 _KNOWN = {name.lower(): name for name in NAMED} | {name: name for name in MODIFIERS} | ALIASES
 MAX_CHORD = 5

@@ -8,7 +8,7 @@ from types import ModuleType
 from training.config import CoordinateSpace
 from training.coordinates import Size, space_size
 from training.types import Action, ParsedCompletion
-from workers.actions import json_call, keyboard, pyautogui_text, words
+from workers.actions import json_call, keyboard, keyboard_mouse, pyautogui_text, words
 from workers.actions.base import ActionTextError, Points
 
 MAX_COMPLETION_CHARACTERS = 40_000
@@ -16,10 +16,11 @@ MAX_COMPLETION_CHARACTERS = 40_000
 _SPECIAL = re.compile(r"<\|(?:im_end|endoftext|eot_id)\|>|</s>")
 
 DIALECTS: dict[str, tuple[ModuleType, ...]] = {
-    "auto": (words, keyboard, pyautogui_text, json_call),
+    "auto": (words, keyboard_mouse, pyautogui_text, json_call),
     "json": (json_call,),
     "pyautogui": (words, pyautogui_text),
     "keyboard": (keyboard,),
+    "keyboard-mouse": (keyboard_mouse,),
 }
 """Setting -> dialects; the one whose action begins first in the text decides."""
 
@@ -50,7 +51,12 @@ def parse_completion(
         found = module.parse(text, points)
     except ActionTextError as error:
         return ParsedCompletion(error=str(error), dialect=module.NAME)
-    return ParsedCompletion(action=found.action, dialect=module.NAME, thought=found.thought)
+    return ParsedCompletion(action=found.action, dialect=module.NAME, thought=_printable(found.thought))
+
+
+def _printable(text: str) -> str:
+    """Lone surrogates, which no encoding holds, as question marks."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def off_screen_error(action: Action, screen: Size) -> str | None:
