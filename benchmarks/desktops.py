@@ -168,10 +168,10 @@ def measure_resets(
 
 def measure_screen(env: DesktopEnv) -> dict[str, float]:
     dirty(env)
-    pixels = env.display.pixels()
+    pixels = env.console.display.pixels()
     image = images.image_of(pixels, *env.size)
     jobs = {
-        "pixels": env.display.pixels,
+        "pixels": env.console.display.pixels,
         "png": lambda: images.png_of(image),
         "jpeg": lambda: images.jpeg_of(image),
         "thumb": lambda: images.thumb_of(image),

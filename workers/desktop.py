@@ -35,13 +35,12 @@ from PIL import Image
 
 from training.types import Action
 from workers import images
+from workers.consoles import open_console
+from workers.consoles.base import Console, Window, WindowManager
 from workers.deskhost.client import DeskHostClient
 from workers.deskhost.models import Lease
 from workers.providers.agent_client import AgentClient
 from workers.providers.base import EnvError, ErrorKind, ResetReport
-from workers.providers.x11_display import X11Display
-from workers.providers.x11_input import X11Input
-from workers.providers.x11_windows import Window, Windows
 from workers.settle import AT_ONCE, Settle, settle_for, wait_until_settled
 
 
@@ -70,8 +69,7 @@ class DesktopEnv:
     def __init__(self, client: DeskHostClient, lease: Lease) -> None:
         self._client = client
         self.lease = lease
-        self._display: X11Display | None = None
-        self._input: X11Input | None = None
+        self._console: Console | None = None
         self._agent: AgentClient | None = None
         self._pending: Settle = AT_ONCE
         self._closed = False
@@ -90,8 +88,8 @@ class DesktopEnv:
         if result.desktop.generation != self.lease.desktop.generation:
             self._disconnect()
         self.lease = self.lease.model_copy(update={"desktop": result.desktop})
-        if self._input is not None:
-            self._input.reread_keymap()
+        if self._console is not None:
+            self._console.after_reset()
         self._pending = AT_ONCE
         return result.report
 
@@ -105,21 +103,21 @@ class DesktopEnv:
             self._client.release(self.lease.lease_id)
 
     def _disconnect(self) -> None:
-        if self._display is not None:
-            self._display.close()
+        if self._console is not None:
+            self._console.close()
         if self._agent is not None:
             self._agent.close()
-        self._display = self._input = self._agent = None
+        self._console = self._agent = None
 
     # -- connections, made on first use -----------------------------------------------------
 
     @property
-    def display(self) -> X11Display:
-        if self._display is None:
+    def console(self) -> Console:
+        """Its screen and input."""
+        if self._console is None:
             with self._explained():
-                endpoints = self.lease.desktop.endpoints
-                self._display = X11Display(endpoints.display, endpoints.cpu_account)
-        return self._display
+                self._console = open_console(self.lease.desktop.endpoints)
+        return self._console
 
     @property
     def agent(self) -> AgentClient:
@@ -136,7 +134,7 @@ class DesktopEnv:
     @property
     def size(self) -> tuple[int, int]:
         """Width and height, pixels."""
-        return self.display.size
+        return self.console.size
 
     @contextlib.contextmanager
     def _explained(self):
@@ -158,13 +156,11 @@ class DesktopEnv:
         Raises ActionRefused (nothing done, the episode goes on) or EnvError.
         """
         with self._explained():
-            if self._input is None:
-                self._input = X11Input(self.display)
             # Keys overtake a click that the window manager still holds back, so wait if nobody looked.
             if self._pending.limit_s > 0:
-                wait_until_settled(self.display, self._pending)
-            self.display.forget_changes()
-            self._input.perform(action)
+                wait_until_settled(self.console, self._pending)
+            self.console.forget_changes()
+            self.console.perform(action)
         self._pending = settle_for(action.kind)
 
     def observe(self, settle: Settle | None = None) -> Frame:
@@ -173,16 +169,14 @@ class DesktopEnv:
         self._pending = AT_ONCE
         with self._explained():
             if wait.limit_s > 0:
-                wait_until_settled(self.display, wait)
+                wait_until_settled(self.console, wait)
             taken_at, taken_monotonic_s = time.time(), time.monotonic()
-            pixels = self.display.pixels()
-        width, height = self.display.size
-        image = images.image_of(pixels, width, height)
+            image = self.console.image()
         png = images.png_of(image)
         return Frame(
             png=png,
-            width=width,
-            height=height,
+            width=image.width,
+            height=image.height,
             sha256=images.sha256(png),
             raw_digest=images.digest(image),
             taken_at=taken_at,
@@ -191,10 +185,17 @@ class DesktopEnv:
 
     # -- windows ----------------------------------------------------------------------------
 
+    def _windows(self) -> WindowManager:
+        windows = self.console.windows
+        if windows is None:
+            message = f"windows of {self.lease.desktop.provider} desktops cannot be asked for"
+            raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+        return windows
+
     def windows(self) -> list[Window]:
         """Managed windows, oldest first."""
         with self._explained():
-            return Windows(self.display).list()
+            return self._windows().list()
 
     def wait_for_window(self, text: str, *, timeout_s: float = 10.0, settled: bool = True) -> Window:
         """Wait for a window whose title or class contains `text`, then for it to be drawn.
@@ -204,16 +205,16 @@ class DesktopEnv:
         deadline = time.monotonic() + timeout_s
         with self._explained():
             while True:
-                found = Windows(self.display).find(text)
+                found = self._windows().find(text)
                 if found is not None:
                     break
                 if time.monotonic() > deadline:
-                    seen = ", ".join(repr(w.title) for w in Windows(self.display).list()) or "none"
+                    seen = ", ".join(repr(w.title) for w in self._windows().list()) or "none"
                     message = f"no window {text!r} after {timeout_s:g} s; windows: {seen}"
                     raise EnvError(message, kind=ErrorKind.GUEST)
-                self.display.wait_change(0.02)
+                self.console.wait_change(0.02)
             if settled:
-                wait_until_settled(self.display, Settle(first_change_s=0.1, quiet_s=0.06))
+                wait_until_settled(self.console, Settle(first_change_s=0.1, quiet_s=0.06))
                 found = self._wait_active(found)
         return found
 
@@ -221,17 +222,17 @@ class DesktopEnv:
         """Keys sent before a new window has the focus are lost; some windows never ask for it."""
         deadline = time.monotonic() + limit_s
         while True:
-            now = next((w for w in Windows(self.display).list() if w.window_id == window.window_id), window)
+            now = next((w for w in self._windows().list() if w.window_id == window.window_id), window)
             if now.is_active or time.monotonic() > deadline:
                 return now
-            self.display.wait_change(0.02)
+            self.console.wait_change(0.02)
 
     def activate_window(self, text: str) -> bool:
         """Raise and focus a window by title or class; False when there is none."""
         with self._explained():
-            return Windows(self.display).activate(text)
+            return self._windows().activate(text)
 
     def close_window(self, text: str) -> bool:
         """Ask a window to close, as its close button does; False when there is none."""
         with self._explained():
-            return Windows(self.display).close(text)
+            return self._windows().close(text)

@@ -19,14 +19,6 @@ BUSY_S = 0.001
 """CPU seconds within one part that mean work: an idle desktop needs 0.0001, a repaint 0.003."""
 
 
-class Watched(Protocol):
-    def wait_change(self, timeout_s: float) -> bool:
-        """True as soon as something was drawn since the last call."""
-
-    def cpu_s(self) -> float:
-        """CPU seconds of the whole desktop so far; constant where nobody counts them."""
-
-
 @dataclass(frozen=True)
 class Settle:
     """How long to wait, seconds."""
@@ -37,6 +29,34 @@ class Settle:
     """Longer than the gaps between the parts of one GTK repaint."""
     limit_s: float = 2.0
     """For screens that never rest."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Factors on `Settle` for desktops that react more slowly than processes on this machine."""
+
+    first_change: float = 1.0
+    quiet: float = 1.0
+    limit: float = 1.0
+    busy_s: float = BUSY_S
+    """CPU seconds within one part that mean work."""
+
+    def of(self, settle: Settle) -> Settle:
+        return Settle(
+            first_change_s=settle.first_change_s * self.first_change,
+            quiet_s=settle.quiet_s * self.quiet,
+            limit_s=settle.limit_s * self.limit,
+        )
+
+
+class Watched(Protocol):
+    pace: Pace
+
+    def wait_change(self, timeout_s: float) -> bool:
+        """True as soon as something was drawn since the last call."""
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the whole desktop so far; constant where nobody counts them."""
 
 
 AT_ONCE = Settle(first_change_s=0.0, quiet_s=0.0, limit_s=0.0)
@@ -56,14 +76,14 @@ def settle_for(kind: ActionKind) -> Settle:
 
 def wait_until_settled(screen: Watched, settle: Settle = DEFAULT) -> bool:
     """Wait; True when anything was drawn."""
-    started = time.monotonic()
+    started, settle = time.monotonic(), screen.pace.of(settle)
     window_s = settle.quiet_s / WINDOWS
     changed, calm, used_s = False, 0, screen.cpu_s()
     while (waited_s := time.monotonic() - started) < settle.limit_s:
         drawn = screen.wait_change(min(window_s, settle.limit_s - waited_s))
         before_s, used_s = used_s, screen.cpu_s()
         changed = changed or drawn
-        calm = 0 if drawn or used_s - before_s > BUSY_S else calm + 1
+        calm = 0 if drawn or used_s - before_s > screen.pace.busy_s else calm + 1
         if calm >= WINDOWS and (changed or time.monotonic() - started >= settle.first_change_s):
             break
     return changed

@@ -137,8 +137,8 @@ def test_a_frozen_x_server_becomes_an_error_and_its_desktop_is_rebuilt(desk_clie
     server = next(p for p in family(row.pid) if p.name() == "Xvnc")
     server.suspend()
     started = time.monotonic()
-    with pytest.raises(EnvError, match="display is gone"), desktop.display.guarded(0.3):
-        desktop.display.pixels()
+    with pytest.raises(EnvError, match="display is gone"), desktop.console.display.guarded(0.3):
+        desktop.console.display.pixels()
     assert time.monotonic() - started < 5, "the guard cut the call off"
     report = desktop.reset()
     assert report.rebuilt

@@ -12,7 +12,7 @@ from workers import images
 from workers.desktop import DesktopEnv
 from workers.providers.base import EnvError, ErrorKind
 from workers.providers.x11_input import ActionRefused
-from workers.settle import AT_ONCE, Settle, wait_until_settled
+from workers.settle import AT_ONCE, Pace, Settle, wait_until_settled
 
 pytestmark = pytest.mark.desktop
 
@@ -257,6 +257,8 @@ def test_observing_after_a_click_waits_for_the_reaction(desktop):
 class ScriptedScreen:
     """A screen whose windows of watching are given: (was something drawn, CPU seconds used)."""
 
+    pace = Pace()
+
     def __init__(self, windows: list[tuple[bool, float]]) -> None:
         self.windows = windows
         self.used_s = 0.0
@@ -334,6 +336,6 @@ def test_large_screens_work_too(desk_client):
     with DesktopEnv(desk_client, lease) as env:
         assert env.observe().image().size == (1280, 720)
         env.act(Action(kind="move", x=1279, y=719))
-        pointer = env.display.root.query_pointer()
+        pointer = env.console.display.root.query_pointer()
         assert (pointer.root_x, pointer.root_y) == (1279, 719)
     desk_client.destroy(lease.desktop.desktop_id)

@@ -13,7 +13,6 @@ from training.types import Action, Observation, Task, Turn
 from workers.tasks import runner
 from workers.tasks.errors import OracleError
 from workers.tasks.oracles import next_action, solution
-from workers.tasks.placement import color_at
 from workers.tasks.proof import prove, run_oracle
 
 NUM_VARIANTS = 5
@@ -54,7 +53,7 @@ def test_widgets_are_exactly_where_the_task_says(family, desktop):
         runner.setup(task, desktop)
         for widget in task.oracle["widgets"]:
             color = COLOURS.get(widget["name"].split()[0], "#ffffff")
-            assert color_at(desktop.display, widget["x"], widget["y"]) == color
+            assert desktop.console.color_at(widget["x"], widget["y"]) == color
 
 
 def test_the_wrong_row_scores_0(desktop):

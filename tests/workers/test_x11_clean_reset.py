@@ -107,42 +107,42 @@ def test_the_clipboard_and_selections_are_empty(desktop):
     desktop.act(Action(kind="key", keys=("ctrl", "a")))
     desktop.act(Action(kind="key", keys=("ctrl", "c")))
     desktop.observe()
-    clipboard = desktop.display.display.intern_atom("CLIPBOARD")
-    assert desktop.display.display.get_selection_owner(clipboard) != X.NONE
+    clipboard = desktop.console.display.display.intern_atom("CLIPBOARD")
+    assert desktop.console.display.display.get_selection_owner(clipboard) != X.NONE
     desktop.reset()
     for name in ("CLIPBOARD", "PRIMARY", "SECONDARY"):
-        atom = desktop.display.display.intern_atom(name)
-        assert desktop.display.display.get_selection_owner(atom) == X.NONE
+        atom = desktop.console.display.display.intern_atom(name)
+        assert desktop.console.display.display.get_selection_owner(atom) == X.NONE
 
 
 def test_keys_locks_and_the_pointer_are_where_they_were(desktop):
-    root = desktop.display.root
+    root = desktop.console.display.root
     parked = root.query_pointer()
     desktop.act(Action(kind="move", x=7, y=9))
-    keycode = desktop.display.display.keysym_to_keycode(0xFFE3)
-    desktop.display.display.xtest_fake_input(X.KeyPress, keycode)
-    desktop.display.display.xtest_fake_input(X.ButtonPress, 1)
+    keycode = desktop.console.display.display.keysym_to_keycode(0xFFE3)
+    desktop.console.display.display.xtest_fake_input(X.KeyPress, keycode)
+    desktop.console.display.display.xtest_fake_input(X.ButtonPress, 1)
     desktop.act(Action(kind="key", keys=("capslock",)))
     assert root.query_pointer().mask & (X.ControlMask | X.LockMask | X.Button1Mask)
     desktop.reset()
     now = root.query_pointer()
     assert now.mask == 0
     assert (now.root_x, now.root_y) == (parked.root_x, parked.root_y)
-    assert not any(desktop.display.display.query_keymap())
+    assert not any(desktop.console.display.display.query_keymap())
 
 
 def test_the_keyboard_map_is_restored_after_unicode_typing(desktop):
-    info = desktop.display.display.display.info
+    info = desktop.console.display.display.display.info
     span = (info.min_keycode, info.max_keycode - info.min_keycode + 1)
-    before = [list(row) for row in desktop.display.display.get_keyboard_mapping(*span)]
+    before = [list(row) for row in desktop.console.display.display.get_keyboard_mapping(*span)]
     desktop.act(Action(kind="type", text="漢字"))
-    assert [list(row) for row in desktop.display.display.get_keyboard_mapping(*span)] != before
+    assert [list(row) for row in desktop.console.display.display.get_keyboard_mapping(*span)] != before
     desktop.reset()
-    assert [list(row) for row in desktop.display.display.get_keyboard_mapping(*span)] == before
+    assert [list(row) for row in desktop.console.display.display.get_keyboard_mapping(*span)] == before
 
 
 def test_root_window_properties_do_not_leak(desktop):
-    root, display = desktop.display.root, desktop.display.display
+    root, display = desktop.console.display.root, desktop.console.display.display
     names = [display.intern_atom(name) for name in ("RESOURCE_MANAGER", "MY_NOTE")]
     for atom in names:
         root.change_property(atom, Xatom.STRING, 8, b"*background: red")
@@ -237,4 +237,4 @@ def test_the_window_list_is_empty_right_after_a_reset_with_many_windows(desktop)
         desktop.agent.launch(["xterm"])
     desktop.wait_for_window("xterm")
     desktop.reset()
-    assert Windows(desktop.display).list() == []
+    assert Windows(desktop.console.display).list() == []

@@ -77,6 +77,8 @@ class DesktopSpec(BaseModel):
 class Endpoints(BaseModel):
     """Where the outside reaches a desktop; unix socket paths on the desk host's machine."""
 
+    console: str = "x11"
+    """Which row of `workers.consoles.CONSOLES` shows and drives it."""
     display: str = ""
     """X11 socket."""
     agent: str = ""

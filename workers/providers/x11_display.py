@@ -21,6 +21,7 @@ from Xlib.support import connect as _xlib_connect
 
 from workers.providers.base import EnvError
 from workers.providers.unix_socket import connect_unix
+from workers.settle import Pace
 
 CALL_LIMIT_S = 10.0
 """A frozen X server must become an error, not a hanging worker."""
@@ -62,6 +63,8 @@ LOST = (
 
 class X11Display:
     """An open connection. Every failure of the server is an EnvError of kind infra."""
+
+    pace = Pace()
 
     def __init__(self, socket_path: str, cpu_account: str = "") -> None:
         self.socket_path = socket_path

@@ -8,7 +8,7 @@ from Xlib import XK, X
 from Xlib.ext import xtest
 
 from training.types import Action, ActionKind
-from workers.providers.base import EnvError, ErrorKind
+from workers.consoles.base import MAX_WAIT_S, ActionRefused
 from workers.providers.x11_display import X11Display
 from workers.settle import Settle, wait_until_settled
 
@@ -35,15 +35,7 @@ REMAP_SETTLE_S = 0.03
 SCROLL_BUTTONS = {(0, -1): 4, (0, 1): 5, (-1, 0): 6, (1, 0): 7}
 DRAG_STEPS = 8
 DRAG_STEP_S = 0.008
-MAX_WAIT_S = 60.0
 BEFORE_RECYCLING = Settle(first_change_s=0.3, quiet_s=0.15, limit_s=5.0)
-
-
-class ActionRefused(EnvError):
-    """Raised when an action makes no sense on this desktop; nothing was done. The episode goes on."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, kind=ErrorKind.TASK, permanent=True)
 
 
 def keysym_of(name: str) -> int:

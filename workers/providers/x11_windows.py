@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import Xlib.error
 from Xlib import X, Xatom
 from Xlib.protocol import event
 
+from workers.consoles.base import Window, find_window
 from workers.providers.x11_display import X11Display
 
 SOURCE_PAGER = 2
 """_NET messages from a pager are obeyed without focus-stealing prevention."""
-
-
-@dataclass(frozen=True)
-class Window:
-    """One managed window; geometry of its content in screen pixels."""
-
-    window_id: int
-    title: str
-    window_class: str
-    x: int
-    y: int
-    width: int
-    height: int
-    is_active: bool
+STATIC_GRAVITY = 10
+HAS_BOX = 0b1111 << 8
+FROM_PAGER = SOURCE_PAGER << 12
 
 
 class Windows:
@@ -45,9 +33,7 @@ class Windows:
 
     def find(self, text: str) -> Window | None:
         """First window whose title or class contains the text, in any case."""
-        wanted = text.lower()
-        matching = (w for w in self.list() if wanted in w.title.lower() or wanted in w.window_class.lower())
-        return next(matching, None)
+        return find_window(self.list(), text)
 
     def activate(self, text: str) -> bool:
         return self._request(text, "_NET_ACTIVE_WINDOW", [SOURCE_PAGER, X.CurrentTime, 0, 0, 0])
@@ -55,18 +41,24 @@ class Windows:
     def close(self, text: str) -> bool:
         return self._request(text, "_NET_CLOSE_WINDOW", [X.CurrentTime, SOURCE_PAGER, 0, 0, 0])
 
+    def move(self, window_id: int, box: tuple[int, int, int, int]) -> None:
+        self._send(window_id, "_NET_MOVERESIZE_WINDOW", [STATIC_GRAVITY | HAS_BOX | FROM_PAGER, *box])
+
     def _request(self, text: str, message: str, data: list[int]) -> bool:
         window = self.find(text)
         if window is None:
             return False
+        self._send(window.window_id, message, data)
+        return True
+
+    def _send(self, window_id: int, message: str, data: list[int]) -> None:
         with self._x.guarded():
             request = event.ClientMessage(
-                window=window.window_id, client_type=self._display.intern_atom(message), data=(32, data)
+                window=window_id, client_type=self._display.intern_atom(message), data=(32, data)
             )
             mask = X.SubstructureRedirectMask | X.SubstructureNotifyMask
             self._x.root.send_event(request, event_mask=mask)
             self._display.sync()
-        return True
 
     def _cardinals(self, name: str, kind: int) -> list[int]:
         value = self._x.root.get_full_property(self._display.intern_atom(name), kind)

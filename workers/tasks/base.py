@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from training.types import Action
 
 if TYPE_CHECKING:
+    from workers.consoles.base import Console, Window
     from workers.providers.agent_client import AgentClient
-    from workers.providers.x11_display import X11Display
-    from workers.providers.x11_windows import Window
 
 
 class TaskDesktop(Protocol):
@@ -20,8 +19,8 @@ class TaskDesktop(Protocol):
         """Files and commands inside the desktop."""
 
     @property
-    def display(self) -> X11Display:
-        """Its X server."""
+    def console(self) -> Console:
+        """Its screen and input."""
 
     def act(self, action: Action) -> None:
         """Do one action."""

@@ -26,7 +26,7 @@ def show_panel(spec: dict[str, Any], result_path: str, desktop: TaskDesktop) -> 
     window = wait_focused(desktop, spec["title"])
     if (window.x, window.y, window.width, window.height) != box:
         place(desktop, spec["title"], box)  # another theme or window manager
-    wait_painted(desktop.display, painted_points(spec))
+    wait_painted(desktop.console, painted_points(spec))
 
 
 def painted_points(spec: dict[str, Any]) -> dict[tuple[int, int], str]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
-
-from Xlib import X
-from Xlib.protocol import event
 
 from training.types import ActionKind
-from workers.providers.x11_display import X11Display
-from workers.providers.x11_windows import Window
+from workers.consoles.base import Console, Window
+from workers.providers.base import EnvError, ErrorKind
 from workers.settle import settle_for, wait_until_settled
 from workers.tasks.base import TaskDesktop
 from workers.tasks.errors import SetupError, TaskErrorKind
@@ -22,9 +18,6 @@ FRAME_LEFT, FRAME_TOP = 1, 20
 """What the desktop's theme adds; programs place their frame, tasks place the content."""
 LIMIT_S = 10.0
 POLL_S = 0.004
-STATIC_GRAVITY = 10
-HAS_BOX = 0b1111 << 8
-FROM_PAGER = 2 << 12
 
 
 def wait_focused(desktop: TaskDesktop, text: str) -> Window:
@@ -51,15 +44,17 @@ def place(desktop: TaskDesktop, text: str, box: Box) -> Window:
     """Move and resize the content of a window to `box`; returns when it is there and redrawn."""
     window = wait_focused(desktop, text)
     if box_of(window) != box:
-        desktop.display.forget_changes()
-        _ask_to_move(desktop.display, window.window_id, box)
+        if desktop.console.windows is None:
+            raise EnvError("this desktop's windows cannot be placed from outside", kind=ErrorKind.TASK)
+        desktop.console.forget_changes()
+        desktop.console.windows.move(window.window_id, box)
         deadline = time.monotonic() + LIMIT_S
         while box_of(window := wait_focused(desktop, text)) != box:
             if time.monotonic() > deadline:
                 message = f"window {text!r} stays at {box_of(window)} instead of {box}"
                 raise SetupError(TaskErrorKind.TASK, message)
             time.sleep(POLL_S)
-    wait_until_settled(desktop.display, settle_for(ActionKind.CLICK))
+    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
     return window
 
 
@@ -67,30 +62,12 @@ def box_of(window: Window) -> Box:
     return window.x, window.y, window.width, window.height
 
 
-def _ask_to_move(x: X11Display, window_id: int, box: Box) -> None:
-    with x.guarded():
-        request = event.ClientMessage(
-            window=window_id,
-            client_type=x.display.intern_atom("_NET_MOVERESIZE_WINDOW"),
-            data=(32, [STATIC_GRAVITY | HAS_BOX | FROM_PAGER, *box]),
-        )
-        x.root.send_event(request, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
-        x.display.sync()
-
-
-def wait_painted(x: X11Display, points: dict[tuple[int, int], str]) -> None:
+def wait_painted(console: Console, points: dict[tuple[int, int], str]) -> None:
     """Wait until every screen point has its colour ("#rrggbb"). Raises SetupError naming the first other."""
     deadline = time.monotonic() + LIMIT_S
     for (left, top), color in points.items():
-        while (seen := color_at(x, left, top)) != color.lower():
+        while (seen := console.color_at(left, top)) != color.lower():
             if time.monotonic() > deadline:
                 message = f"the screen shows {seen} at ({left}, {top}) instead of {color}"
                 raise SetupError(TaskErrorKind.TASK, message)
             time.sleep(POLL_S)
-
-
-def color_at(x: X11Display, left: int, top: int) -> str:
-    """Colour of one screen pixel as "#rrggbb"."""
-    with x.guarded():
-        data: Any = x.root.get_image(left, top, 1, 1, X.ZPixmap, 0xFFFFFFFF).data
-    return f"#{data[2]:02x}{data[1]:02x}{data[0]:02x}"

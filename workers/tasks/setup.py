@@ -75,7 +75,7 @@ def activate_window(parameters: Parameters, desktop: TaskDesktop) -> None:
     if not desktop.activate_window(title):
         raise SetupError(TaskErrorKind.DESKTOP, f"window {title!r} closed before it could be activated")
     wait_focused(desktop, title)
-    wait_until_settled(desktop.display, settle_for(ActionKind.CLICK))
+    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
 
 
 def close_window(parameters: Parameters, desktop: TaskDesktop) -> None:
@@ -87,8 +87,8 @@ def close_window(parameters: Parameters, desktop: TaskDesktop) -> None:
     while _count(title, desktop) >= num_before:
         if time.monotonic() > deadline:
             raise SetupError(TaskErrorKind.TASK, f"window {title!r} did not close; does it ask something?")
-        desktop.display.wait_change(0.02)
-    wait_until_settled(desktop.display, settle_for(ActionKind.CLICK))
+        desktop.console.wait_change(0.02)
+    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
 
 
 def _count(title: str, desktop: TaskDesktop) -> int:
@@ -103,7 +103,7 @@ def _wait_for(parameters: Parameters, desktop: TaskDesktop) -> str:
         if time.monotonic() > deadline:
             seen = ", ".join(repr(window.title) for window in desktop.windows()) or "none"
             raise SetupError(TaskErrorKind.TASK, f"no window {name!r}; windows: {seen}")
-        desktop.display.wait_change(0.02)
+        desktop.console.wait_change(0.02)
     return name
 
 
@@ -133,15 +133,15 @@ def place_window(parameters: Parameters, desktop: TaskDesktop) -> None:
 
 def wait_color(parameters: Parameters, desktop: TaskDesktop) -> None:
     """Wait until a screen point has a colour, then until the screen rests: a program that is slow to draw."""
-    wait_painted(desktop.display, {(int(parameters["x"]), int(parameters["y"])): str(parameters["color"])})
-    wait_until_settled(desktop.display, settle_for(ActionKind.CLICK))
+    wait_painted(desktop.console, {(int(parameters["x"]), int(parameters["y"])): str(parameters["color"])})
+    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
 
 
 def press_keys(parameters: Parameters, desktop: TaskDesktop) -> None:
     """Press chords one after the other, e.g. [["ctrl", "a"], ["Delete"]]."""
     for chord in parameters["chords"]:
         desktop.act(Action(kind=ActionKind.KEY, keys=tuple(chord)))
-        wait_until_settled(desktop.display, settle_for(ActionKind.KEY))
+        wait_until_settled(desktop.console, settle_for(ActionKind.KEY))
 
 
 SETUP_VERBS: dict[str, Callable[[Parameters, TaskDesktop], None]] = {

@@ -1,0 +1,32 @@
+"""Screen and input of one desktop, by the name that its `Endpoints.console` gives: one row per technology.
+
+Rows import late, so that a worker loads only what its desktops need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workers.consoles.base import Console
+from workers.providers.base import Endpoints, EnvError, ErrorKind
+
+
+def _x11(endpoints: Endpoints) -> Console:
+    from workers.consoles.x11 import X11Console
+
+    return X11Console(endpoints)
+
+
+CONSOLES: dict[str, Callable[[Endpoints], Console]] = {
+    "x11": _x11,
+}
+
+
+def open_console(endpoints: Endpoints) -> Console:
+    """Connect to a desktop's screen. Raises EnvError."""
+    make = CONSOLES.get(endpoints.console)
+    if make is None:
+        known = ", ".join(CONSOLES)
+        message = f"console: there is no {endpoints.console!r}; known: {known}"
+        raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+    return make(endpoints)
