@@ -39,6 +39,32 @@ class NotClean(EnvError):
     """Raised when a desktop still shows traces after a reset; the desk host rebuilds it."""
 
 
+class BootPhase(StrEnum):
+    """How far a starting machine has come; each has a time limit of its own."""
+
+    CREATING = "creating"
+    """Its files are made and its process is started."""
+    BOOTING = "booting"
+    """Firmware, kernel and services, until the agent inside answers."""
+    AGENT_UP = "agent_up"
+    """The agent answers; the session of its user is still coming."""
+    LOGGED_IN = "logged_in"
+    """The session stands; the screen has yet to come to rest."""
+    READY = "ready"
+
+
+class BootFailed(EnvError):
+    """Raised when a machine did not come up; carries what a person needs to see why."""
+
+    def __init__(self, message: str, *, boot_phase: str, log: str = "", screenshot: str = "") -> None:
+        super().__init__(message)
+        self.boot_phase = boot_phase
+        self.log = log
+        """End of its console log."""
+        self.screenshot = screenshot
+        """Path of the last picture of its screen, kept by the provider; "" without one."""
+
+
 class Capability(StrEnum):
     EXEC = "exec"
     FILES = "files"
@@ -69,20 +95,24 @@ class DesktopSpec(BaseModel):
     width: int = Field(512, ge=160, le=1920, description="Screen width, pixels")
     height: int = Field(384, ge=120, le=1080, description="Screen height, pixels")
     home_mb: int = Field(64, ge=4, le=4096, description="Space for HOME, MiB; /tmp gets as much")
-    memory_mb: int = Field(768, ge=128, le=16384, description="Memory of all its processes, MiB")
+    memory_mb: int = Field(
+        768, ge=128, le=65536, description="Memory of all its processes, or of the virtual machine, MiB"
+    )
     max_processes: int = Field(256, ge=32, le=4096, description="Processes and threads in the desktop")
     background: str = Field("#2f5d7c", pattern="^#[0-9a-fA-F]{6}$", description="Colour of the empty desktop")
+    image: str = Field("", description="Base image of a virtual machine; empty = none, or the provider's own")
+    vcpus: int = Field(1, ge=1, le=32, description="Processors of a virtual machine")
 
 
 class Endpoints(BaseModel):
-    """Where the outside reaches a desktop; unix socket paths on the desk host's machine."""
+    """Where the outside reaches a desktop from the desk host's machine: unix socket paths, or HOST:PORT."""
 
     console: str = "x11"
     """Which row of `workers.consoles.CONSOLES` shows and drives it."""
     display: str = ""
     """X11 socket."""
     agent: str = ""
-    """HTTP over a unix socket: the in-desktop agent."""
+    """HTTP: the in-desktop agent."""
     vnc: str = ""
     """RFB over a unix socket; "" when the X server has no VNC."""
     cpu_account: str = ""
@@ -120,6 +150,8 @@ class ProviderDesktop(Protocol):
     endpoints: Endpoints
     cgroups: list[str]
     """Folders of its control groups, for the host's records."""
+    memory_limit_mb: float
+    """More private memory than this, and the host ends it."""
 
     async def reset(self) -> ResetReport:
         """Back to the state after create. Raises NotClean or EnvError: rebuild it."""
@@ -148,3 +180,6 @@ class Provider(Protocol):
 
     async def create(self, desktop_id: str, spec: DesktopSpec, folder: Path) -> ProviderDesktop:
         """Start one in `folder` (made by it, private). Raises EnvError, leaving nothing behind."""
+
+    def boot_phase(self, desktop_id: str) -> str:
+        """What `create` of this desktop is doing now, for people; "" when there is nothing to tell."""

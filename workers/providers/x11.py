@@ -92,6 +92,9 @@ class X11Provider:
         health.mode = f"{'plain processes' if problem else 'sandbox'}, {server}"
         return health
 
+    def boot_phase(self, desktop_id: str) -> str:
+        return ""
+
     async def create(self, desktop_id: str, spec: DesktopSpec, folder: Path) -> X11Desktop:
         """Start a desktop in `folder`. Raises EnvError; nothing is left behind then."""
         run_dir = folder / "run"
@@ -122,6 +125,10 @@ class X11Desktop:
     _cgroups: sandbox.Cgroups = field(default_factory=lambda: sandbox.Cgroups({}))
     _x: X11Display | None = None
     _baseline: Baseline | None = None
+
+    @property
+    def memory_limit_mb(self) -> float:
+        return self.spec.memory_mb
 
     @property
     def cgroups(self) -> list[str]:
