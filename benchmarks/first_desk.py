@@ -2,7 +2,7 @@
 
 Starts a private installation (real Redis, workers, desktops), launches the preset once per seed and
 reads what the product recorded. Also measures the blind policy (no screenshots) on the families that
-need the pixels, and with --from-scratch the SFT stage of the from-scratch preset.
+need the pixels; with --from-scratch only the SFT stage of the from-scratch preset.
 
 Bar: launch to the end of GRPO <= 600 s; held-out success before 25-60 %, after >= 80 % and >= 25 points
 above, over >= 60 held-out variants, in every seed. From scratch: SFT reaches 25-60 % within 30 minutes.
@@ -34,7 +34,14 @@ POLL_S = 10.0
 FINAL = {"finished", "failed", "cancelled"}
 
 
-HEADER = ("seed", "status", "launch to end of GRPO, s", "held-out before", "held-out after", "bar")
+HEADER = (
+    "seed",
+    "status",
+    "launch to end of GRPO (or of SFT), s",
+    "held-out before",
+    "held-out after",
+    "bar",
+)
 
 
 def main() -> int:
@@ -54,9 +61,13 @@ def main() -> int:
 
 def measure(deskhand: Instance, seed: int, from_scratch: bool) -> dict[str, Any]:
     """One experiment of the preset with this seed."""
+    arguments = ["--set", f"optimiser.seed={seed}"]
+    if from_scratch:
+        # What GRPO makes of a warm start is measured without this flag.
+        arguments += ["--set", "algorithm.num_steps=1", "--set", "evaluation.after=false"]
     preset = "first-desk-from-scratch" if from_scratch else "first-desk"
     limit = SCRATCH_LIMIT_S + LAUNCH_LIMIT_S if from_scratch else 2 * LAUNCH_LIMIT_S
-    described = run(deskhand, limit, "--preset", preset, "--set", f"optimiser.seed={seed}")
+    described = run(deskhand, limit, "--preset", preset, *arguments)
     return judge(described, seed, from_scratch)
 
 
@@ -87,7 +98,7 @@ def judge(described: dict[str, Any], seed: int, from_scratch: bool) -> dict[str,
         "before": interval(before),
         "after": interval(after),
     }
-    row["passed"] = bool(before and after) and passes(row, from_scratch)
+    row["passed"] = bool(before and (after or from_scratch)) and passes(row, from_scratch)
     return row
 
 
@@ -144,7 +155,7 @@ def row_of(row: dict[str, Any]) -> tuple[object, ...]:
     return (
         row["seed"],
         row["status"],
-        row["to_end_of_grpo_s"],
+        row["to_end_of_grpo_s"] if row["sft_s"] is None else row["sft_s"],
         percent(row["before"]),
         percent(row["after"]),
         bar,
