@@ -32,10 +32,12 @@ from webapp.fleet.services import count_env_slots
 
 GOOD_GROUP_SIZE = 4
 """With 2 or 3 members most groups of a weak or strong policy have equal rewards, thus no advantage."""
-SECONDS_PER_TURN = 0.6
-SECONDS_PER_RESET = 0.8
-SECONDS_PER_TRAINED_TRAJECTORY = 0.12
-SECONDS_PER_SFT_STEP = 0.8
+TURNS_USED = 0.45
+"""Part of the turn limit that a trajectory takes; this and the seconds: first-desk on two cores."""
+SECONDS_PER_TURN = 0.35
+SECONDS_PER_RESET = 0.1
+SECONDS_PER_TRAINED_TRAJECTORY = 0.035
+SECONDS_PER_SFT_STEP = 0.55
 NUM_REMEMBERED = 5
 """Finished experiments of the same preset whose median duration is used."""
 
@@ -258,12 +260,12 @@ def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> t
 
 
 def formula_seconds(config: ExperimentConfig) -> float:
-    """Rollouts on all desktops at once, two thirds of the turn limit each, plus the optimiser's own time."""
+    """Rollouts on all desktops at once plus the optimiser's own time."""
     algorithm, evaluation = config.algorithm, config.evaluation
     trained = algorithm.group_size * algorithm.groups_per_step * algorithm.num_steps
     during = algorithm.num_steps // evaluation.every if evaluation.every else 0
     evaluated = evaluation.num_tasks * (int(evaluation.before) + int(evaluation.after) + during)
-    one = config.desktops.max_turns * 0.66 * SECONDS_PER_TURN + SECONDS_PER_RESET
+    one = config.desktops.max_turns * TURNS_USED * SECONDS_PER_TURN + SECONDS_PER_RESET
     rollouts = (trained + evaluated) * one / config.desktops.num_desktops
     sft = config.sft.max_steps * SECONDS_PER_SFT_STEP if config.sft.enabled else 0.0
     return rollouts + trained * SECONDS_PER_TRAINED_TRAJECTORY + sft
