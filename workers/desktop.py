@@ -85,7 +85,8 @@ class DesktopEnv:
     def reset(self) -> ResetReport:
         """A clean desktop, rebuilt by the host when needed (also after it died). Raises EnvError."""
         result = self._client.reset(self.lease.desktop.desktop_id, self.lease.lease_id)
-        if result.desktop.generation != self.lease.desktop.generation:
+        before, after = self.lease.desktop, result.desktop
+        if (after.desktop_id, after.generation) != (before.desktop_id, before.generation):
             self._disconnect()
         self.lease = self.lease.model_copy(update={"desktop": result.desktop})
         if self._console is not None:

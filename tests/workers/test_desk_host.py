@@ -312,7 +312,7 @@ def test_many_threads_lease_reset_and_release_without_ever_sharing(short_dir):
             env.close()
         client.close()
 
-    with running_host(short_dir) as client:
+    with running_host(short_dir, "--warm-limit", "0") as client:
         threads = [threading.Thread(target=work, args=(f"t{n}", client)) for n in range(3)]
         for thread in threads:
             thread.start()

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from workers.deskhost.host import REBUILD_EVERY, DeskHost
+from workers.deskhost.pool import IDLE_S, WARM_LIMIT, Pool
 from workers.deskhost.server import Server
 from workers.providers.base import EnvError
 
@@ -24,12 +25,21 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--rebuild-every", type=int, default=REBUILD_EVERY, help="resets between full rebuilds"
     )
+    parser.add_argument(
+        "--warm-limit", type=int, default=WARM_LIMIT, help="desktops of one kind kept ready without a lease"
+    )
+    parser.add_argument(
+        "--idle-s", type=float, default=IDLE_S, help="seconds after which a desktop nobody needs is given up"
+    )
     return parser.parse_args(argv)
 
 
 async def run(options: argparse.Namespace) -> None:
     host = DeskHost(
-        options.state_dir.resolve(), max_desktops=options.max_desktops, rebuild_every=options.rebuild_every
+        options.state_dir.resolve(),
+        max_desktops=options.max_desktops,
+        rebuild_every=options.rebuild_every,
+        pool=Pool(limit=options.warm_limit, idle_s=options.idle_s),
     )
     server = Server(host)
     loop = asyncio.get_running_loop()

@@ -9,7 +9,15 @@ import threading
 from pathlib import Path
 from typing import Any, Self
 
-from workers.deskhost.models import DesktopInfo, DesktopStatus, HostHealth, Lease, Phase, ResetResult
+from workers.deskhost.models import (
+    DesktopInfo,
+    DesktopStatus,
+    HostHealth,
+    HostReport,
+    Lease,
+    Phase,
+    ResetResult,
+)
 from workers.providers.base import DesktopSpec, EnvError
 from workers.providers.unix_socket import connect_unix
 
@@ -64,6 +72,34 @@ class DeskHostClient:
 
     def health(self) -> HostHealth:
         return HostHealth.model_validate(self._call("health"))
+
+    def watch(self, after: int = -1, wait_s: float = 0.0) -> HostReport:
+        """Everything about the host, once something changed after version `after` or `wait_s` passed."""
+        return HostReport.model_validate(self._call("watch", after=after, wait_s=wait_s))
+
+    def expect(self, provider: str, width: int, height: int, count: int) -> None:
+        """Tell the pool that so many more leases of this kind will be asked for soon."""
+        self._call("expect", provider=provider, width=width, height=height, count=count)
+
+    def drain(self, on: bool) -> None:
+        """Lease nothing new, or lease again."""
+        self._call("drain", on=on)
+
+    def quarantine(self, desktop_id: str, reason: str) -> str:
+        """Take a desktop from its holder and keep it as it is. What was done, in words; so below."""
+        return str(self._call("quarantine", desktop_id=desktop_id, reason=reason))
+
+    def release_desktop(self, desktop_id: str) -> str:
+        """Back to the pool, from quarantine or from its holder."""
+        return str(self._call("release_desktop", desktop_id=desktop_id))
+
+    def restart(self, desktop_id: str, reason: str) -> str:
+        """A new generation at once."""
+        return str(self._call("restart", desktop_id=desktop_id, reason=reason))
+
+    def kill(self, desktop_id: str) -> str:
+        """End a desktop. Raises EnvError when there is none, unlike `destroy`."""
+        return str(self._call("kill", desktop_id=desktop_id))
 
     def shutdown(self) -> None:
         """Ask the host to end every desktop and itself."""

@@ -10,34 +10,50 @@ import asyncio
 import contextlib
 import logging
 import math
-import os
 import secrets
 import time
+from collections import deque
 from pathlib import Path
 
-from workers.deskhost.managed import HeldLease, Managed
-from workers.deskhost.models import DesktopInfo, DesktopStatus, HostHealth, Lease, Phase, ResetResult
+from workers.deskhost.failures import BootFailures
+from workers.deskhost.leaks import LeakWatch
+from workers.deskhost.managed import HeldLease, Kind, Managed
+from workers.deskhost.models import DesktopInfo, DesktopStatus, Lease, Phase, ResetResult
+from workers.deskhost.pool import Pool
 from workers.deskhost.records import PidRecords
 from workers.providers import PROVIDERS
-from workers.providers.base import DesktopSpec, EnvError, ErrorKind, Provider, ProviderDesktop, ResetReport
+from workers.providers.base import (
+    DesktopSpec,
+    EnvError,
+    ErrorKind,
+    Health,
+    Provider,
+    ProviderDesktop,
+    ResetReport,
+)
 
 log = logging.getLogger("deskhost")
 
 REBUILD_EVERY = 500
 """Resets after which a desktop is rebuilt although it is clean: X servers and buses grow slowly."""
-TICK_S = 0.5
-CLEANING_POLL_S = 0.004
-MEMORY_TICKS = 4
+COMING_POLL_S = 0.004
 START_SLOTS = 3
 """Starting is CPU bound: more at once only makes each slower."""
+MAX_RESET_TIMES = 2000
 
 
 class DeskHost:
     """All desktops of this machine."""
 
     def __init__(
-        self, state_dir: Path, *, max_desktops: int = 16, rebuild_every: int = REBUILD_EVERY
+        self,
+        state_dir: Path,
+        *,
+        max_desktops: int = 16,
+        rebuild_every: int = REBUILD_EVERY,
+        pool: Pool | None = None,
     ) -> None:
+        self.state_dir = state_dir
         self.records = PidRecords(state_dir)
         self.swept = self.records.sweep()
         self.max_desktops = max_desktops
@@ -45,8 +61,27 @@ class DeskHost:
         self.providers: dict[str, Provider] = {name: make() for name, make in PROVIDERS.items()}
         self.desktops: dict[str, Managed] = {}
         self.started_at = time.monotonic()
+        self.pool = pool or Pool()
+        self.leak_watch = LeakWatch(self.records)
+        self.boot_failures = BootFailures()
+        self.is_draining = False
+        self.version = 0
+        """Raised by every change of a phase or lease."""
+        self.changed = asyncio.Event()
+        """Set and replaced with each new version."""
+        self.reset_times: deque[tuple[float, float]] = deque(maxlen=MAX_RESET_TIMES)
+        """(when, how long) of the latest resets."""
+        self.num_resets = self.num_failures = 0
+        self.probes: tuple[float, list[Health]] | None = None
+        """When the providers were last probed for a report, and what they said."""
         self._starting = asyncio.Semaphore(START_SLOTS)
         self._background: set[asyncio.Task] = set()
+
+    def note_change(self) -> None:
+        """Wake those who watch."""
+        self.version += 1
+        self.changed.set()
+        self.changed = asyncio.Event()
 
     # -- desktops ---------------------------------------------------------------------------
 
@@ -63,13 +98,14 @@ class DeskHost:
         if len(self.desktops) >= self.max_desktops:
             message = f"all {self.max_desktops} desktops of this host exist; release or destroy one"
             raise EnvError(message, kind=ErrorKind.QUOTA)
-        managed = Managed(f"d{secrets.token_hex(3)}", provider, spec, lease=lease)
+        managed = Managed(f"d{secrets.token_hex(3)}", provider, spec, lease=lease, changed=self.note_change)
         self.desktops[managed.desktop_id] = managed
         async with managed.lock:
             try:
                 await self._build(managed)
             except BaseException:
                 self.desktops.pop(managed.desktop_id, None)
+                self.note_change()
                 raise
         return managed
 
@@ -83,8 +119,9 @@ class DeskHost:
                 folder = self.records.desktops / name
                 living = await self.providers[managed.provider].create(name, managed.spec, folder)
         except (EnvError, OSError) as exc:
-            managed.failures += 1
+            self._count_failure(managed)
             managed.reason = str(exc)
+            self.boot_failures.add(managed, exc)
             managed.enter(Phase.DEAD)
             raise exc if isinstance(exc, EnvError) else EnvError(f"cannot start a desktop: {exc}") from exc
         self.records.add(name, living.pid, living.cgroups)
@@ -92,17 +129,21 @@ class DeskHost:
         managed.started_at = time.monotonic()
         managed.resets_since_build = 0
         managed.is_dirty, managed.ended_for = False, ""
-        managed.watcher = self._spawn(self._watch(managed, living, managed.generation))
+        managed.watcher = self.spawn(self._watch(managed, living, managed.generation))
         managed.enter(managed.resting_phase)
 
     async def _watch(self, managed: Managed, living: ProviderDesktop, generation: int) -> None:
         """Notice that a desktop died by itself."""
         reason = await living.wait_dead()
         if managed.generation == generation and managed.living is living:
-            managed.failures += 1
+            self._count_failure(managed)
             managed.reason = f"desktop {managed.desktop_id} died: {managed.ended_for or reason}"
             managed.enter(Phase.DEAD)
             log.warning("%s", managed.reason)
+
+    def _count_failure(self, managed: Managed) -> None:
+        managed.failures += 1
+        self.num_failures += 1
 
     async def _tear_down(self, managed: Managed) -> None:
         """End the current generation. Caller holds the lock."""
@@ -114,36 +155,62 @@ class DeskHost:
             await living.destroy()
             self.records.remove(f"{managed.desktop_id}-{managed.generation}")
 
-    async def _rebuild(self, managed: Managed, reason: str) -> None:
+    async def rebuild(self, managed: Managed, reason: str) -> None:
+        """End this generation and start the next one. Caller holds the lock."""
         managed.rebuilds += 1
         managed.reason = reason
         log.info("rebuilding %s: %s", managed.desktop_id, reason)
         await self._tear_down(managed)
         await self._build(managed)
+        managed.is_dirty = managed.lease is not None
 
     async def reset(self, desktop_id: str, lease_id: str) -> ResetResult:
-        """Clean the desktop of a lease; rebuild it when it is dead or not clean."""
+        """A clean desktop for a lease: this one cleaned, or rebuilt when it is dead or not clean.
+
+        Where cleaning is slow and another one is clean already, the lease moves there.
+        """
         managed = self._held(desktop_id, lease_id)
+        if (clean := self._clean_instead_of(managed)) is not None:
+            lease, managed.lease = managed.lease, None
+            assert lease is not None
+            clean.give_to(lease)
+            self.spawn(self._clean_or_drop(managed))
+            return ResetResult(desktop=clean.info(), report=ResetReport())
         report = await self._reset(managed)
         return ResetResult(desktop=managed.info(), report=report)
+
+    def _clean_instead_of(self, managed: Managed) -> Managed | None:
+        if managed.phase is not Phase.LEASED or not self.pool.is_slow(managed.kind):
+            return None
+        return self._free_one(managed.kind)
+
+    def _free_one(self, kind: Kind) -> Managed | None:
+        return next((m for m in self.desktops.values() if m.kind == kind and m.is_free), None)
 
     async def _reset(self, managed: Managed, *, only_if_free: bool = False) -> ResetReport:
         started = time.monotonic()
         async with managed.lock:
-            if only_if_free and (managed.lease is not None or not managed.is_dirty):
+            if only_if_free and (managed.lease is not None or not managed.is_dirty or managed.quarantine):
                 return ResetReport()  # cleaned, perhaps leased again, while we waited for the lock
+            if managed.quarantine:
+                message = f"desktop {managed.desktop_id} is in quarantine: {managed.quarantine}"
+                raise EnvError(message, kind=ErrorKind.QUOTA)
             if managed.phase is Phase.GONE:
                 raise EnvError(f"desktop {managed.desktop_id} was destroyed", kind=ErrorKind.QUOTA)
             managed.resets += 1
             managed.resets_since_build += 1
-            reason = await self._reset_in_place(managed)
-            if isinstance(reason, ResetReport):
-                managed.is_dirty = managed.lease is not None
+            report = await self._reset_in_place(managed)
+            if isinstance(report, ResetReport):
                 managed.enter(managed.resting_phase)
-                return reason
-            await self._rebuild(managed, reason)
+            else:
+                await self.rebuild(managed, report)
+                report = ResetReport(rebuilt=True, reason=report)
             managed.is_dirty = managed.lease is not None
-            return ResetReport(rebuilt=True, reason=reason, wall_s=time.monotonic() - started)
+            report.wall_s = managed.last_reset_s = time.monotonic() - started
+        self.num_resets += 1
+        self.reset_times.append((time.monotonic(), report.wall_s))
+        self.pool.note_reset(managed.kind, report.wall_s)
+        return report
 
     async def _reset_in_place(self, managed: Managed) -> ResetReport | str:
         """The report, or why the desktop has to be rebuilt."""
@@ -155,7 +222,7 @@ class DeskHost:
         try:
             return await managed.living.reset()
         except EnvError as exc:
-            managed.failures += 1
+            self._count_failure(managed)
             return f"not clean: {exc}"
 
     async def destroy(self, desktop_id: str) -> None:
@@ -177,38 +244,45 @@ class DeskHost:
             raise EnvError(
                 "ttl_s must be above 0 and at most 3600 seconds", kind=ErrorKind.TASK, permanent=True
             )
+        if self.is_draining:
+            raise EnvError("this host is being drained: nothing new is leased", kind=ErrorKind.QUOTA)
+        kind = (provider, spec)
         held = HeldLease(secrets.token_hex(8), holder, ttl_s, time.monotonic() + ttl_s)
-        await self._wait_for_cleaning(provider, spec)
-        for managed in self.desktops.values():
-            same = managed.provider == provider and managed.spec == spec
-            if same and managed.lease is None and managed.phase is Phase.READY and not managed.lock.locked():
-                managed.lease = held
-                managed.enter(Phase.LEASED)
-                managed.is_dirty = True
-                return managed.leased()
-        await self._make_room(provider, spec)
-        held.expires_at = math.inf  # starts to count when the holder gets it
-        managed = await self._create(provider, spec, held)
-        held.expires_at = time.monotonic() + ttl_s
-        managed.is_dirty = True
+        with self.pool.waiting(kind) as place:
+            managed = await self._next_free(kind, place)
+            if managed is not None:
+                held.expires_at = time.monotonic() + ttl_s
+                managed.give_to(held)
+        if managed is None:
+            await self._make_room()
+            held.expires_at = math.inf  # starts to count when the holder gets it
+            managed = await self._create(provider, spec, held)
+            held.expires_at = time.monotonic() + ttl_s
+            managed.is_dirty = True
+        self._note_leases(kind)
         return managed.leased()
 
-    async def _wait_for_cleaning(self, provider: str, spec: DesktopSpec) -> None:
-        """While one is just being cleaned, wait: it is there sooner than a new one."""
+    async def _next_free(self, kind: Kind, place: int) -> Managed | None:
+        """A free desktop, waited for while one is coming that nobody before us needs; None: make one."""
         while True:
-            free = [m for m in self.desktops.values() if m.lease is None]
-            phases = {m.phase for m in free if (m.provider, m.spec) == (provider, spec)}
-            if Phase.READY in phases or not phases & {Phase.LEASED, Phase.RESETTING}:
-                return
-            await asyncio.sleep(CLEANING_POLL_S)
+            if (managed := self._free_one(kind)) is not None:
+                return managed
+            if sum(m.is_coming for m in self.desktops.values() if m.kind == kind) <= place:
+                return None
+            await asyncio.sleep(COMING_POLL_S)
 
-    async def _make_room(self, provider: str, spec: DesktopSpec) -> None:
+    def _note_leases(self, kind: Kind) -> None:
+        leased = sum(m.lease is not None for m in self.desktops.values() if m.kind == kind)
+        self.pool.note_leases(kind, leased)
+
+    async def _make_room(self) -> None:
         """On a full host, give up a free desktop of another kind or a dead one."""
         if len(self.desktops) < self.max_desktops:
             return
         for managed in list(self.desktops.values()):
             if (
                 managed.lease is None
+                and not managed.quarantine
                 and managed.phase in (Phase.READY, Phase.DEAD)
                 and not managed.lock.locked()
             ):
@@ -227,12 +301,14 @@ class DeskHost:
     async def release(self, lease_id: str) -> None:
         """Give a desktop back; it is cleaned in the background. An expired lease is fine."""
         with contextlib.suppress(EnvError):
-            self._give_back(self._by_lease(lease_id))
+            self.give_back(self._by_lease(lease_id))
 
-    def _give_back(self, managed: Managed) -> None:
+    def give_back(self, managed: Managed) -> None:
         """Clean before the next holder can have it: it stays out of READY until then."""
         managed.lease = None
-        self._spawn(self._clean_or_drop(managed))
+        self._note_leases(managed.kind)
+        self.note_change()
+        self.spawn(self._clean_or_drop(managed))
 
     async def _clean_or_drop(self, managed: Managed) -> None:
         try:
@@ -254,42 +330,20 @@ class DeskHost:
             raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
         return managed
 
-    # -- looking after everything -----------------------------------------------------------
-
-    async def tend(self) -> None:
-        """Expire leases and end desktops above their memory; runs for the host's whole life."""
-        tick = 0
-        while True:
-            await asyncio.sleep(TICK_S)
-            tick += 1
-            now = time.monotonic()
-            for managed in list(self.desktops.values()):
-                if managed.lease is not None and managed.lease.expires_at < now:
-                    log.warning("lease of %s by %s expired", managed.desktop_id, managed.lease.holder)
-                    self._give_back(managed)
-                if managed.lease is None and managed.phase is Phase.DEAD and not managed.lock.locked():
-                    await self.destroy(managed.desktop_id)
-                if tick % MEMORY_TICKS == 0:
-                    managed.end_if_greedy()
+    # -- for people --------------------------------------------------------------------------
 
     def list(self) -> list[DesktopStatus]:
-        """Every desktop, oldest first."""
-        return [managed.status() for managed in self.desktops.values()]
+        """Every desktop, oldest first, with its resources as of now."""
+        return [self.status(managed) for managed in self.desktops.values()]
 
-    def health(self) -> HostHealth:
-        counts: dict[Phase, int] = {}
-        for managed in self.desktops.values():
-            counts[managed.phase] = counts.get(managed.phase, 0) + 1
-        return HostHealth(
-            pid=os.getpid(),
-            uptime_s=round(time.monotonic() - self.started_at, 1),
-            desktops=counts,
-            max_desktops=self.max_desktops,
-            swept=self.swept,
-            providers=[provider.probe() for provider in self.providers.values()],
-        )
+    def status(self, managed: Managed, *, measured: bool = False) -> DesktopStatus:
+        status = managed.status(measured=measured)
+        if managed.phase is Phase.STARTING:
+            name = f"{managed.desktop_id}-{managed.generation}"
+            status.boot_phase = self.providers[managed.provider].boot_phase(name)
+        return status
 
-    def _spawn(self, work) -> asyncio.Task:
+    def spawn(self, work) -> asyncio.Task:
         """Run something beside the requests; kept, so that it is not collected."""
         task = asyncio.ensure_future(work)
         self._background.add(task)

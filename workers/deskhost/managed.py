@@ -7,10 +7,19 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from workers.deskhost.models import PHASE_TRANSITIONS, DesktopInfo, DesktopStatus, Lease, Phase
-from workers.providers.base import DesktopSpec, Endpoints, ProviderDesktop
+from workers.providers.base import DesktopSpec, Endpoints, ProviderDesktop, Usage
+
+LOG_LINES = 40
+Kind = tuple[str, DesktopSpec]
+"""Provider and spec: desktops of one kind are interchangeable."""
+
+
+def unheard() -> None:
+    """Default of `Managed.changed`."""
 
 
 @dataclass
@@ -46,17 +55,54 @@ class Managed:
     """Why the host itself ended this generation, e.g. its memory."""
     is_dirty: bool = False
     """Something may have happened in it since the last reset."""
+    quarantine: str = ""
+    """Why an operator keeps it; never leased and never cleaned while this stands."""
+    ready_since: float = 0.0
+    """time.monotonic() of its last change to READY."""
+    last_reset_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    """As of the last `measure`."""
+    cpu_percent: float = 0.0
+    measured_at: float = 0.0
+    changed: Callable[[], None] = unheard
+    """Called after each change of phase or lease."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def kind(self) -> Kind:
+        return self.provider, self.spec
+
+    @property
+    def is_free(self) -> bool:
+        """Ready to be leased at once."""
+        return self.lease is None and self.phase is Phase.READY and not self.lock.locked()
+
+    @property
+    def is_coming(self) -> bool:
+        """Will be free soon: booting or about to be cleaned, for nobody in particular."""
+        is_busy = self.phase in (Phase.STARTING, Phase.RESETTING, Phase.LEASED)
+        return self.lease is None and is_busy and not self.quarantine
 
     def enter(self, phase: Phase) -> None:
         """Change the phase along the transition table."""
         if phase is not self.phase:
             assert phase in PHASE_TRANSITIONS[self.phase], f"{self.desktop_id}: {self.phase} -> {phase}"
             self.phase = phase
+            if phase is Phase.READY:
+                self.ready_since = time.monotonic()
+        self.changed()
 
     @property
     def resting_phase(self) -> Phase:
+        if self.quarantine:
+            return Phase.QUARANTINED
         return Phase.LEASED if self.lease else Phase.READY
+
+    def give_to(self, lease: HeldLease) -> None:
+        """Lease it; it counts as used from now on."""
+        self.lease = lease
+        self.is_dirty = True
+        self.enter(Phase.LEASED)
 
     def info(self) -> DesktopInfo:
         return DesktopInfo(
@@ -73,8 +119,8 @@ class Managed:
         assert held is not None
         return Lease(lease_id=held.lease_id, holder=held.holder, ttl_s=held.ttl_s, desktop=self.info())
 
-    def status(self) -> DesktopStatus:
-        """Its row in the fleet list."""
+    def status(self, *, measured: bool = False) -> DesktopStatus:
+        """Its row in the fleet list; with the resources of now, or (cheaper) of the last `measure`."""
         status = DesktopStatus(
             info=self.info(),
             phase=self.phase,
@@ -84,22 +130,48 @@ class Managed:
             rebuilds=self.rebuilds,
             failures=self.failures,
             age_s=round(time.monotonic() - self.started_at, 1),
+            usage=self.usage,
+            cpu_percent=self.cpu_percent,
+            last_reset_s=self.last_reset_s,
+            quarantine=self.quarantine,
         )
-        if self.living is not None:
+        if self.living is not None and not measured:
             status.usage = self.living.usage()
+        if self.phase in (Phase.DEAD, Phase.QUARANTINED):
+            status.log = self.console_log()
         if self.lease is not None:
             status.lease_id, status.holder = self.lease.lease_id, self.lease.holder
             status.lease_left_s = round(max(0.0, self.lease.expires_at - time.monotonic()), 1)
         return status
 
+    def console_log(self) -> str:
+        """The end of its console log, where its provider keeps one."""
+        read = getattr(self.living, "console_log", None)
+        return read(LOG_LINES) if read is not None else ""
+
+    def measure(self) -> None:
+        """Look at its resources. Walks its processes: call it from a thread."""
+        living = self.living
+        if living is None:
+            self.usage, self.cpu_percent = Usage(), 0.0
+            return
+        usage, now = living.usage(), time.monotonic()
+        used_s, passed_s = usage.cpu_s - self.usage.cpu_s, now - self.measured_at
+        # A rebuilt desktop's account starts at zero again.
+        self.cpu_percent = round(max(0.0, used_s) / passed_s * 100, 1) if self.measured_at else 0.0
+        self.usage, self.measured_at = usage, now
+
     def end_if_greedy(self) -> None:
         """Where no memory group does it, end a desktop that uses more than its spec allows."""
         if self.living is None or self.phase is Phase.DEAD:
             return
-        if self.living.usage().rss_mb <= self.spec.memory_mb:
+        limit_mb = self.living.memory_limit_mb
+        if self.usage.rss_mb <= limit_mb:
             return
         used_mb = self.living.private_mb()  # forked processes share most of what RSS counts for each
-        if used_mb > self.spec.memory_mb:
-            self.ended_for = f"it used {used_mb:.0f} MiB of its {self.spec.memory_mb} MiB of memory"
+        if used_mb > self.living.memory_limit_mb:
+            self.ended_for = (
+                f"it used {used_mb:.0f} MiB of its {self.living.memory_limit_mb:.0f} MiB of memory"
+            )
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.living.pid, signal.SIGKILL)

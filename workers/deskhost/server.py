@@ -19,7 +19,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from workers.deskhost import operations, report
 from workers.deskhost.host import DeskHost
+from workers.deskhost.tending import Tender
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 from workers.providers.unix_socket import connect_unix, short_path
 
@@ -45,6 +47,13 @@ class Server:
             "destroy": self._destroy,
             "list": self._list,
             "health": self._health,
+            "watch": self._watch,
+            "expect": self._expect,
+            "drain": self._drain,
+            "quarantine": self._quarantine,
+            "release_desktop": self._release_desktop,
+            "restart": self._restart,
+            "kill": self._kill,
             "shutdown": self._shutdown,
         }
 
@@ -60,7 +69,7 @@ class Server:
                 server = await asyncio.start_unix_server(self._connection, address, limit=MAX_LINE)
         finally:
             os.umask(old_umask)
-        tending = asyncio.ensure_future(self.host.tend())
+        tending = asyncio.ensure_future(Tender(self.host).run())
         log.info("desk host ready on %s", socket_path)
         try:
             await self.stopping.wait()
@@ -129,7 +138,29 @@ class Server:
         return self.host.list()
 
     async def _health(self, _given: dict[str, Any]) -> Any:
-        return self.host.health()
+        return report.health(self.host)
+
+    async def _watch(self, given: dict[str, Any]) -> Any:
+        return await report.watch(self.host, int(given.get("after", -1)), float(given.get("wait_s", 0)))
+
+    async def _expect(self, given: dict[str, Any]) -> Any:
+        size = (int(given["width"]), int(given["height"]))
+        self.host.pool.expect(str(given["provider"]), size, int(given["count"]))
+
+    async def _drain(self, given: dict[str, Any]) -> Any:
+        operations.drain(self.host, bool(given["on"]))
+
+    async def _quarantine(self, given: dict[str, Any]) -> Any:
+        return await operations.quarantine(self.host, given["desktop_id"], str(given["reason"]))
+
+    async def _release_desktop(self, given: dict[str, Any]) -> Any:
+        return await operations.release(self.host, given["desktop_id"])
+
+    async def _restart(self, given: dict[str, Any]) -> Any:
+        return await operations.restart(self.host, given["desktop_id"], str(given["reason"]))
+
+    async def _kill(self, given: dict[str, Any]) -> Any:
+        return await operations.kill(self.host, given["desktop_id"])
 
     async def _shutdown(self, _given: dict[str, Any]) -> Any:
         self.stopping.set()

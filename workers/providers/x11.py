@@ -222,11 +222,16 @@ class X11Desktop:
 
     def last_words(self, lines: int = 6) -> str:
         """The end of the desktop's log, one line."""
+        text = self.console_log(lines)
+        return "Log: " + " | ".join(map(str.strip, text.splitlines())) if text else "No log."
+
+    def console_log(self, lines: int) -> str:
+        """The end of the desktop's log."""
         try:
             text = (self.folder / "log").read_text(errors="replace")
         except FileNotFoundError:
-            return "No log."
-        return "Log: " + " | ".join(line.strip() for line in text.splitlines()[-lines:] if line.strip())
+            return ""
+        return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
 
     async def destroy(self) -> None:
         if self._process is not None:

@@ -1,0 +1,94 @@
+"""What the host does by itself, twice a second: expire leases, keep the pool, measure, look for leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+
+import psutil
+
+from workers.deskhost.host import START_SLOTS, DeskHost
+from workers.deskhost.managed import Kind, Managed
+from workers.deskhost.models import Phase
+from workers.providers.base import EnvError
+
+log = logging.getLogger("deskhost")
+
+TICK_S = 0.5
+MEASURE_TICKS = 4
+LEAK_TICKS = 10
+POOL_SLOTS = START_SLOTS - 1
+"""Of all starts at once the pool leaves one to somebody who waits."""
+
+
+class Tender:
+    """Looks after one host for its whole life."""
+
+    def __init__(self, host: DeskHost) -> None:
+        self.host = host
+        self._building = 0
+
+    async def run(self) -> None:
+        tick = 0
+        while True:
+            await asyncio.sleep(TICK_S)
+            tick += 1
+            await self.tend_desktops()
+            await self.tend_pool()
+            try:
+                await self.look_around(tick)
+            except (OSError, psutil.Error) as exc:  # a look may fail; the leases must go on
+                log.warning("could not look at the desktops: %s", exc)
+
+    async def tend_desktops(self) -> None:
+        """Take back expired leases; end dead desktops that nobody has."""
+        now = time.monotonic()
+        for managed in list(self.host.desktops.values()):
+            if managed.lease is not None and managed.lease.expires_at < now:
+                log.warning("lease of %s by %s expired", managed.desktop_id, managed.lease.holder)
+                self.host.give_back(managed)
+            is_nobodys = managed.lease is None and not managed.quarantine
+            if is_nobodys and managed.phase is Phase.DEAD and not managed.lock.locked():
+                await self.host.destroy(managed.desktop_id)
+
+    async def tend_pool(self) -> None:
+        """Build what the pool wants, give up what it does not."""
+        host = self.host
+        if host.is_draining:
+            for managed in [managed for managed in host.desktops.values() if managed.is_free]:
+                await host.destroy(managed.desktop_id)
+            return
+        for managed in host.pool.to_give_up(host.desktops.values()):
+            log.info("giving up %s: nobody needed it", managed.desktop_id)
+            await host.destroy(managed.desktop_id)
+        room = min(POOL_SLOTS - self._building, host.max_desktops - len(host.desktops))
+        for kind in host.pool.to_build(host.desktops.values(), room):
+            self._building += 1
+            host.spawn(self._build(kind))
+
+    async def _build(self, kind: Kind) -> None:
+        problem = ""
+        try:
+            await self.host.create(*kind)
+        except EnvError as exc:
+            problem = str(exc)
+            log.warning("the pool could not make a desktop: %s", problem)
+        finally:
+            self._building -= 1
+            self.host.pool.note_build(kind, problem)
+
+    async def look_around(self, tick: int) -> None:
+        """Resources every few ticks, leaks now and then."""
+        if tick % MEASURE_TICKS == 0:
+            await asyncio.to_thread(_measure, list(self.host.desktops.values()))
+        if tick % LEAK_TICKS == 0:
+            names = [f"{m.desktop_id}-{m.generation}" for m in self.host.desktops.values()]
+            await asyncio.to_thread(self.host.leak_watch.look, names)
+
+
+def _measure(desktops: Iterable[Managed]) -> None:
+    for managed in desktops:
+        managed.measure()
+        managed.end_if_greedy()
