@@ -1,4 +1,4 @@
-"""Talk to the agent inside a desktop: HTTP over a unix socket, standard library only."""
+"""Talk to the agent inside a desktop: HTTP over a unix socket or a loopback port, standard library only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from workers.providers.base import EnvError, ErrorKind, NotClean
 from workers.providers.unix_socket import connect_unix
 
 
-class _UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: float) -> None:
-        super().__init__("desk", timeout=timeout)
-        self._path = path
+class _Connection(http.client.HTTPConnection):
+    """To a unix socket's path, or to HOST:PORT."""
+
+    def __init__(self, address: str, timeout: float) -> None:
+        self._path = address if address.startswith("/") else ""
+        super().__init__("desk" if self._path else address, timeout=timeout)
 
     def connect(self) -> None:
-        self.sock = connect_unix(self._path, self.timeout)
+        if self._path:
+            self.sock = connect_unix(self._path, self.timeout)
+        else:
+            super().connect()
 
 
 @dataclass(frozen=True)
@@ -33,10 +38,10 @@ class ExecResult:
 class AgentClient:
     """One keep-alive connection. Not thread-safe."""
 
-    def __init__(self, socket_path: str, timeout_s: float = 30.0) -> None:
-        self._path = socket_path
+    def __init__(self, address: str, timeout_s: float = 30.0) -> None:
+        self._address = address
         self._timeout_s = timeout_s
-        self._connection: _UnixConnection | None = None
+        self._connection: _Connection | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -60,7 +65,7 @@ class AgentClient:
     ) -> tuple[int, bytes]:
         """One request. Raises EnvError (infra) when the agent is gone."""
         if self._connection is None:
-            self._connection = _UnixConnection(self._path, self._timeout_s)
+            self._connection = _Connection(self._address, self._timeout_s)
         connection = self._connection
         connection.timeout = timeout_s or self._timeout_s
         if connection.sock is not None:

@@ -9,26 +9,9 @@ from Xlib.ext import xtest
 
 from training.types import Action, ActionKind
 from workers.consoles.base import MAX_WAIT_S, ActionRefused
+from workers.consoles.keys import TEXT_CONTROL, canonical_key
 from workers.providers.x11_display import X11Display
 from workers.settle import Settle, wait_until_settled
-
-KEY_ALIASES = {
-    "ctrl": "Control_L", "control": "Control_L", "alt": "Alt_L", "option": "Alt_L", "shift": "Shift_L",
-    "super": "Super_L", "win": "Super_L", "meta": "Super_L", "cmd": "Super_L", "command": "Super_L",
-    "ctrlleft": "Control_L", "ctrlright": "Control_R", "altleft": "Alt_L", "altright": "Alt_R",
-    "shiftleft": "Shift_L", "shiftright": "Shift_R", "winleft": "Super_L", "winright": "Super_R",
-    "enter": "Return", "esc": "Escape", "del": "Delete", "ins": "Insert", "backspace": "BackSpace",
-    "back_space": "BackSpace", "tab": "Tab", "space": "space", "pageup": "Prior", "page_up": "Prior",
-    "pgup": "Prior", "pagedown": "Next", "page_down": "Next", "pgdn": "Next", "capslock": "Caps_Lock",
-    "numlock": "Num_Lock", "printscreen": "Print", "prtsc": "Print", "apps": "Menu",
-}  # fmt: skip
-NAMED_KEYS = (
-    "Return Escape Tab BackSpace Delete Insert Home End Prior Next Left Right Up Down Print Menu Pause "
-    "Caps_Lock Num_Lock Scroll_Lock Control_L Control_R Alt_L Alt_R Shift_L Shift_R Super_L Super_R space "
-    + " ".join(f"F{n}" for n in range(1, 13))
-).split()
-_BY_LOWER_NAME = {name.lower(): name for name in NAMED_KEYS}
-TEXT_CONTROL = {"\n": "Return", "\r": "Return", "\t": "Tab", "\b": "BackSpace"}
 
 REMAP_SETTLE_S = 0.03
 """Programs re-read the keyboard map on a notification; keys sent sooner come out wrong."""
@@ -42,9 +25,7 @@ def keysym_of(name: str) -> int:
     """X keysym of a key name or a single character. Raises ActionRefused."""
     if len(name) == 1:
         return char_keysym(name)
-    lower = name.strip().lower()
-    known = KEY_ALIASES.get(lower) or _BY_LOWER_NAME.get(lower)
-    keysym = XK.string_to_keysym(known or name)
+    keysym = XK.string_to_keysym(canonical_key(name) or name)
     if not keysym:
         raise ActionRefused(f"there is no key named {name!r}")
     return keysym
