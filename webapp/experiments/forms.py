@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from django.http import QueryDict
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from training.config import ConfigError, ExperimentConfig, Preset, from_yaml, parse_config, to_yaml
@@ -100,17 +101,27 @@ def _section(name: str, info: FieldInfo) -> KnobSection:
         title=TITLES.get(name, name.capitalize()),
         help=(model.__doc__ or "").strip(),
         is_open=name in OPEN_SECTIONS,
-        knobs=tuple(_knob(name, key, value) for key, value in model.model_fields.items()),
+        knobs=tuple(_knobs(name, model)),
     )
 
 
-def _knob(section: str, name: str, info: FieldInfo) -> Knob:
+def _knobs(prefix: str, model: type[BaseModel], group: str = "") -> Iterator[Knob]:
+    """The knobs of a section; those of a section within it follow, under its name."""
+    for name, info in model.model_fields.items():
+        inner = info.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from _knobs(f"{prefix}.{name}", inner, f"{TITLES.get(name, name.capitalize())}: ")
+        else:
+            yield _knob(prefix, name, info, group)
+
+
+def _knob(section: str, name: str, info: FieldInfo, group: str) -> Knob:
     kind, choices = _kind(info.annotation)
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     return Knob(
         path=f"{section}.{name}",
         name=name,
-        label=_label(name),
+        label=group + (_label(name).lower() if group else _label(name)),
         help=info.description or "",
         unit=str(extra.get("unit", "")),
         kind=kind,
@@ -165,32 +176,41 @@ def as_text(value: Any) -> str:
 def flatten(config: ExperimentConfig | Mapping[str, Any]) -> dict[str, str]:
     """Dotted name -> text of every knob; knobs that a raw mapping lacks get their default."""
     raw = config.model_dump(mode="json") if isinstance(config, ExperimentConfig) else config
-    values = {}
-    for knob in knobs():
-        section = raw.get(knob.path.split(".")[0])
-        known = isinstance(section, Mapping) and knob.name in section
-        values[knob.path] = as_text(section[knob.name]) if known else knob.default
-    return values
+    return {knob.path: _text_at(raw, knob) for knob in knobs()}
+
+
+def _text_at(raw: Mapping[str, Any], knob: Knob) -> str:
+    section: Any = raw
+    for name in knob.path.split(".")[:-1]:
+        section = section.get(name) if isinstance(section, Mapping) else None
+    known = isinstance(section, Mapping) and knob.name in section
+    return as_text(section[knob.name]) if known else knob.default
 
 
 def nested(values: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """What the config model reads: sections of texts, lists split at commas."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
     for knob in knobs():
         text = values.get(knob.path, knob.default).strip()
         value = [part.strip() for part in text.split(",") if part.strip()] if knob.kind == "list" else text
-        found.setdefault(knob.path.split(".")[0], {})[knob.name] = value
+        section = found
+        for name in knob.path.split(".")[:-1]:
+            section = section.setdefault(name, {})
+        section[knob.name] = value
     return found
 
 
 def _typed_section(name: str, section: dict[str, Any]) -> dict[str, Any]:
     """The section with numbers and switches as such where they can be read, else as they were typed."""
-    kinds = {knob.name: knob.kind for knob in knobs() if knob.path.startswith(f"{name}.")}
+    kinds = {knob.path: knob.kind for knob in knobs()}
     readers = {"whole": int, "decimal": float, "switch": {"true": True, "false": False}.__getitem__}
     typed = dict(section)
     for key, value in section.items():
+        if isinstance(value, dict):
+            typed[key] = _typed_section(f"{name}.{key}", value)
+            continue
         with suppress(ValueError, KeyError):
-            typed[key] = readers.get(kinds[key], lambda same: same)(value)
+            typed[key] = readers.get(kinds[f"{name}.{key}"], lambda same: same)(value)
     return typed
 
 
