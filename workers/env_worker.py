@@ -60,7 +60,8 @@ def run(trajectory_id: int) -> None:
 def _run_claimed(assignment: Assignment) -> None:
     actor = _actor(assignment)
     try:
-        environment = slots.clean_environment(assignment.config.desktops, assignment.task.screen)
+        desktops, screen = assignment.config.desktops, assignment.task.screen
+        environment = slots.clean_environment(desktops, screen, f"trajectory-{assignment.row.pk}")
         Episode(assignment, environment, actor).run()
     finally:
         actor.close()

@@ -70,10 +70,10 @@ def _slot() -> Slot:
     return _local.slot
 
 
-def clean_environment(config: DesktopConfig, screen: tuple[int, int]) -> Environment:
-    """This thread's environment, clean."""
+def clean_environment(config: DesktopConfig, screen: tuple[int, int], key: str) -> Environment:
+    """This thread's environment, clean. `key` names the trajectory."""
     holder = f"{identity.current().name}/{threading.current_thread().name}"
-    return _slot().clean(EnvironmentRequest.of(config, screen, holder))
+    return _slot().clean(EnvironmentRequest.of(config, screen, holder=holder, key=key))
 
 
 def reset_soon() -> None:

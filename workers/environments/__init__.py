@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workers.environments.base import Environment, EnvironmentRequest
+from workers.environments.base import AtCapacity, Environment, EnvironmentRequest
 from workers.environments.local import LocalEnvironment
 
-__all__ = ["ENVIRONMENTS", "Environment", "EnvironmentRequest", "open_environment"]
+__all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "open_environment"]
 
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "x11": LocalEnvironment.open,

@@ -6,12 +6,33 @@ One thread uses it. A provider's environment is one file and one row in `workers
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from training.config import DesktopConfig, Section
 from training.types import Action, Task
 from workers.desktop import Frame
+from workers.providers.base import EnvError, ErrorKind
+
+
+class AtCapacity(EnvError):
+    """Raised when an environment cannot be opened now, but later: the trajectory is parked, not failed."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        position: int | None = None,
+        wait_s: float | None = None,
+    ) -> None:
+        super().__init__(message, kind=ErrorKind.QUOTA)
+        self.retry_after_s = retry_after_s
+        """When to ask again, seconds; None = nobody said, ask with growing pauses."""
+        self.position = position
+        """Place in the other side's queue, 1 = next; None = unknown."""
+        self.wait_s = wait_s
+        """The other side's estimate, seconds; None = unknown."""
 
 
 class Environment(Protocol):
@@ -48,6 +69,15 @@ class Environment(Protocol):
         """Give everything back. Idempotent, raises nothing."""
 
 
+@runtime_checkable
+class Watchable(Protocol):
+    """An environment whose live screen people can watch, and use when they take it over."""
+
+    @property
+    def vnc_socket(self) -> str:
+        """Unix socket of its VNC server at this moment; "" when it has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class EnvironmentRequest:
     """What kind of environment is wanted; one with an equal request serves the next trajectory."""
@@ -59,8 +89,12 @@ class EnvironmentRequest:
     """The provider's own section of the config, `desktops.PROVIDER`; None when it has none."""
     holder: str
     """Who asks, for leases and for people: worker and thread."""
+    key: str = field(default="", compare=False)
+    """Names the trajectory, the same at every attempt: who waits in a queue keeps its place by it."""
 
     @classmethod
-    def of(cls, config: DesktopConfig, screen: tuple[int, int], holder: str) -> EnvironmentRequest:
+    def of(
+        cls, config: DesktopConfig, screen: tuple[int, int], *, holder: str, key: str
+    ) -> EnvironmentRequest:
         """The request of an experiment's desktops."""
-        return cls(config.provider, screen, getattr(config, config.provider, None), holder)
+        return cls(config.provider, screen, getattr(config, config.provider, None), holder, key)

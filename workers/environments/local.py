@@ -11,7 +11,7 @@ from training.types import Action, Task
 from workers.deskhost.client import DeskHostClient, LeaseKeeper
 from workers.deskhost.models import Lease
 from workers.desktop import DesktopEnv, Frame
-from workers.environments.base import EnvironmentRequest
+from workers.environments.base import AtCapacity, EnvironmentRequest
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 from workers.tasks import runner
 
@@ -31,9 +31,13 @@ class LocalEnvironment:
 
     @classmethod
     def open(cls, request: EnvironmentRequest) -> Self:
-        """Lease a clean desktop, waiting for one while the host is full."""
-        client = DeskHostClient(settings.DESKHOST_SOCKET)
-        return cls(client, _acquire(client, request))
+        """Lease a clean desktop, waiting a while for one when the host is full. Raises AtCapacity."""
+        return cls.lease(DeskHostClient(settings.DESKHOST_SOCKET), request, wait_s=QUOTA_WAIT_S)
+
+    @classmethod
+    def lease(cls, client: DeskHostClient, request: EnvironmentRequest, *, wait_s: float) -> Self:
+        """The same from a given desk host."""
+        return cls(client, _acquire(client, request, wait_s))
 
     @property
     def desktop_id(self) -> str:
@@ -46,6 +50,10 @@ class LocalEnvironment:
     @property
     def is_lost(self) -> bool:
         return self._keeper.lost.is_set()
+
+    @property
+    def vnc_socket(self) -> str:
+        return self.desktop.lease.desktop.endpoints.vnc
 
     def prepare(self, task: Task) -> None:
         runner.setup(task, self.desktop)
@@ -68,13 +76,15 @@ class LocalEnvironment:
         self._client.close()
 
 
-def _acquire(client: DeskHostClient, request: EnvironmentRequest) -> Lease:
-    spec = DesktopSpec(width=request.screen[0], height=request.screen[1])
-    deadline = time.monotonic() + QUOTA_WAIT_S
+def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float) -> Lease:
+    spec = DesktopSpec(width=request.screen[0], height=request.screen[1])  # type: ignore[call-arg]
+    deadline = time.monotonic() + wait_s
     while True:
         try:
             return client.acquire(request.provider, spec, holder=request.holder, ttl_s=LEASE_S)
         except EnvError as error:
-            if error.kind is not ErrorKind.QUOTA or time.monotonic() > deadline:
+            if error.kind is not ErrorKind.QUOTA:
                 raise
+            if time.monotonic() >= deadline:
+                raise AtCapacity(str(error)) from error
             time.sleep(QUOTA_PAUSE_S)

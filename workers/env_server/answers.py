@@ -1,0 +1,105 @@
+"""What all three protocols share: observations, errors, and reading a request's fields."""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+from starlette.responses import JSONResponse
+
+from training.tasks.loaders import LoadError, task_from_osworld
+from training.types import Task
+from workers.desktop import Frame
+from workers.env_server.episodes import Episode, UnknownEpisode
+from workers.environments.base import AtCapacity
+from workers.providers.base import EnvError, ErrorKind
+from workers.tasks.errors import TaskError, TaskErrorKind
+
+Fields = dict[str, Any]
+MAX_PAUSE_S = 60.0
+
+
+class BadRequest(Exception):
+    """Raised when a field is missing or wrong; the message names it."""
+
+
+def observation(episode: Episode, frame: Frame, picture: str) -> Fields:
+    """An observation; `picture` is the protocol's name of the base64 PNG.
+
+    Texts are "" and never null: clients measure their length. The desktops have no accessibility tree.
+    """
+    return {
+        picture: base64.b64encode(frame.png).decode(),
+        "accessibility_tree": "",
+        "terminal": "",
+        "instruction": episode.task.instruction if episode.task else "",
+    }
+
+
+def task_of(fields: Fields, screen: tuple[int, int]) -> Task:
+    """The task of a request; `screen` is the desktop's, unless the task names its own."""
+    try:
+        return task_from_osworld(fields.get("task_config"), where="task_config", screen=screen)
+    except LoadError as error:
+        raise BadRequest(str(error)) from error
+
+
+def screen_of(config: Fields, task_config: Any, default: tuple[int, int]) -> tuple[int, int]:
+    """Which screen an episode gets: the task's own, else what the client asks for, else the server's."""
+    own = task_config.get("screen") if isinstance(task_config, dict) else None
+    wanted = own or config.get("screen_size") or default
+    if not (
+        isinstance(wanted, list | tuple)
+        and len(wanted) == 2
+        and all(type(side) is int for side in wanted)
+        and 160 <= wanted[0] <= 1920
+        and 120 <= wanted[1] <= 1080
+    ):
+        raise BadRequest("screen_size: [width, height] from [160, 120] to [1920, 1080]")
+    return wanted[0], wanted[1]
+
+
+def pause_of(fields: Fields, default: float) -> float:
+    """The protocol's pause after an action, seconds."""
+    value = fields.get("pause", default)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not 0 <= value <= MAX_PAUSE_S:
+        raise BadRequest(f"pause: seconds from 0 to {MAX_PAUSE_S:g}")
+    return float(value)
+
+
+def text_of(fields: Fields, name: str) -> str:
+    """A field that must be a non-empty text."""
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadRequest(f"{name}: a text is needed")
+    return value
+
+
+def problem(error: Exception) -> JSONResponse:
+    """The answer to a known error. An error never has a reward."""
+    status, code = _status_of(error)
+    body: Fields = {"error": str(error), "code": code}
+    headers = {}
+    if isinstance(error, UnknownEpisode):
+        body["error"] = f"Episode not found: {error}"
+    if isinstance(error, AtCapacity):
+        body |= {"queue_position": error.position, "wait_s": error.wait_s}
+        headers["Retry-After"] = str(math.ceil(error.retry_after_s or 1))
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def _status_of(error: Exception) -> tuple[int, str]:
+    if isinstance(error, AtCapacity):
+        return 429, "full"
+    if isinstance(error, UnknownEpisode):
+        return 404, "unknown_episode"
+    if isinstance(error, BadRequest):
+        return 400, "bad_request"
+    if isinstance(error, TaskError):
+        name = type(error).__name__.removesuffix("Error").lower()
+        return (500 if error.kind is TaskErrorKind.DESKTOP else 422), name
+    if isinstance(error, EnvError) and error.kind is ErrorKind.TASK:
+        return 422, "refused"
+    return 500, "desktop"

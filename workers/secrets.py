@@ -1,0 +1,47 @@
+"""The secret store: configs name a secret, its value comes from the environment or from a private file.
+
+    name "vendor-token" -> variable DESKHAND_SECRET_VENDOR_TOKEN, else file SECRETS_DIR/vendor-token (0600)
+Values are never logged and never part of an error message.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+
+
+class SecretError(ValueError):
+    """Raised when a secret is missing, empty or readable by others; the message says what to do."""
+
+
+def variable_of(name: str) -> str:
+    """The environment variable of a secret."""
+    return "DESKHAND_SECRET_" + re.sub(r"[.-]", "_", name).upper()
+
+
+def read_secret(name: str, folder: Path) -> str:
+    """The value of a secret. Raises SecretError."""
+    if not NAME.fullmatch(name):
+        raise SecretError(f"secret {name!r}: use small letters, digits, dots and dashes")
+    value = os.environ.get(variable_of(name), "").strip() or _from_file(name, folder / name)
+    if not value.isascii() or any(char.isspace() for char in value):
+        raise SecretError(f"secret {name}: it holds a space or a letter that cannot be sent in a header")
+    return value
+
+
+def _from_file(name: str, path: Path) -> str:
+    where = f"set {variable_of(name)} or write it to {path} (mode 0600)"
+    try:
+        mode = path.stat().st_mode
+        value = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SecretError(f"secret {name} is missing; {where}") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SecretError(f"secret {name}: others may read {path}; run chmod 600 on it")
+    if not value:
+        raise SecretError(f"secret {name} is empty; {where}")
+    return value
