@@ -49,6 +49,10 @@ GETTERS: dict[str, Row] = {
     "vm_command_line": _row("command", "shell"),
     "rule": _row("rules"),
     "inline": _row("content"),
+    "guest_processes": _row(),
+    "guest_windows": _row(),
+    "guest_files": _row("folder"),
+    "guest_setting": _row("key name"),
 }
 
 METRICS: dict[str, Row] = {
@@ -56,6 +60,11 @@ METRICS: dict[str, Row] = {
     "compare_text_file": _row(takes="ignore_blanks ignore_case ignore_trailing_newlines"),
     "check_include_exclude": _row(),
     "check_json": _row(),
+    "process_running": _row(),
+    "window_open": _row(),
+    "file_exists": _row(),
+    "file_contains": _row(),
+    "setting_value": _row(),
 }
 """Metric -> the options it takes."""
 

@@ -38,6 +38,9 @@ class ExecResult:
 class AgentClient:
     """One keep-alive connection. Not thread-safe."""
 
+    platform = "linux"
+    """The system of the desktops that have this agent; evaluators ask in its words."""
+
     def __init__(self, address: str, timeout_s: float = 30.0) -> None:
         self._address = address
         self._timeout_s = timeout_s

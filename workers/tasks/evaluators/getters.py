@@ -7,6 +7,7 @@ from typing import Any
 
 from workers.tasks.base import TaskDesktop
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
+from workers.tasks.evaluators.windows_getters import WINDOWS_GETTERS
 
 Getter = dict[str, Any]
 
@@ -41,4 +42,5 @@ GETTERS: dict[str, Callable[[Getter, TaskDesktop], Any]] = {
     "vm_command_line": vm_command_line,
     "rule": rule,
     "inline": inline,
+    **WINDOWS_GETTERS,
 }

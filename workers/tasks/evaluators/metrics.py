@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from workers.tasks.evaluators.windows_checkers import CHECKERS
+
 Options = dict[str, Any]
 
 
@@ -109,4 +111,5 @@ METRICS: dict[str, Callable[[Any, Any, Options], float]] = {
     "compare_text_file": compare_text_file,
     "check_include_exclude": check_include_exclude,
     "check_json": check_json,
+    **CHECKERS,
 }
