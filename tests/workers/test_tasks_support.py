@@ -84,7 +84,7 @@ def test_an_unsupported_step_gives_the_reason(steps, part):
         ),
         ({"result": None}, "evaluator[0].result must be an object"),
         ({"options": {"ignore_case": True}}, "metric exact_match does not support ignore_case"),
-        ({"conj": "xor"}, "conj must be and or or"),
+        ({"conj": "xor"}, "conj must be and, or or mean"),
         ({"func": ["exact_match", "exact_match"]}, "evaluator.result must have one entry per func"),
         ({"postconfig": [step("download", files=[])]}, "evaluator.postconfig[0]: setup verb download"),
         ({"postconfig": ["launch"]}, "evaluator.postconfig[0] must be an object"),

@@ -153,8 +153,8 @@ def evaluator_problems(evaluator: dict[str, Any]) -> Iterator[str]:
         return
     for key in sorted(evaluator.keys() - EVALUATOR_KEYS):
         yield f"evaluator.{key} is not supported"
-    if evaluator.get("conj", "and") not in ("and", "or"):
-        yield "evaluator.conj must be and or or"
+    if evaluator.get("conj", "and") not in ("and", "or", "mean"):
+        yield "evaluator.conj must be and, or or mean"
     yield from setup_problems(evaluator.get("postconfig", []), "evaluator.postconfig")
     parts: dict[str, list[Any]] = {}
     for key in ("result", "expected", "options"):

@@ -37,15 +37,16 @@ def evaluate(evaluator: dict[str, Any], desktop: TaskDesktop, last_action: Actio
 
 
 def _score(evaluator: dict[str, Any], functions: list[str], desktop: TaskDesktop) -> float:
-    """Mean of the metrics under "and" unless one is 0; the best one under "or"."""
+    """Mean of the metrics, under "and" 0 when one is 0; the best one under "or"."""
     columns = [column(evaluator, key, len(functions)) for key in ("result", "expected", "options")]
     if not functions or any(len(entries) != len(functions) for entries in columns):
         raise EvaluatorError(TaskErrorKind.TASK, "result, expected and options need one entry per func")
     parts = zip(functions, *columns, strict=True)
     scores = [_metric(name, result, expected, options, desktop) for name, result, expected, options in parts]
-    if evaluator.get("conj", "and") == "or":
+    conj = evaluator.get("conj", "and")
+    if conj == "or":
         return max(scores)
-    return 0.0 if 0.0 in scores else sum(scores) / len(scores)
+    return 0.0 if conj == "and" and 0.0 in scores else sum(scores) / len(scores)
 
 
 def _metric(

@@ -43,18 +43,19 @@ def window_open(state: Any, rules: Any, options: Options) -> float:
 
 
 def file_exists(state: Any, rules: Any, options: Options) -> float:
-    """`path` is there as a file (`folder`: as a folder), and every path of `gone` is not.
+    """`path` is there as a file (`folder`: as a folder), all of `kept` too, and nothing of `gone`.
 
-    Half for a leftover of `gone` or for the wrong kind; a first step for the right name in the wrong place or
-    a name that differs in case or ending. What was there from the start (`before`, `gone`) counts nothing.
+    Half for a leftover, a loss or the wrong kind; a first step for the right name in the wrong place or
+    a name that differs in case or ending. What was there at first (`before`, `kept`, `gone`) counts nothing.
     """
     path = str(_rules(rules, "path")["path"])
     there = {entry["path"].lower(): bool(entry["folder"]) for entry in state}
     gone = {str(item).lower() for item in rules.get("gone", ())}
-    old = gone | {str(item).lower() for item in rules.get("before", ())}
+    kept = {str(item).lower() for item in rules.get("kept", ())}
+    old = gone | kept | {str(item).lower() for item in rules.get("before", ())}
     if path.lower() in there:
         is_right_kind = there[path.lower()] == bool(rules.get("folder", False))
-        return WHOLE if is_right_kind and not gone & there.keys() else FLAWED
+        return WHOLE if is_right_kind and kept <= there.keys() and not gone & there.keys() else FLAWED
     stem = _stem(path)
     return BEGUN if any(_stem(other) == stem for other in there.keys() - old) else NOTHING
 

@@ -1,4 +1,4 @@
-"""Import a task set: the shipped first-desk, a folder of task JSON, an OSWorld checkout, or a parquet."""
+"""Import a task set: a generated one, a folder of task JSON, an OSWorld checkout, or a parquet."""
 
 import re
 from pathlib import Path
@@ -8,20 +8,21 @@ from django.core.management.base import BaseCommand, CommandError
 
 from training.tasks.loaders import LoadError, load_tasks
 from training.tasks.real_apps import generate_all
+from training.tasks.windows_keyboard import generate as generate_windows_keyboard
 from webapp.experiments.models import TaskRecord, TaskStatus
 from webapp.experiments.task_sets import Import, import_task_set
 
-GENERATED = {"first-desk": generate_all}
+GENERATED = {"first-desk": generate_all, "windows-keyboard": generate_windows_keyboard}
 
 
 class Command(BaseCommand):
     help = (
-        "Import tasks from SOURCE: first-desk (generated), a folder of OSWorld task JSON, an OSWorld "
-        "checkout, or a Slime-OSWorld task parquet (file or folder)."
+        "Import tasks from SOURCE: first-desk or windows-keyboard (generated), a folder of OSWorld task "
+        "JSON, an OSWorld checkout, or a Slime-OSWorld task parquet (file or folder)."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("source", help="first-desk, or a path")
+        parser.add_argument("source", help="first-desk, windows-keyboard, or a path")
         parser.add_argument("--name", help="name of the task set; default: the source's name")
         parser.add_argument("--seed", type=int, default=0, help="seed of a generated set")
         parser.add_argument(
