@@ -3,7 +3,7 @@ const MIN_MS = 1000;
 const FULL_RELOAD_MS = 10000;
 const MAX_INCREMENTAL = 900; // points; beyond it the server thins the series, so they are fetched whole
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+export const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const PALETTE = ["--dh-accent", "--dh-good", "--dh-warning", "--dh-info", "--dh-bad", "--dh-gold", "--dh-neutral"];
 
 export class Charts {
@@ -32,21 +32,10 @@ export class Charts {
   }
 
   async refresh() {
-    const longest = Math.max(0, ...[...this.series.values()].map((line) => line.x.length));
-    const isLong = longest > MAX_INCREMENTAL;
-    if (isLong && performance.now() - this.lastFull < FULL_RELOAD_MS) {
-      this.timer = setTimeout(() => this.refresh(), FULL_RELOAD_MS);
-      return;
-    }
     this.timer = 0;
-    const lastStep = Math.max(0, ...[...this.series.values()].map((line) => line.x.at(-1) ?? 0));
-    const fromStep = isLong ? 0 : lastStep;
-    if (!fromStep) this.lastFull = performance.now();
     try {
       await this.loadPlotly();
-      const response = await fetch(`${this.url}?from_step=${fromStep}`);
-      if (!response.ok) throw new Error(String(response.status));
-      this.take(await response.json());
+      await this.fetchAll();
       this.draw();
     } catch (error) {
       this.root.classList.add("is-stale");
@@ -55,6 +44,22 @@ export class Charts {
     }
     this.root.classList.remove("is-stale");
     this.lastDraw = performance.now();
+  }
+
+  // Only what is new, as long as the server need not thin the series.
+  async fetchAll() {
+    const longest = Math.max(0, ...[...this.series.values()].map((line) => line.x.length));
+    const isLong = longest > MAX_INCREMENTAL;
+    if (isLong && performance.now() - this.lastFull < FULL_RELOAD_MS) {
+      this.timer = setTimeout(() => this.refresh(), FULL_RELOAD_MS);
+      return;
+    }
+    const lastStep = Math.max(0, ...[...this.series.values()].map((line) => line.x.at(-1) ?? 0));
+    const fromStep = isLong ? 0 : lastStep;
+    if (!fromStep) this.lastFull = performance.now();
+    const response = await fetch(`${this.url}?from_step=${fromStep}`);
+    if (!response.ok) throw new Error(String(response.status));
+    this.take(await response.json());
   }
 
   // A resumed attempt repeats steps: everything from the answer's first step on is replaced.

@@ -14,6 +14,10 @@ function refreshBar() {
   if (!bar) return;
   bar.hidden = count === 0;
   bar.querySelector("[data-bulk-count]").textContent = count;
+  const ids = boxes().filter((box) => box.checked).map((box) => `id=${box.value}`);
+  const compare = bar.querySelector("[data-bulk-compare]");
+  compare.href = `${compare.pathname}?${ids.join("&")}`;
+  compare.classList.toggle("disabled", count < 2);
   for (const box of boxes()) box.closest("tr").classList.toggle("selected", box.checked);
 }
 
@@ -42,6 +46,7 @@ function step(by) {
 }
 bind("j", "Next experiment", () => step(1), "Experiments");
 bind("k", "Previous experiment", () => step(-1), "Experiments");
+bind("c", "Compare the selected", () => form.querySelector("[data-bulk-compare]:not(.disabled)")?.click(), "Experiments");
 bind("x", "Select for bulk actions", () => document.activeElement.closest("tr")?.querySelector("input[name=id]")?.click(), "Experiments");
 
 showPill();

@@ -89,6 +89,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     # --- experiments
     "experiment-list": page("/experiments/"),
     "experiment-rows": page("/experiments/rows/"),
+    "experiment-compare": page("/experiments/compare/"),
     "experiments-cancel": act("/experiments/cancel/", stranger=302, body="id={experiment}"),
     "experiment-launch": Row("get", "/experiments/launch/", 200, 403, 200),
     "experiment-launch POST": act("/experiments/launch/", 422, stranger=422, body="preset=first-desk"),

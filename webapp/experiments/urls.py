@@ -3,12 +3,13 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from webapp.experiments import action_views, launch_views, part_views, views
+from webapp.experiments import action_views, comparison, launch_views, part_views, views
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="experiment-list"), name="home"),
     path("experiments/", views.experiment_list, name="experiment-list"),
     path("experiments/rows/", views.experiment_rows, name="experiment-rows"),
+    path("experiments/compare/", comparison.compare, name="experiment-compare"),
     path("experiments/cancel/", action_views.cancel_experiments, name="experiments-cancel"),
     path("experiments/launch/", launch_views.launch, name="experiment-launch"),
     path("experiments/launch/preflight/", launch_views.launch_preflight, name="launch-preflight"),
