@@ -2,8 +2,15 @@
 
     A_i = (R_i - mean_g) / (std_g + 1e-6)      with scale, unbiased std over the scored members
     A_i =  R_i - mean_g                         without scale (Dr. GRPO)
+    A_i =  R_i - mean_{j != i} R_j = n / (n - 1) (R_i - mean_g)      leave one out (RLOO)
 
-Source: GRPO, DeepSeekMath (arXiv 2402.03300) eq. 4; unbiased std and epsilon as in slime.
+With a turn discount d every turn has a reward of its own, r_it = d^(T_i - 1 - t) R_i, and an
+advantage A_it against the group; a trajectory counts once in mean and std whatever its number
+of turns:  mean_g = mean_i mean_t r_it,  std_g^2 = sum_i mean_t (r_it - mean_g)^2 / (n - 1).
+
+Sources: GRPO, DeepSeekMath (arXiv 2402.03300) eq. 4, unbiased std and epsilon as in slime; RLOO,
+arXiv 2402.14740; turn discount as in AReaL's OSWorld example, where the last turn's reward is
+discounted to earlier ones, but normalised in the group instead of in the batch.
 Errored and cancelled members are not there: an error is never a reward. A group with fewer
 than two scored members has no baseline; it is dropped and counted. A group whose rewards
 are all equal (std < 1e-6) has zero advantages; whether it stays is the caller's decision.
@@ -13,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 EPSILON = 1e-6
 """Added to the standard deviation; also the bound below which a group has zero variance."""
@@ -27,22 +34,65 @@ class GroupAdvantages:
     """
 
     advantages: dict[int, float]
-    """trajectory_id -> advantage."""
+    """trajectory_id -> advantage, the mean over its turns."""
     mean: float
     std: float
     """Unbiased, over the scored members."""
     has_zero_variance: bool
+    """All rewards of the members are equal, before any discount."""
+    turns: dict[int, tuple[float, ...]] = field(default_factory=dict)
+    """trajectory_id -> advantage of each turn; empty without a discount."""
 
 
-def group_advantages(rewards: Mapping[int, float], *, scale: bool) -> GroupAdvantages | None:
-    """Advantages of the scored members {trajectory_id: reward}; None when there are fewer than two."""
+def group_advantages(
+    rewards: Mapping[int, float],
+    *,
+    scale: bool,
+    baseline: str = "group_mean",
+    num_turns: Mapping[int, int] | None = None,
+    discount: float = 1.0,
+) -> GroupAdvantages | None:
+    """Advantages of the scored members {trajectory_id: reward}; None when there are fewer than two.
+
+    `num_turns` {trajectory_id: turns} is needed only with a `discount` below 1.
+    """
     if len(rewards) < 2:
         return None
     mean, std = mean_and_std(list(rewards.values()))
     flat = std < EPSILON
+    if discount < 1 and num_turns is not None:
+        rows = {
+            key: [reward * discount**later for later in reversed(range(max(1, num_turns[key])))]
+            for key, reward in rewards.items()
+        }
+        mean, std = _mean_and_std_of_rows(list(rows.values()))
+    else:
+        rows = {key: [reward] for key, reward in rewards.items()}
     divisor = std + EPSILON if scale else 1.0
-    advantages = {key: 0.0 if flat else (reward - mean) / divisor for key, reward in rewards.items()}
-    return GroupAdvantages(advantages=advantages, mean=mean, std=std, has_zero_variance=flat)
+    turns = {}
+    for key, row in rows.items():
+        base = mean if baseline == "group_mean" else _mean_of_others(rows, key)
+        turns[key] = tuple(0.0 if flat else (reward - base) / divisor for reward in row)
+    advantages = {key: row[0] if len(row) == 1 else math.fsum(row) / len(row) for key, row in turns.items()}
+    return GroupAdvantages(
+        advantages=advantages,
+        mean=mean,
+        std=std,
+        has_zero_variance=flat,
+        turns=turns if discount < 1 else {},
+    )
+
+
+def _mean_and_std_of_rows(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Over trajectories of the mean over their turns; unbiased."""
+    mean = math.fsum(math.fsum(row) / len(row) for row in rows) / len(rows)
+    squares = (math.fsum((value - mean) ** 2 for value in row) / len(row) for row in rows)
+    return mean, math.sqrt(math.fsum(squares) / (len(rows) - 1))
+
+
+def _mean_of_others(rows: Mapping[int, Sequence[float]], key: int) -> float:
+    others = [math.fsum(row) / len(row) for other, row in rows.items() if other != key]
+    return math.fsum(others) / len(others)
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:

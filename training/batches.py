@@ -1,19 +1,26 @@
 """Groups of a step become the batch of its update, with replay injected. Rank 0 only, torch-free.
 
-groups -> injection -> advantages (>= 2 scored members) -> samples
+groups -> injection -> advantages (>= 2 scored members) -> samples -> without stale ones
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from training.advantages import GroupAdvantages, group_advantages
 from training.config import ExperimentConfig
+from training.evaluation import succeeded
 from training.metrics import rollout_metrics
 from training.rendering import Renderer
 from training.replay import Candidates, Injection, ReplayState, inject
-from training.samples import Sample, build_sample, has_behaviour_logprobs
+from training.samples import (
+    Sample,
+    build_samples,
+    has_behaviour_logprobs,
+    share_counts,
+    without_stale_tokens,
+)
 from training.staleness import MAX_STALENESS, largest_staleness, staleness
 from training.types import Group, MemberUpdate, ReplayUse, Trajectory
 
@@ -77,14 +84,13 @@ def prepare_batch(
         advantages |= result.advantages
         if not (result.has_zero_variance and config.algorithm.skip_zero_variance):
             samples += _samples(group, result, renderer, config)
-    fresh = [
-        s for s in samples if s.replay_entry_id is not None or staleness(s, policy_version) <= MAX_STALENESS
-    ]
+    fresh = _fresh(samples, policy_version, config)
     metrics |= {
         "replay/injected": float(len(injections)),
         "replay/injected_share": len(injections) / max(len(samples), 1),
         "staleness/max": float(largest_staleness(samples, policy_version)),
         "staleness/dropped": float(len(samples) - len(fresh)),
+        **_stale_token_metrics(samples, fresh, config),
         "rollout/unrecorded": float(
             sum(not _is_trainable(member) for group in final for member in group.scored())
         ),
@@ -94,25 +100,60 @@ def prepare_batch(
     )
 
 
+def _stale_token_metrics(
+    samples: list[Sample], fresh: list[Sample], config: ExperimentConfig
+) -> dict[str, float]:
+    if not config.algorithm.mask_stale_tokens:
+        return {}
+    before, after = (sum(sample.num_loss_tokens for sample in some) for some in (samples, fresh))
+    return {"staleness/masked_tokens": float(before - after)}
+
+
 def _advantages(group: Group, config: ExperimentConfig) -> GroupAdvantages | None:
-    rewards = {member.trajectory_id: float(member.reward or 0.0) for member in group.scored()}
-    return group_advantages(rewards, scale=config.algorithm.scale_advantages)
+    algorithm = config.algorithm
+    return group_advantages(
+        {member.trajectory_id: float(member.reward or 0.0) for member in group.scored()},
+        scale=algorithm.scale_advantages,
+        baseline=algorithm.baseline,
+        num_turns={member.trajectory_id: len(member.turns) for member in group.scored()},
+        discount=algorithm.turn_discount,
+    )
 
 
 def _samples(
     group: Group, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
 ) -> list[Sample]:
     return [
-        build_sample(
+        replace(sample, imitation_weight=_imitation_weight(member, config))
+        for member in group.scored()
+        if _is_trainable(member)
+        for sample in build_samples(
             member,
             renderer,
             advantage=result.advantages[member.trajectory_id],
+            turn_advantages=result.turns.get(member.trajectory_id, ()),
+            last_turns=config.algorithm.train_last_turns,
             likelihood_weight=config.replay.likelihood_weight,
             merge_size=renderer.merge,
             image_token_id=renderer.image_pad_id,
         )
-        for member in group.scored()
-        if _is_trainable(member)
+    ]
+
+
+def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
+    """SFT on success: the policy's own full scores; replay entries have their own weight."""
+    is_own_success = member.replay_entry_id is None and succeeded(member.score)
+    return config.algorithm.success_likelihood if is_own_success else 0.0
+
+
+def _fresh(samples: list[Sample], policy_version: int, config: ExperimentConfig) -> list[Sample]:
+    """Samples without what is too old: whole samples, or single tokens if the config says so."""
+    if config.algorithm.mask_stale_tokens:
+        oldest = policy_version - config.algorithm.max_staleness
+        own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
+        return share_counts(own)
+    return [
+        s for s in samples if s.replay_entry_id is not None or staleness(s, policy_version) <= MAX_STALENESS
     ]
 
 

@@ -37,11 +37,15 @@ class MicroBatch:
     behaviour_logprobs: torch.Tensor
     """[B, T]"""
     advantages: torch.Tensor
-    """[B]"""
+    """[B, T]"""
     as_likelihood: torch.Tensor
     """True for NLL samples. [B]"""
     likelihood_weights: torch.Tensor
     """[B]"""
+    imitation_weights: torch.Tensor
+    """Of the NLL term beside the policy-gradient term. [B]"""
+    trajectory_tokens: torch.Tensor
+    """Loss tokens of the whole trajectory of each sequence. [B]"""
     pixel_values: torch.Tensor | None
     """Unique screenshots of the microbatch. [R, values]"""
     image_grid_thw: torch.Tensor | None
@@ -58,7 +62,13 @@ class MicroBatch:
 
 def without_loss(sample: Sample) -> Sample:
     """A filler: runs through the model like `sample` and contributes nothing."""
-    return replace(sample, loss_mask=(0,) * len(sample.token_ids), advantage=0.0, as_likelihood=False)
+    return replace(
+        sample,
+        loss_mask=(0,) * len(sample.token_ids),
+        advantage=0.0,
+        token_advantages=(),
+        as_likelihood=False,
+    )
 
 
 def split_over_ranks(
@@ -109,14 +119,22 @@ def collate(
         mm_token_type_ids=(input_ids == image_pad_id).int(),
         loss_mask=_padded([s.loss_mask for s in samples], length, 0.0, torch.float32),
         behaviour_logprobs=_padded([s.behaviour_logprobs for s in samples], length, 0.0, torch.float32),
-        advantages=torch.tensor([s.advantage for s in samples], dtype=torch.float32),
+        advantages=_padded([_advantages(s) for s in samples], length, 0.0, torch.float32),
         as_likelihood=torch.tensor([s.as_likelihood for s in samples], dtype=torch.bool),
         likelihood_weights=torch.tensor([s.likelihood_weight for s in samples], dtype=torch.float32),
+        imitation_weights=torch.tensor([s.imitation_weight for s in samples], dtype=torch.float32),
+        trajectory_tokens=torch.tensor(
+            [s.trajectory_tokens or s.num_loss_tokens for s in samples], dtype=torch.float32
+        ),
         pixel_values=values,
         image_grid_thw=torch.tensor([grids[sha] for sha in unique], dtype=torch.long) if unique else None,
         image_index=torch.tensor([place[sha] for sha in shas], dtype=torch.long) if unique else None,
         samples=tuple(samples),
     )
+
+
+def _advantages(sample: Sample) -> Sequence[float]:
+    return sample.token_advantages or (sample.advantage,) * len(sample.token_ids)
 
 
 def _padded(rows: list, length: int, fill: float, dtype: torch.dtype) -> torch.Tensor:

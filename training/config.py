@@ -11,18 +11,11 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-
-def knob(default: Any, text: str, *, unit: str = "", **bounds: Any) -> Any:
-    """A config field with its help text, unit and bounds."""
-    return Field(default, description=text, json_schema_extra={"unit": unit} if unit else None, **bounds)
-
-
-class Section(BaseModel):
-    """Base of all config sections: immutable, unknown keys refused, field order kept."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+from training.config_algorithm import AlgorithmConfig, ReplayConfig, algorithm_problems
+from training.config_trainer import LoraConfig, OptimiserConfig, ParallelConfig
+from training.knobs import Section, knob
 
 
 class CoordinateSpace(StrEnum):
@@ -62,6 +55,18 @@ class PromptConfig(Section):
     )
     coordinate_space: CoordinateSpace = knob(CoordinateSpace.PERMILLE, "Unit of coordinates in completions.")
     text_only: bool = knob(False, "Ablation: leave the screenshots out (the blind policy).")
+    history: Literal["full", "window"] = knob(
+        "full",
+        "window: older screenshots between the first and the last ones are left out, their texts stay.",
+    )
+    keep_first_images: int = knob(1, "With a window: first turns that keep their screenshot.", ge=0)
+    keep_last_images: int = knob(2, "With a window: last turns that keep their screenshot.", ge=1)
+    window_slack: int = knob(
+        0,
+        "With a window: the last screenshots may grow by this many before they are cut back. Fewer cuts mean "
+        "fewer distinct prefixes: more cache hits, fewer training sequences.",
+        ge=0,
+    )
 
 
 class TaskConfig(Section):
@@ -70,6 +75,12 @@ class TaskConfig(Section):
     task_set: str = knob("first-desk", "Name of an imported task set.")
     families: tuple[str, ...] = knob((), "Only these families; empty = all of the set.")
     levels: tuple[int, ...] = knob((), "Only these difficulty levels; empty = all.")
+    curriculum: Literal["uniform", "solve_rate"] = knob(
+        "uniform", "solve_rate: within a family, tasks solved about half of the time come more often."
+    )
+    curriculum_floor: float = knob(
+        0.2, "Share of the draws that stays uniform, so that no task is forgotten.", ge=0, le=1
+    )
 
 
 class DesktopConfig(Section):
@@ -90,6 +101,15 @@ class SamplingConfig(Section):
     top_p: float = knob(1.0, "Must stay 1: a truncated distribution biases importance ratios.", ge=1, le=1)
     max_completion_tokens: int = knob(40, "Tokens of one completion.", unit="tokens", ge=1, le=8192)
     max_context_tokens: int = knob(2048, "Tokens of the whole trajectory.", unit="tokens", ge=64)
+    max_text_tokens: int = knob(
+        0, "Of these, tokens that are not image pads, the next completion included; 0 = no own limit.",
+        unit="tokens", ge=0,
+    )  # fmt: skip
+    max_image_tokens: int = knob(0, "Of these, image pads; 0 = no own limit.", unit="tokens", ge=0)
+    later_temperature: float = knob(
+        0.0, "Temperature of the second phase of the GRPO stage; 0 = one phase.", ge=0, le=2
+    )
+    later_from_step: int = knob(0, "First step (0-based) of the second phase.", unit="steps", ge=0)
 
 
 class RewardConfig(Section):
@@ -123,62 +143,6 @@ class SftConfig(Section):
     max_steps: int = knob(1500, "Upper limit.", unit="steps", ge=1)
     evaluate_every: int = knob(150, "Steps between held-out evaluations.", unit="steps", ge=1)
     stop_at_success: float = knob(0.35, "Stop when held-out success reaches this.", ge=0, le=1)
-
-
-class ReplayConfig(Section):
-    """Injection of curated successes into groups in which every member failed."""
-
-    enabled: bool = knob(False, "Inject accepted and gold entries when a whole group fails.")
-    threshold: float = knob(0.5, "A group has failed when every task score is below this.", ge=0, le=1)
-    max_share: float = knob(0.25, "Largest share of injected samples in a batch.", ge=0, le=1)
-    max_uses: int = knob(4, "Uses of one entry per experiment.", ge=1)
-    max_policy_age: int = knob(
-        10_000, "Entries whose policy is older are not used.", unit="policy versions", ge=0
-    )
-    likelihood_weight: float = knob(
-        0.5, "Weight of the NLL term for entries without behaviour logprobs (human, oracle).", ge=0
-    )
-    gold_first: bool = knob(True, "Prefer gold entries to accepted ones.")
-
-
-class AlgorithmConfig(Section):
-    """The policy-gradient loss."""
-
-    name: Literal["grpo", "gspo"] = knob("grpo", "grpo: token-level ratio; gspo: sequence-level ratio.")
-    group_size: int = knob(8, "Trajectories of one task.", unit="trajectories", ge=2, le=128)
-    groups_per_step: int = knob(4, "Tasks per optimiser step.", unit="groups", ge=1, le=1024)
-    num_steps: int = knob(20, "Optimiser steps.", unit="steps", ge=1)
-    max_staleness: int = knob(
-        0,
-        "Policy versions that rollouts may be behind; 1 = sample the next step while training this one.",
-        unit="policy versions",
-        ge=0,
-        le=1,
-    )
-    clip_low: float = knob(0.2, "Lower clip of the importance ratio.", ge=0, le=1)
-    clip_high: float = knob(0.28, "Upper clip of the importance ratio.", ge=0, le=10)
-    scale_advantages: bool = knob(True, "Divide advantages by the group's standard deviation.")
-    aggregation: Literal["token_mean", "sequence_mean", "trajectory_mean", "constant"] = knob(
-        "token_mean", "How token losses become one number."
-    )
-    kl_coefficient: float = knob(0.0, "Weight of the k3 KL to the reference; > 0 needs a reference.", ge=0)
-    reference_path: str = knob("", "Frozen reference checkpoint; empty = none.")
-    entropy_coefficient: float = knob(0.0, "Entropy bonus.", ge=0, le=1)
-    skip_zero_variance: bool = knob(True, "Leave groups whose rewards are all equal out of the loss.")
-
-
-class OptimiserConfig(Section):
-    """The optimiser of the GRPO stage and its data layout."""
-
-    name: Literal["adamw", "muon"] = knob("adamw", "muon: Muon for 2-D matrices, AdamW for the rest.")
-    learning_rate: float = knob(1e-6, "AdamW rate.", gt=0, le=1)
-    muon_learning_rate: float = knob(0.005, "Muon rate.", ge=0, le=1)
-    weight_decay: float = knob(0.0, "Decoupled weight decay.", ge=0, le=1)
-    warmup_steps: int = knob(0, "Linear warm-up.", unit="steps", ge=0)
-    max_grad_norm: float = knob(1.0, "Gradient clipping.", gt=0)
-    microbatch_size: int = knob(16, "Trajectories per forward-backward.", unit="trajectories", ge=1)
-    num_processes: int = knob(1, "torchrun processes (FSDP2 shards).", ge=1, le=64)
-    seed: int = knob(0, "Seed of sampling, task order and initialisation.", ge=0)
 
 
 class EvaluationConfig(Section):
@@ -225,6 +189,8 @@ class ExperimentConfig(Section):
     algorithm: AlgorithmConfig = AlgorithmConfig()
     replay: ReplayConfig = ReplayConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
+    parallel: ParallelConfig = ParallelConfig()
+    lora: LoraConfig = LoraConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
     checkpoints: CheckpointConfig = CheckpointConfig()
     alarms: AlarmConfig = AlarmConfig()
@@ -242,8 +208,14 @@ def impossible_combinations(config: ExperimentConfig) -> list[tuple[str, str]]:
     """(field path, message) for every cross-field rule that `config` breaks."""
     found: list[tuple[str, str]] = []
     algorithm, optimiser = config.algorithm, config.optimiser
-    if algorithm.kl_coefficient > 0 and not algorithm.reference_path:
-        found.append(("algorithm.reference_path", "kl_coefficient > 0 needs a reference checkpoint"))
+    found += algorithm_problems(algorithm)
+    if config.prompt.history == "window" and algorithm.aggregation == "sequence_mean":
+        found.append(
+            (
+                "algorithm.aggregation",
+                "with prompt.history window a trajectory is several sequences: use trajectory_mean",
+            )
+        )
     samples = algorithm.group_size * algorithm.groups_per_step
     if samples % optimiser.num_processes:
         found.append(

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 
 from training.batching import MicroBatch
 from training.config import AlgorithmConfig
-from training.losses import POLICY_LOSSES, LossInputs
+from training.losses import POLICY_LOSSES, LossInputs, TokenLosses
 from training.losses.aggregation import BatchCounts, aggregate
-from training.losses.kl import k3_kl
+from training.losses.correction import correct
+from training.losses.kl import KL_ESTIMATORS
 from training.losses.likelihood import likelihood_loss
 from training.policy import TokenScores
 from training.samples import Sample
 
-TOTALS = ("policy", "likelihood", "kl", "entropy", "ratio", "clipped", "log_gap", "policy_tokens")
+TOTALS = (
+    "policy", "likelihood", "kl", "entropy", "ratio", "clipped", "log_gap", "policy_tokens", "cut",
+)  # fmt: skip
 """Names of the sums that a microbatch reports; they add up over microbatches and ranks."""
 
 
@@ -27,10 +31,10 @@ class Objective:
     loss: torch.Tensor
     """Scalar with gradient."""
     totals: dict[str, float]
-    """`TOTALS`: policy and likelihood are shares of the batch loss, kl, entropy, ratio, clipped and
-    log_gap are sums over tokens."""
-    per_sequence: dict[int, tuple[float, float]]
-    """trajectory_id -> (mean importance ratio, mean |policy - behaviour| logprob); policy terms only."""
+    """`TOTALS`: policy and likelihood are shares of the batch loss, the others are sums over tokens."""
+    per_sequence: dict[int, torch.Tensor]
+    """trajectory_id -> sums over its tokens of (importance ratio, |policy - behaviour| logprob, 1); policy
+    terms only. [3]"""
 
 
 def batch_counts(samples: Sequence[Sample], max_tokens: int) -> BatchCounts:
@@ -52,33 +56,44 @@ def policy_objective(
 ) -> Objective:
     """The GRPO-stage objective of one microbatch.
 
-    L = aggregate(policy or likelihood loss + kl_coefficient k3) - entropy_coefficient mean entropy
+    L = aggregate(policy or likelihood loss + kl_coefficient KL) - entropy_coefficient mean entropy
     """
     mask = batch.loss_mask
     likelihood = mask * batch.as_likelihood[:, None]
     policy_mask = mask - likelihood
+    share = partial(
+        aggregate,
+        mode=config.aggregation,
+        mask=mask,
+        counts=counts,
+        trajectory_tokens=batch.trajectory_tokens,
+    )
+    advantages = batch.advantages
+    kl_tokens = torch.zeros_like(mask)
+    if reference_logprobs is not None:
+        kl_tokens = KL_ESTIMATORS[config.kl_estimator](scores.logprobs, reference_logprobs, mask)
+        if config.kl_estimator == "k1":
+            advantages = advantages - config.kl_coefficient * kl_tokens.detach()
     inputs = LossInputs(
         policy_logprobs=scores.logprobs,
         behaviour_logprobs=batch.behaviour_logprobs,
-        advantages=batch.advantages,
+        advantages=advantages,
         mask=policy_mask,
         clip_low=config.clip_low,
         clip_high=config.clip_high,
+        dual_clip=config.dual_clip,
     )
-    tokens = POLICY_LOSSES[config.name](inputs)
+    tokens, cut = _policy_losses(inputs, config)
     nll = likelihood_loss(scores.logprobs, likelihood, batch.likelihood_weights)
-    policy = aggregate(tokens.loss, config.aggregation, mask, counts)
-    imitation = aggregate(nll, config.aggregation, mask, counts)
+    nll = nll + likelihood_loss(scores.logprobs, policy_mask, batch.imitation_weights)
+    policy, imitation = share(tokens.loss), share(nll)
     entropy = (scores.entropy * mask).sum()
     loss = policy + imitation - config.entropy_coefficient * entropy / max(counts.num_tokens, 1.0)
-    kl = torch.zeros(())
-    if reference_logprobs is not None:
-        kl_tokens = k3_kl(scores.logprobs, reference_logprobs, mask)
-        kl = kl_tokens.sum().detach()
-        loss = loss + config.kl_coefficient * aggregate(kl_tokens, config.aggregation, mask, counts)
+    if reference_logprobs is not None and config.kl_estimator != "k1":
+        loss = loss + config.kl_coefficient * share(kl_tokens)
     gaps = _gaps(batch, scores, policy_mask)
-    sums = (policy, imitation, kl, entropy, tokens.importance_ratio.sum(), tokens.is_clipped.sum(),
-            gaps.sum(), policy_mask.sum())  # fmt: skip
+    sums = (policy, imitation, kl_tokens.sum(), entropy, tokens.importance_ratio.sum(),
+            tokens.is_clipped.sum(), gaps.sum(), policy_mask.sum(), cut.sum())  # fmt: skip
     return Objective(
         loss=loss,
         totals=dict(zip(TOTALS, (float(value.detach()) for value in sums), strict=True)),
@@ -100,6 +115,18 @@ def likelihood_objective(
     return Objective(loss=loss, totals=totals, per_sequence={})
 
 
+def _policy_losses(inputs: LossInputs, config: AlgorithmConfig) -> tuple[TokenLosses, torch.Tensor]:
+    """Token losses, corrected when the config says so, and 1.0 where the correction's bounds cut."""
+    policy_loss = POLICY_LOSSES[config.name]
+    if config.correction == "none":
+        return policy_loss(inputs), torch.zeros_like(inputs.mask)
+    corrected = correct(inputs, config.correction, config.correction_low, config.correction_high)
+    tokens = policy_loss(corrected.inputs)
+    # The loss' own ratio is 1 now; what is worth a chart is the ratio to the engine.
+    tokens = replace(tokens, loss=tokens.loss * corrected.weights, importance_ratio=corrected.raw)
+    return tokens, corrected.is_cut
+
+
 def _gaps(batch: MicroBatch, scores: TokenScores, policy_mask: torch.Tensor) -> torch.Tensor:
     """|policy - behaviour| logprob of every sampled token, 0 elsewhere. [B, T]"""
     gap = (scores.logprobs.detach() - batch.behaviour_logprobs).abs()
@@ -108,8 +135,10 @@ def _gaps(batch: MicroBatch, scores: TokenScores, policy_mask: torch.Tensor) -> 
 
 def _per_sequence(
     batch: MicroBatch, ratio: torch.Tensor, gaps: torch.Tensor, mask: torch.Tensor
-) -> dict[int, tuple[float, float]]:
-    lengths = mask.sum(dim=-1)
-    means = torch.stack([ratio.sum(dim=-1), gaps.sum(dim=-1)]) / lengths.clamp(min=1.0)
-    rows = zip(batch.samples, lengths.tolist(), *means.tolist(), strict=True)
-    return {sample.trajectory_id: (mean_ratio, gap) for sample, n, mean_ratio, gap in rows if n}
+) -> dict[int, torch.Tensor]:
+    sums = torch.stack([ratio.sum(dim=-1), gaps.sum(dim=-1), mask.sum(dim=-1)], dim=-1).detach().cpu()
+    found: dict[int, torch.Tensor] = {}
+    for sample, row in zip(batch.samples, sums, strict=True):
+        if row[2] > 0:
+            found[sample.trajectory_id] = found.get(sample.trajectory_id, torch.zeros(3)) + row
+    return found

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 
 from training.action_text import completion_text
 from training.config import ModelConfig, PromptConfig
+from training.history import LEFT_OUT, Context, SeenTurn, keeps_image
 from training.prompts import system_text, turn_text
 from training.types import Action, Trajectory, Turn
 
@@ -32,7 +34,7 @@ Grid = tuple[int, int, int]
 
 @dataclass(kw_only=True, slots=True)
 class Rendered:
-    """A trajectory as tokens. The five token lists all have the length of `token_ids`."""
+    """A sequence of the trainer. The four token lists all have the length of `token_ids`."""
 
     token_ids: list[int] = field(default_factory=list)
     loss_mask: list[int] = field(default_factory=list)
@@ -46,7 +48,9 @@ class Rendered:
     grids: list[Grid] = field(default_factory=list)
     """Patch grid of each screenshot. [num_images]"""
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Half-open token range of each turn's completion. [num_turns]"""
+    """Half-open token range of each completion. [num_completions]"""
+    turns: list[int] = field(default_factory=list)
+    """Which turn of the trajectory each completion belongs to. [num_completions]"""
 
     def append_prompt(self, token_ids: list[int]) -> None:
         """Add tokens that no one is trained on."""
@@ -116,12 +120,13 @@ class Renderer:
         *,
         instruction: str = "",
         previous_stopped: bool = True,
+        is_left_out: bool = False,
     ) -> list[int]:
         """Exactly the tokens appended before completion `turn_index`.
 
         `image_size` is (width, height) in pixels, None when the turn has no screenshot. `instruction`
         is the text of turn 0. `previous_stopped` is False when the last completion hit its length
-        limit, so that its message must be closed here.
+        limit, so that its message must be closed here. `is_left_out` puts a note where the screenshot was.
         """
         ids: list[int] = []
         if turn_index == 0:
@@ -130,6 +135,7 @@ class Renderer:
         else:
             ids += ([] if previous_stopped else [self.stop_id]) + self.encode("\n")
         content = self.image_tokens(image_size) if image_size else []
+        content += self.encode(LEFT_OUT) if is_left_out else []
         content += self.encode(turn_text(self.prompt, turn_index, text, instruction))
         return ids + self._message("user", content) + self.encode("\n") + self.answer_header()
 
@@ -158,33 +164,71 @@ class Renderer:
         """Token ids of a completion that a person or an oracle wrote, stop token included."""
         return [*self.encode(text), self.stop_id]
 
-    def render_trajectory(self, trajectory: Trajectory) -> Rendered:
-        """The whole trajectory as the trainer's sequence; see `Rendered`.
+    def context(self, turns: Sequence[SeenTurn]) -> Context:
+        """Everything in front of the completion of the last of `turns`: the policy server's prompt and the
+        trainer's sequence are both made here."""
+        context, current = Context(), len(turns) - 1
+        instruction = turns[0].text if turns else ""
+        previous_stopped = True
+        for index, turn in enumerate(turns):
+            is_kept = keeps_image(index, current, self.prompt)
+            size = turn.image_size if is_kept else None
+            if size:
+                context.images.append(index)
+                context.grids.append(self.image_grid(size))
+            context.token_ids += self.render_turn(
+                index,
+                turn.text,
+                size,
+                instruction=instruction,
+                previous_stopped=previous_stopped,
+                is_left_out=turn.image_size is not None and not is_kept,
+            )
+            context.token_ids += turn.completion
+            previous_stopped = bool(turn.completion) and turn.completion[-1] == self.stop_id
+        return context
 
+    def render_trajectory(self, trajectory: Trajectory) -> Rendered:
+        """The whole trajectory as one sequence; see `Rendered`.
+
+        Raises ValueError for a turn that has neither a completion nor an action, and when its history was
+        compressed, so that it is several sequences.
+        """
+        sequences = self.render_sequences(trajectory)
+        if len(sequences) > 1:
+            raise ValueError(f"trajectory {trajectory.trajectory_id}: its history makes several sequences")
+        return sequences[0] if sequences else Rendered()
+
+    def render_sequences(self, trajectory: Trajectory) -> list[Rendered]:
+        """The trajectory as the trainer's sequences: one per distinct prefix, each completion in exactly one.
+
+        A turn whose context only adds to the sequence so far goes on in it; a turn whose context was
+        compressed anew starts the next sequence, with the earlier completions as part of its prompt.
         Raises ValueError for a turn that has neither a completion nor an action.
         """
-        rendered = Rendered()
-        instruction = trajectory.turns[0].observation.text if trajectory.turns else ""
-        previous_stopped = True
-        for turn in trajectory.turns:
-            size = None
-            if turn.observation.sha256 and not self.prompt.text_only:
-                size = (turn.observation.width, turn.observation.height)
-                rendered.images.append(turn.observation.sha256)
-                rendered.grids.append(self.image_grid(size))
-            rendered.append_prompt(
-                self.render_turn(
-                    turn.index,
-                    turn.observation.text,
-                    size,
-                    instruction=instruction,
-                    previous_stopped=previous_stopped,
-                )
-            )
+        sequences: list[Rendered] = []
+        seen: list[SeenTurn] = []
+        for index, turn in enumerate(trajectory.turns):
+            seen.append(self._seen(turn))
+            context = self.context(seen)
+            have = sequences[-1].token_ids if sequences else []
+            if not sequences or context.token_ids[: len(have)] != have:
+                sequences.append(Rendered())
+            rendered = sequences[-1]
+            rendered.append_prompt(context.token_ids[len(rendered.token_ids) :])
+            rendered.images = [trajectory.turns[place].observation.sha256 for place in context.images]
+            rendered.grids = context.grids
             ids, logprobs, version = self._completion(turn, trajectory)
             rendered.append_completion(ids, logprobs, version)
-            previous_stopped = ids[-1] == self.stop_id
-        return rendered
+            rendered.turns.append(index)
+            seen[-1] = replace(seen[-1], completion=tuple(ids))
+        return sequences
+
+    def _seen(self, turn: Turn) -> SeenTurn:
+        observation = turn.observation
+        has_image = bool(observation.sha256) and not self.prompt.text_only
+        size = (observation.width, observation.height) if has_image else None
+        return SeenTurn(text=observation.text, image_size=size)
 
     def _completion(self, turn: Turn, trajectory: Trajectory) -> tuple[list[int], list[float], int]:
         """(token ids, behaviour logprobs, policy version) of one turn."""

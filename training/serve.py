@@ -139,9 +139,7 @@ def build_app(
             if on_failure:
                 on_failure()
             raise
-        app.state.service = PolicyService(
-            engine, renderer, max_context_tokens=config.sampling.max_context_tokens
-        )
+        app.state.service = PolicyService(engine, renderer, limits=config.sampling)
         log.info("serving %s", model)
 
     @contextlib.asynccontextmanager

@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import io
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field
 
 from training.canary import engine_canary
+from training.config import PromptConfig, SamplingConfig
 from training.engine import Engine, Sampled, Sampling, Sequence
+from training.history import Context, SeenTurn, keeps_image
 from training.rendering import Renderer
 from training.types import Completion
 
@@ -56,9 +59,16 @@ class Session:
     sequence: Sequence
     completions: list[Completion] = field(default_factory=list)
     """Of the turns so far, for repeated requests."""
-    instruction: str = ""
-    """Text of turn 0."""
+    turns: list[SeenTurn] = field(default_factory=list)
+    """What the policy saw and wrote so far."""
+    pixels: dict[int, np.ndarray] = field(default_factory=dict)
+    """Turn -> patch values of its screenshot, while a later context may show it. [rows, values]"""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def forget_pixels(self, prompt: PromptConfig) -> None:
+        """Drop screenshots that no later turn will see: the window never moves back."""
+        following = len(self.turns)
+        self.pixels = {t: rows for t, rows in self.pixels.items() if keeps_image(t, following, prompt)}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -73,10 +83,10 @@ class Waiting:
 class PolicyService:
     """The sessions of one engine."""
 
-    def __init__(self, engine: Engine, renderer: Renderer, *, max_context_tokens: int) -> None:
+    def __init__(self, engine: Engine, renderer: Renderer, *, limits: SamplingConfig) -> None:
         self.engine = engine
         self.renderer = renderer
-        self.max_context_tokens = max_context_tokens
+        self.limits = limits
         self.sessions: dict[str, Session] = {}
         self._waiting: list[Waiting] = []
         self._arrived = asyncio.Event()
@@ -128,38 +138,29 @@ class PolicyService:
         return self.sessions[trajectory_id]
 
     async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
-        """Append the observation to the sequence and draw; on any failure the sequence is as before."""
-        sequence, renderer = session.sequence, self.renderer
+        """Build the turn's context and draw; on any failure the session is as before."""
+        before, renderer = session.sequence, self.renderer
         size = _image_size(png) if png is not None else None
-        instruction = session.instruction if session.completions else request.text
-        prompt = renderer.render_turn(
-            request.turn_index,
-            request.text,
-            size,
-            instruction=instruction,
-            previous_stopped=not session.completions or session.completions[-1].finish_reason == "stop",
+        turn = SeenTurn(text=request.text, image_size=size)
+        context = renderer.context([*session.turns, turn])
+        self._check_room(context, request.max_tokens)
+        if png is not None:
+            session.pixels[request.turn_index] = await asyncio.to_thread(renderer.pixels, png)
+        keeps = context.token_ids[: len(before.token_ids)] == before.token_ids
+        # A sequence of its own: whatever fails, or goes on in the engine after a cancel, the session's stays.
+        sequence = Sequence(
+            sequence_id=before.sequence_id,
+            token_ids=context.token_ids,
+            pixels=[session.pixels[place] for place in context.images],
+            grids=context.grids,
+            cache=before.cache if keeps else None,
         )
-        if len(sequence.token_ids) + len(prompt) + request.max_tokens > self.max_context_tokens:
-            raise ServiceError(
-                413,
-                "context_full",
-                f"{len(sequence.token_ids) + len(prompt)} tokens, {request.max_tokens} new ones do not fit "
-                f"sampling.max_context_tokens = {self.max_context_tokens}",
-            )
-        pixels = await asyncio.to_thread(renderer.pixels, png) if png is not None else None
-        num_tokens, num_images = len(sequence.token_ids), len(sequence.grids)
-        sequence.token_ids += prompt
-        if pixels is not None and size is not None:
-            sequence.pixels.append(pixels)
-            sequence.grids.append(renderer.image_grid(size))
-        try:
-            sampled = await self._sample(
-                sequence, Sampling(temperature=request.temperature, max_tokens=request.max_tokens)
-            )
-        except BaseException:
-            del sequence.token_ids[num_tokens:], sequence.pixels[num_images:], sequence.grids[num_images:]
-            raise
-        session.instruction = instruction
+        sampled = await self._sample(
+            sequence, Sampling(temperature=request.temperature, max_tokens=request.max_tokens)
+        )
+        session.sequence = sequence
+        session.turns.append(replace(turn, completion=tuple(sampled.token_ids)))
+        session.forget_pixels(renderer.prompt)
         return Completion(
             text=renderer.decode(sampled.token_ids),
             token_ids=tuple(sampled.token_ids),
@@ -167,8 +168,25 @@ class PolicyService:
             behaviour_logprobs=tuple(sampled.logprobs),
             policy_version=sampled.policy_version,
             finish_reason=sampled.finish_reason,
-            num_prompt_tokens=num_tokens + len(prompt),
+            num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
         )
+
+    def _check_room(self, context: Context, max_tokens: int) -> None:
+        """Raise ServiceError (413) when the context and a completion exceed one of the budgets."""
+        images = sum(token == self.renderer.image_pad_id for token in context.token_ids)
+        text = len(context.token_ids) - images + max_tokens
+        limits = self.limits
+        used = {
+            "max_context_tokens": (images + text, limits.max_context_tokens),
+            "max_text_tokens": (text, limits.max_text_tokens or text),
+            "max_image_tokens": (images, limits.max_image_tokens or images),
+        }
+        for name, (count, limit) in used.items():
+            if count > limit:
+                what = "image pads" if name == "max_image_tokens" else f"tokens, {max_tokens} of them new,"
+                raise ServiceError(
+                    413, "context_full", f"{count} {what} do not fit sampling.{name} = {limit}"
+                )
 
     async def _sample(self, sequence: Sequence, sampling: Sampling) -> Sampled:
         done: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()

@@ -68,10 +68,11 @@ class SftDataset:
         num_packed = round(size * PACKED_SHARE) if self.num_questions else 0
         families = sorted(self.demonstrations)
         whole = [
-            self.renderer.render_trajectory(
+            sequence
+            for _ in range(size - num_packed)
+            for sequence in self.renderer.render_sequences(
                 self._moved(rng.choice(self.demonstrations[rng.choice(families)]), rng)
             )
-            for _ in range(size - num_packed)
         ]
         packed = [self._packed(self._moved(rng.choice(everything), rng), rng) for _ in range(num_packed)]
         return [part for part in (whole, packed) if part]

@@ -108,7 +108,7 @@ class Trainer:
         counts = batch_counts(samples, self._max_loss_tokens())
         shares = split_over_ranks(samples, num_ranks=self.world.size, microbatch_size=microbatch_size)
         totals = dict.fromkeys(("loss", *TOTALS), 0.0)
-        per_sequence: dict[int, tuple[float, float]] = {}
+        per_sequence: dict[int, torch.Tensor] = {}
         self.optimiser.zero_grad()
         for rows in shares[self.world.rank]:
             batch = self._collate(rows)
@@ -118,7 +118,8 @@ class Trainer:
             totals["loss"] += float(objective.loss.detach())
             for name, value in objective.totals.items():
                 totals[name] += value
-            per_sequence |= objective.per_sequence
+            for key, row in objective.per_sequence.items():
+                per_sequence[key] = per_sequence.get(key, torch.zeros(3)) + row
         sums = dict(zip(totals, sum_over_ranks(totals.values()), strict=True))
         return Gradient(sums=sums, per_sequence=self._gather(per_sequence))
 
@@ -173,15 +174,24 @@ class Trainer:
         )
         return batch.to(self.world.device)
 
+    def _correction_metrics(self, cut_fraction: float) -> dict[str, float]:
+        is_off = self.config.algorithm.correction == "none"
+        return {} if is_off else {"policy/correction_cut_fraction": cut_fraction}
+
     def _max_loss_tokens(self) -> int:
         return self.config.sampling.max_completion_tokens * self.config.desktops.max_turns
 
-    def _gather(self, mine: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
-        if self.world.size == 1:
-            return mine
-        boxes: list[dict[int, tuple[float, float]]] = [{} for _ in range(self.world.size)]
-        dist.all_gather_object(boxes, mine)
-        return {key: value for box in boxes for key, value in box.items()}
+    def _gather(self, mine: dict[int, torch.Tensor]) -> dict[int, tuple[float, float]]:
+        """Sums of every rank become means per trajectory."""
+        boxes: list[dict[int, torch.Tensor]] = [mine]
+        if self.world.size > 1:
+            boxes = [{} for _ in range(self.world.size)]
+            dist.all_gather_object(boxes, mine)
+        sums: dict[int, torch.Tensor] = {}
+        for box in boxes:
+            for key, row in box.items():
+                sums[key] = sums.get(key, torch.zeros(3)) + row
+        return {key: (float(row[0] / row[2]), float(row[1] / row[2])) for key, row in sums.items()}
 
     def _metrics(
         self, sums: dict[str, float], samples: Sequence[Sample], grad_norm: float
@@ -197,6 +207,7 @@ class Trainer:
             "policy/importance_ratio_mean": sums["ratio"] / policy_tokens,
             "policy/clip_fraction": sums["clipped"] / policy_tokens,
             "policy/logprob_gap": sums["log_gap"] / policy_tokens,
+            **self._correction_metrics(sums["cut"] / policy_tokens),
             "optimiser/grad_norm": grad_norm,
             "optimiser/learning_rate": self.learning_rate,
             "optimiser/skipped_steps": float(self.num_skipped_steps),

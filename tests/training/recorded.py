@@ -13,7 +13,7 @@ from training.frames import FramePixels
 from training.parallel import World, shard
 from training.policy import Policy, load_model
 from training.rendering import Renderer
-from training.samples import Sample, build_sample
+from training.samples import Sample, build_samples
 from training.trainer import TokenIds, Trainer
 
 
@@ -25,15 +25,13 @@ def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4)
         rewards = {member.trajectory_id: float(i) for i, member in enumerate(group.trajectories)}
         found = group_advantages(rewards, scale=True)
         assert found is not None
-        samples += [
-            build_sample(
+        for member in group.trajectories:
+            samples += build_samples(
                 member,
                 desktops.renderer,
                 advantage=found.advantages[member.trajectory_id],
                 image_token_id=desktops.renderer.image_pad_id,
             )
-            for member in group.trajectories
-        ]
     return samples
 
 

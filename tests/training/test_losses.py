@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from training.losses import POLICY_LOSSES, LossInputs
 from training.losses.aggregation import BatchCounts, aggregate
-from training.losses.kl import k3_kl
+from training.losses.correction import correct
+from training.losses.kl import KL_ESTIMATORS, k3_kl
 from training.losses.likelihood import likelihood_loss
 
 MODES = ("token_mean", "sequence_mean", "trajectory_mean", "constant")
@@ -34,7 +36,7 @@ def counts(mask: torch.Tensor, max_tokens: int = 10) -> BatchCounts:
     )
 
 
-@pytest.mark.parametrize("name", sorted(POLICY_LOSSES))
+@pytest.mark.parametrize("name", sorted(set(POLICY_LOSSES) - {"cispo"}))
 def test_on_policy_the_loss_is_minus_the_advantage(name: str) -> None:
     found = POLICY_LOSSES[name](inputs([[-1.0, -2.0]], [[-1.0, -2.0]], [1.5]))
     assert found.loss.tolist() == [[-1.5, -1.5]]
@@ -60,6 +62,55 @@ def test_grpo_clips_only_what_has_moved_far_enough(
     found.loss.sum().backward()
     assert bool(found.is_clipped.item()) is clipped
     assert (given.policy_logprobs.grad.item() == 0) is clipped
+
+
+@pytest.mark.parametrize("name", sorted(POLICY_LOSSES))
+def test_on_policy_every_algorithm_follows_the_policy_gradient(name: str) -> None:
+    given = inputs([[-1.0, -2.0, -0.5]], [[-1.0, -2.0, 9.0]], [1.5], mask=[[1.0, 1.0, 0.0]])
+    found = POLICY_LOSSES[name](given)
+    aggregate(found.loss, "sequence_mean", given.mask, counts(given.mask)).backward()
+    # RLOO sees the sequence as one action: each token has its full gradient, not its share of a mean.
+    scale = 1.0 if name == "rloo" else 0.5
+    assert given.policy_logprobs.grad.tolist() == [[-1.5 * scale, -1.5 * scale, 0.0]]
+
+
+def test_cispo_bounds_the_weight_and_keeps_the_gradient_that_ppo_takes_away() -> None:
+    rows = ([[math.log(3.0)]], [[0.0]], [1.0])
+    for name, gradient in (("grpo", 0.0), ("cispo", -1.28)):
+        given = inputs(*rows)
+        POLICY_LOSSES[name](given).loss.sum().backward()
+        assert given.policy_logprobs.grad.item() == pytest.approx(gradient)
+
+
+@pytest.mark.parametrize(("advantage", "loss"), [(-1.0, 3.0), (1.0, -1.28)])
+def test_dual_clip_bounds_only_what_bad_tokens_cost(advantage: float, loss: float) -> None:
+    given = replace(inputs([[math.log(50.0)]], [[0.0]], [advantage]), dual_clip=3.0)
+    found = POLICY_LOSSES["grpo"](given)
+    assert found.loss.item() == pytest.approx(loss)
+    assert found.is_clipped.item() == 1.0
+
+
+def test_gspo_token_gives_each_turn_its_own_credit() -> None:
+    given = inputs([[0.1, 0.1]], [[0.0, 0.0]], [0.0])
+    given = replace(given, advantages=torch.tensor([[1.0, -1.0]]))
+    POLICY_LOSSES["gspo_token"](given).loss.sum().backward()
+    ratio = math.exp(0.1)
+    assert given.policy_logprobs.grad.tolist()[0] == pytest.approx([-ratio, ratio])
+
+
+@pytest.mark.parametrize(
+    ("mode", "weights"), [("truncate", [0.5, 1.5, 2.0, 0.5]), ("mask", [0.0, 1.5, 0.0, 0.5])]
+)
+def test_a_correction_cuts_or_masks_single_tokens(mode: str, weights: list[float]) -> None:
+    ratios = [0.1, 1.5, 9.0, 0.5]
+    given = inputs([[math.log(ratio) for ratio in ratios]], [[0.0] * 4], [1.0])
+    found = correct(given, mode, 0.5, 2.0)
+    assert found.weights.tolist()[0] == pytest.approx(weights)
+    assert found.is_cut.tolist()[0] == [1.0, 0.0, 1.0, 0.0]
+    assert found.raw.tolist()[0] == pytest.approx(ratios)
+    again = POLICY_LOSSES["grpo"](found.inputs)
+    assert again.importance_ratio.tolist()[0] == pytest.approx([1.0] * 4)
+    assert not found.weights.requires_grad
 
 
 def test_gspo_has_one_ratio_for_a_sequence_and_counts_only_its_own_tokens() -> None:
@@ -89,6 +140,17 @@ def test_k3_is_zero_at_the_reference_and_positive_elsewhere() -> None:
     assert kl[0, 0] == 0
     assert kl[0, 1] == pytest.approx(math.e - 2, rel=1e-5)
     assert kl[0, 2] == 0
+
+
+def test_the_three_estimators_agree_on_what_they_estimate() -> None:
+    generator = torch.Generator().manual_seed(3)
+    policy, reference = torch.log_softmax(0.3 * torch.randn(2, 12, generator=generator), dim=-1)
+    exact = float((policy.exp() * (policy - reference)).sum())
+    drawn = torch.multinomial(policy.exp(), 200_000, replacement=True, generator=generator)
+    ours, theirs, mask = policy[drawn], reference[drawn], torch.ones(len(drawn))
+    for name in ("k1", "k3"):
+        assert float(KL_ESTIMATORS[name](ours, theirs, mask).mean()) == pytest.approx(exact, rel=0.03), name
+    assert float(KL_ESTIMATORS["k2"](ours, theirs, mask).mean()) == pytest.approx(exact, rel=0.3), "biased"
 
 
 def test_likelihood_loss_weighs_sequences() -> None:

@@ -10,14 +10,14 @@ import pytest
 from tests.training.makers import make_trajectory, make_turn
 from tests.training.toy_desktops import ToyDesktops, toy_tasks
 from training.rendering import Rendered, Renderer
-from training.samples import Sample, build_sample, check_sample
+from training.samples import Sample, build_samples, check_samples
 from training.types import Trajectory
 
 
 def test_a_multi_turn_sample_holds_every_sampled_token_and_its_pads(toy_desktops: ToyDesktops) -> None:
     renderer = toy_desktops.renderer
     (member,) = toy_desktops.group(1, toy_tasks("train")[0], 1).trajectories
-    sample = build_sample(
+    (sample,) = build_samples(
         member, renderer, advantage=0.5, merge_size=renderer.merge, image_token_id=renderer.image_pad_id
     )
     sampled = [token for turn in member.turns for token in turn.completion.token_ids]
@@ -37,10 +37,10 @@ class Lying:
     def __init__(self, renderer: Renderer, name: str, values: object) -> None:
         self.renderer, self.name, self.values = renderer, name, values
 
-    def render_trajectory(self, trajectory: Trajectory) -> Rendered:
-        rendered = self.renderer.render_trajectory(trajectory)
+    def render_sequences(self, trajectory: Trajectory) -> list[Rendered]:
+        (rendered,) = self.renderer.render_sequences(trajectory)
         setattr(rendered, self.name, self.values(getattr(rendered, self.name)))  # type: ignore[operator]
-        return rendered
+        return [rendered]
 
 
 @pytest.mark.parametrize(
@@ -59,20 +59,21 @@ def test_a_sample_that_is_not_what_was_sampled_is_refused(
     toy_renderer: Renderer, name: str, change: object, message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        build_sample(make_trajectory(), Lying(toy_renderer, name, change), advantage=0.0)
+        build_samples(make_trajectory(), Lying(toy_renderer, name, change), advantage=0.0)
 
 
 def test_pads_must_be_those_of_the_grids(toy_renderer: Renderer) -> None:
-    sample = build_sample(make_trajectory(), toy_renderer, advantage=0.0)
+    (sample,) = build_samples(make_trajectory(), toy_renderer, advantage=0.0)
     wrong = replace(sample, images=("a",), grids=((1, 4, 4),))
     with pytest.raises(ValueError, match="0 image pads, but its grids need 4"):
-        check_sample(wrong, make_trajectory(), merge_size=2, image_token_id=toy_renderer.image_pad_id)
+        check_samples([wrong], make_trajectory(), merge_size=2, image_token_id=toy_renderer.image_pad_id)
 
 
 def test_a_trajectory_without_recorded_logprobs_becomes_a_likelihood_sample(toy_renderer: Renderer) -> None:
     spoken = make_turn().completion.model_copy(update={"token_ids": (), "behaviour_logprobs": ()})
     trajectory = make_trajectory(turns=(make_turn(), make_turn(1, completion=spoken)))
-    sample: Sample = build_sample(trajectory, toy_renderer, advantage=1.0, likelihood_weight=0.25)
+    sample: Sample
+    (sample,) = build_samples(trajectory, toy_renderer, advantage=1.0, likelihood_weight=0.25)
     assert sample.as_likelihood
     assert sample.likelihood_weight == 0.25
 
@@ -80,4 +81,4 @@ def test_a_trajectory_without_recorded_logprobs_becomes_a_likelihood_sample(toy_
 def test_a_broken_logprob_is_refused(toy_renderer: Renderer) -> None:
     broken = make_turn().completion.model_copy(update={"behaviour_logprobs": (-0.5, -math.inf)})
     with pytest.raises(ValueError, match="not finite"):
-        build_sample(make_trajectory(turns=(make_turn(completion=broken),)), toy_renderer, advantage=0.0)
+        build_samples(make_trajectory(turns=(make_turn(completion=broken),)), toy_renderer, advantage=0.0)

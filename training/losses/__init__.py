@@ -7,13 +7,21 @@ invisible.
 
 from __future__ import annotations
 
+from training.losses.cispo import cispo_loss
+from training.losses.dr_grpo import dr_grpo_loss
 from training.losses.grpo import grpo_loss
 from training.losses.gspo import gspo_loss
+from training.losses.gspo_token import gspo_token_loss
 from training.losses.inputs import LossInputs, PolicyLoss, TokenLosses
+from training.losses.rloo import rloo_loss
 
 POLICY_LOSSES: dict[str, PolicyLoss] = {
     "grpo": grpo_loss,
+    "dr_grpo": dr_grpo_loss,
     "gspo": gspo_loss,
+    "gspo_token": gspo_token_loss,
+    "rloo": rloo_loss,
+    "cispo": cispo_loss,
 }
 
 __all__ = ["POLICY_LOSSES", "LossInputs", "PolicyLoss", "TokenLosses"]

@@ -3,12 +3,13 @@
     token_mean       sum_t L_t / number of loss tokens of the batch       (DAPO, arXiv 2503.14476)
     sequence_mean    mean over sequences of the mean over their tokens     (GRPO, arXiv 2402.03300)
     trajectory_mean  mean over trajectories of the mean over all their tokens
-    constant         sum_t L_t / (sequences x max tokens of one)           (Dr. GRPO, arXiv 2503.20783)
+    constant         sum_t L_t / (trajectories x max tokens of one)        (Dr. GRPO, arXiv 2503.20783)
 
 Every mode is a weighted sum over tokens whose weights need only batch-wide counts. The
 counts are all-reduced before the first backward, so the sum over microbatches and ranks is
-the loss of the batch, whatever the split. In this project a trajectory is one sequence, so
-trajectory_mean equals sequence_mean unless a caller splits trajectories.
+the loss of the batch, whatever the split. A trajectory is one sequence unless its history is a
+window; then it is one per distinct prefix, and trajectory_mean is the mode that keeps a long
+trajectory from counting more than a short one.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class BatchCounts:
     num_sequences: float
     num_trajectories: float
     max_tokens: int
-    """The constant of mode `constant`: the most loss tokens that a sequence may have."""
+    """The constant of mode `constant`: the most loss tokens that a trajectory may have."""
 
 
 def token_weights(
@@ -71,7 +72,7 @@ def _trajectory_mean(lengths: torch.Tensor, totals: torch.Tensor, counts: BatchC
 
 
 def _constant(lengths: torch.Tensor, totals: torch.Tensor, counts: BatchCounts) -> torch.Tensor:
-    return torch.full_like(lengths, 1.0 / (max(counts.num_sequences, 1.0) * max(counts.max_tokens, 1)))
+    return torch.full_like(lengths, 1.0 / (max(counts.num_trajectories, 1.0) * max(counts.max_tokens, 1)))
 
 
 _MODES: dict[str, Weigher] = {

@@ -9,12 +9,19 @@ through s. Useful clips are much smaller than GRPO's: about 3e-4.
 
 from __future__ import annotations
 
+import torch
+
 from training.losses.inputs import MAX_LOG_RATIO, LossInputs, TokenLosses, clipped_surrogate, log_ratio
 
 
 def gspo_loss(inputs: LossInputs) -> TokenLosses:
     """Token losses of GSPO, [B, T]; every token of a sequence has the sequence's loss."""
+    return clipped_surrogate(sequence_ratio(inputs), inputs)
+
+
+def sequence_ratio(inputs: LossInputs) -> torch.Tensor:
+    """exp(s) at every token of its sequence, with gradient. [B, T]"""
     num_tokens = inputs.mask.sum(dim=-1).clamp(min=1.0)
     mean_log_ratio = (log_ratio(inputs) * inputs.mask).sum(dim=-1) / num_tokens
     ratio = mean_log_ratio.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
-    return clipped_surrogate(ratio[:, None].expand_as(inputs.mask), inputs)
+    return ratio[:, None].expand_as(inputs.mask)

@@ -20,13 +20,19 @@ class LossInputs:
     behaviour_logprobs: torch.Tensor
     """By the engine while sampling. [B, T]"""
     advantages: torch.Tensor
-    """One per sequence. [B]"""
+    """One per sequence [B], or one per token [B, T]."""
     mask: torch.Tensor
     """1.0 on the tokens of the policy-gradient term. [B, T]"""
     clip_low: float
     """Ratios below 1 - clip_low are clipped."""
     clip_high: float
     """Ratios above 1 + clip_high are clipped."""
+    dual_clip: float = 0.0
+    """Bound on the ratio where the advantage is negative; 0 = none."""
+
+    def token_advantages(self) -> torch.Tensor:
+        """Broadcastable to [B, T]."""
+        return self.advantages[:, None] if self.advantages.ndim == 1 else self.advantages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +59,21 @@ def log_ratio(inputs: LossInputs) -> torch.Tensor:
 
 
 def clipped_surrogate(ratio: torch.Tensor, inputs: LossInputs) -> TokenLosses:
-    """max(-r A, -clip(r, 1 - clip_low, 1 + clip_high) A) per token; `ratio` is [B, T]."""
-    advantages = inputs.advantages[:, None]
+    """max(-r A, -clip(r, 1 - clip_low, 1 + clip_high) A) per token; `ratio` is [B, T].
+
+    With `dual_clip` c the loss of a token with A < 0 is at most -c A: a token that the policy has already
+    made far likelier than the engine cannot push without bound. Source: dual-clip PPO, arXiv 1912.09729.
+    """
+    advantages = inputs.token_advantages()
     plain = -ratio * advantages
     clipped = -ratio.clamp(1 - inputs.clip_low, 1 + inputs.clip_high) * advantages
+    loss, is_clipped = torch.maximum(plain, clipped), clipped > plain
+    if inputs.dual_clip > 0:
+        bound = torch.where(advantages < 0, -inputs.dual_clip * advantages, torch.inf)
+        is_clipped = is_clipped | (loss > bound)
+        loss = torch.minimum(loss, bound)
     return TokenLosses(
-        loss=torch.maximum(plain, clipped) * inputs.mask,
+        loss=loss * inputs.mask,
         importance_ratio=ratio.detach() * inputs.mask,
-        is_clipped=(clipped > plain).to(ratio.dtype).detach() * inputs.mask,
+        is_clipped=is_clipped.to(ratio.dtype).detach() * inputs.mask,
     )
