@@ -23,6 +23,11 @@ up: setup ## Start everything and print the URL and the login (ARGS="--port 8800
 doctor: setup ## Say what this machine can do and what is missing
 	@$(PY) manage.py doctor
 
+.PHONY: guest-image
+guest-image: ## Build the desktop image of virtual machines (ARGS="debian-office", "--fresh", "--help")
+	@scripts/setup --vm
+	@$(PY) scripts/guest_image.py $(ARGS)
+
 .PHONY: test
 test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go to pytest)
 	@scripts/test $(ARGS)

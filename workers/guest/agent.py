@@ -1,8 +1,8 @@
 """The in-desktop agent: `python3 -s -E -m workers.guest.agent LAYOUT.json`.
 
-Starts the base processes, tells the host on stdout that it is ready (one JSON line), then serves a
-subset of OSWorld's in-VM protocol as HTTP on RUN_DIR/agent.sock. One thread does everything: base
-processes die with the thread that starts them.
+Starts the base processes, tells the host on stdout that it is ready (one JSON line), then serves
+OSWorld's in-VM protocol as HTTP: on RUN_DIR/agent.sock in a sandbox, on a TCP port in a virtual machine.
+One thread does everything: base processes die with the thread that starts them.
 
     starting -> serving (reset any number of times) -> ended with the X server or the host
 """
@@ -13,8 +13,10 @@ import json
 import os
 import sys
 
-from workers.guest import http
+from workers.guest import http, xorg
 from workers.guest.cleanup import Cleaned, Dirty, descendants, kill_others, restore_skeleton, wipe
+from workers.guest.keeper import Keeper
+from workers.guest.machine import Machine, become
 from workers.guest.programs import Programs
 from workers.guest.session import Layout, Session, SessionError, adopt_orphans, die_with_parent
 from workers.guest.zygote import Zygote
@@ -23,9 +25,10 @@ from workers.guest.zygote import Zygote
 class Agent:
     """Ties session, programs and cleaning together; owns nothing else."""
 
-    def __init__(self, session: Session, zygote: Zygote) -> None:
+    def __init__(self, session: Session, zygote: Zygote, keeper: Keeper | None = None) -> None:
         self.session = session
         self.zygote = zygote
+        self.machine = Machine(keeper) if keeper else None
         self.programs = Programs(session, zygote)
         self.sockets: dict[str, int] = {}
         """The sockets shared with the host: name -> inode."""
@@ -37,14 +40,21 @@ class Agent:
         table = dict(self.programs.routes())
         table["GET", "/health"] = self.health
         table["POST", "/screen_size"] = self.screen_size
-        table["POST", "/reset"] = self.reset
+        if self.machine:
+            # Loads python-xlib, which a sandbox does without: there the host asks the display itself.
+            from workers.guest.windows import Windows
+
+            table.update(self.machine.routes() | Windows(self.session.env["DISPLAY"]).routes())
+        else:
+            table["POST", "/reset"] = self.reset
         return table
 
     async def health(self, _request: http.Request) -> http.Response:
         processes = descendants(os.getpid())
         base = self.session.base_pids() | {self.zygote.pid}
         extra = {str(pid): name for pid, name in processes.items() if pid not in base}
-        return http.json_response({"status": "ok", "base": sorted(base), "programs": extra})
+        answer = {"status": "ok", "server": "deskhand", "base": sorted(base), "programs": extra}
+        return http.json_response(answer)
 
     async def screen_size(self, _request: http.Request) -> http.Response:
         layout = self.session.layout
@@ -110,30 +120,55 @@ async def watch_base(agent: Agent) -> None:
             os._exit(4)
 
 
-async def serve(agent: Agent, socket_path: str) -> None:
+async def serve(agent: Agent) -> None:
+    layout = agent.session.layout
     handler = functools.partial(http.serve_connection, routes=agent.routes())
-    server = await asyncio.start_unix_server(handler, socket_path)
-    agent.remember_sockets()
+    if layout.agent_port:
+        server = await asyncio.start_server(handler, "0.0.0.0", layout.agent_port)
+    else:
+        server = await asyncio.start_unix_server(handler, os.path.join(layout.run_dir, "agent.sock"))
+        agent.remember_sockets()
     sys.stdout.write(json.dumps({"ready": True, "display": agent.session.env["DISPLAY"]}) + "\n")
     sys.stdout.flush()
     async with server:
         await watch_base(agent)
 
 
+def start(layout: Layout) -> Agent:
+    """Bring the desktop up. Raises SessionError or OSError."""
+    session = Session(layout)
+    # Forked first, as root and without threads.
+    keeper = Keeper() if layout.machine else None
+    if not layout.user:
+        restore_skeleton(layout.skeleton, layout.home)
+        zygote = Zygote()
+        session.start_display()
+    else:
+        session.start_display()
+        become(layout.user)
+        zygote = Zygote()
+    session.start_programs()
+    return Agent(session, zygote, keeper)
+
+
+def read_layout(path: str) -> Layout:
+    """The layout file; a machine's screen size is what its display says."""
+    with open(path, encoding="utf-8") as file:
+        values = json.load(file)
+    if values.get("machine"):
+        values["width"], values["height"] = xorg.screen_size()
+    return Layout(**values)
+
+
 def main() -> int:
-    with open(sys.argv[1], encoding="utf-8") as file:
-        layout = Layout(**json.load(file))
     die_with_parent()
     adopt_orphans()
-    restore_skeleton(layout.skeleton, layout.home)
-    zygote = Zygote()
-    session = Session(layout)
     try:
-        session.start()
+        agent = start(read_layout(sys.argv[1]))
     except (SessionError, OSError) as exc:
         sys.stdout.write(json.dumps({"ready": False, "message": str(exc)}) + "\n")
         return 2
-    asyncio.run(serve(Agent(session, zygote), os.path.join(layout.run_dir, "agent.sock")))
+    asyncio.run(serve(agent))
     return 0
 
 

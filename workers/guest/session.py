@@ -1,4 +1,4 @@
-"""The base processes of a desktop: X server, session bus, window manager.
+"""The base processes of a desktop: X server, session bus, window manager, in a machine also a panel.
 
 They are started from the agent's main thread only: each gets PR_SET_PDEATHSIG, which fires when the
 starting THREAD ends. Everything else in the desktop belongs to the trajectory and is ended by a reset.
@@ -14,8 +14,13 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+from workers.guest import xorg
+
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+SHIM = os.path.join(os.path.dirname(__file__), "shim")
+"""Modules that programs in a desktop may import: pyautogui."""
+ACCESSIBLE = {"GTK_MODULES": "atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,6 +46,14 @@ class Layout:
     """Display number, None = any free one (no private network namespace)."""
     scratch: tuple[str, ...] = ()
     """Further writable folders that a reset empties."""
+    machine: bool = False
+    """A virtual machine of its own: Xorg on its display, a panel, and its provider resets it as a whole."""
+    accessibility: bool = False
+    """Programs publish their widgets for GET /accessibility; costs 20 MB and slows their start."""
+    agent_port: int = 0
+    """TCP port of the agent on every address, 0 = the unix socket in run_dir."""
+    user: str = ""
+    """Who to become once the display is up; "" = stay who we are."""
 
     @property
     def vnc_socket(self) -> str:
@@ -58,7 +71,9 @@ def adopt_orphans() -> None:
 
 
 def x_server_argv(layout: Layout, display_fd: int) -> list[str]:
-    """Xvnc (display and VNC in one process), or Xvfb where it is not installed."""
+    """Xorg in a machine; else Xvnc (display and VNC in one process), or Xvfb where it is not installed."""
+    if layout.machine:
+        return xorg.argv(layout.run_dir, display_fd)
     number = [] if layout.display is None else [f":{layout.display}"]
     common = ["-ac", "-noreset", "-nolisten", "tcp", "-displayfd", str(display_fd), "-s", "0", "-dpms"]
     # GLX costs 15 MB private memory per desktop and nothing here draws with it.
@@ -101,18 +116,26 @@ class Session:
     wm_ended: bool = False
     """A program killed the window manager; the next one starts, but a reset rebuilds the desktop."""
 
-    def start(self) -> None:
-        """Bring the whole desktop up; about 0.2 s."""
+    def start_display(self) -> None:
+        """The X server, which in a machine needs root."""
         self.env = self.base_environment()
         number = self._start_x_server()
         self.env["DISPLAY"] = f":{number}"
+
+    def start_programs(self) -> None:
+        """Everything else, as the desktop's user; with the display about 0.2 s."""
         self.start_bus()
+        if self.layout.accessibility:
+            self.base["a11y"] = self._spawn(["/usr/libexec/at-spi-bus-launcher", "--launch-immediately"])
         self.start_window_manager()
+        if self.layout.machine:
+            self.base["desktop"] = self._spawn(["pcmanfm", "--desktop"])
+            self.base["panel"] = self._spawn(["tint2"])
 
     def base_environment(self) -> dict[str, str]:
         """The environment of every program in the desktop; the same after each reset."""
         layout = self.layout
-        return {
+        shared = {
             "HOME": layout.home,
             "USER": "user",
             "LOGNAME": "user",
@@ -126,10 +149,11 @@ class Session:
             "GSETTINGS_BACKEND": "keyfile",
             "GIO_USE_VFS": "local",
             "GIO_USE_VOLUME_MONITOR": "unix",
-            "NO_AT_BRIDGE": "1",
             "GTK_OVERLAY_SCROLLING": "0",
             "GDK_BACKEND": "x11",
+            "PYTHONPATH": SHIM,
         }
+        return shared | (ACCESSIBLE if layout.accessibility else {"NO_AT_BRIDGE": "1"})
 
     def _start_x_server(self) -> int:
         read_end, write_end = os.pipe()

@@ -1,0 +1,129 @@
+"""The guest's root folder: packages by mmdebstrap, then our own files on top.
+
+The folder with nothing but packages is kept, so that a changed agent costs seconds instead of minutes.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from guest_image_recipe import (
+    BOOT_PACKAGES,
+    HOME,
+    KEPT,
+    KERNEL_META_PACKAGE,
+    KEYRING,
+    LEFT_OUT,
+    PASSWORD,
+    PROGRAM_ROOT,
+    SUITE,
+    USER,
+    Recipe,
+)
+from setup_common import REPOSITORY, SetupError, run
+
+OVERLAY = REPOSITORY / "guest" / "rootfs"
+GUEST_PROGRAMS = REPOSITORY / "workers" / "guest"
+GROUPS = "adm,audio,cdrom,sudo,video,plugdev,users"
+QUIET = ("I: skipping", "I: chroot architecture", "Get:", "Fetched", "W: Download is performed unsandboxed")
+
+
+def install_packages(recipe: Recipe, root: Path, debs: Path, mirror: str) -> None:
+    """Make `root` from the mirror; .deb files are kept in `debs` for the next time. Needs root."""
+    debs.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(root, ignore_errors=True)
+    kernel = f"apt-cache depends {KERNEL_META_PACKAGE} | sed -n 's/.*Depends: \\(linux-image-.*\\)/\\1/p'"
+    hooks = [
+        '--setup-hook=mkdir -p "$1"/var/cache/apt/archives'
+        f' && cp -al {debs}/*.deb "$1"/var/cache/apt/archives/ 2>/dev/null || true',
+        f'--customize-hook=cp -alf "$1"/var/cache/apt/archives/*.deb {debs}/',
+        f'--customize-hook=cd {debs} && export APT_CONFIG="$MMDEBSTRAP_APT_CONFIG"'
+        f" && apt-get download $({kernel} | head -1) {' '.join(BOOT_PACKAGES)}",
+    ]
+    options = ['APT::Install-Recommends "false"', 'Acquire::Languages "none"', 'Acquire::Retries "3"']
+    command = ["mmdebstrap", "--variant=minbase", "--mode=root", f"--keyring={KEYRING}"]
+    command += [f"--aptopt={option}" for option in options]
+    command += ["--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT)]
+    command += [f"--dpkgopt=path-include={path}" for path in KEPT]
+    command += ["--skip=download/empty", "--skip=essential/unlink", *hooks]
+    sources = [f"deb {mirror} {suite} main" for suite in (SUITE, f"{SUITE}-updates")]
+    sources.append(f"deb {mirror}-security {SUITE}-security main")
+    command += [f"--include={','.join(recipe.packages)}", SUITE, str(root), *sources]
+    run(command, f"installing {len(recipe.packages)} packages and what they need", quiet=QUIET)
+
+
+def add_own_files(root: Path) -> None:
+    """The user, the agent and the start-up program."""
+    shutil.copytree(OVERLAY, root, dirs_exist_ok=True, symlinks=True)
+    (root / "usr/sbin/desk-init").chmod(0o755)
+    etc = root / "etc"
+    (etc / "hostname").write_text("desk\n")
+    (etc / "hosts").write_text("127.0.0.1 localhost desk\n::1 localhost desk\n")
+    (etc / "resolv.conf").write_text("nameserver 10.0.2.3\n")
+    (etc / "fstab").write_text("/dev/vda / ext4 rw,noatime 0 0\n")
+    (etc / "machine-id").write_text("de5c4a9dde5c4a9dde5c4a9dde5c4a9d\n")
+    _add_programs(root / PROGRAM_ROOT.lstrip("/"))
+    _add_user(root)
+    caches = "/var/cache/fontconfig"
+    inside(root, ["fc-cache", "--system-only"], f"font cache {caches}")
+
+
+def _add_programs(target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(
+        GUEST_PROGRAMS, target / "workers" / "guest", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copy(GUEST_PROGRAMS.parent / "__init__.py", target / "workers" / "__init__.py")
+
+
+def _add_user(root: Path) -> None:
+    known = (root / "etc/passwd").read_text()
+    if f"\n{USER}:" not in known:
+        inside(
+            root,
+            ["useradd", "--uid", "1000", "--user-group", "--shell", "/bin/bash", USER],
+            "adding the user",
+        )
+        inside(root, ["usermod", "--append", "--groups", GROUPS, USER], "adding the user's groups")
+    inside(root, ["chpasswd"], "setting the password", stdin=f"{USER}:{PASSWORD}\n")
+    sudoers = root / "etc/sudoers.d/user"
+    sudoers.write_text(f"{USER} ALL=(ALL:ALL) ALL\nDefaults !fqdn, !syslog\n")
+    sudoers.chmod(0o440)
+    home = root / HOME.lstrip("/")
+    shutil.copytree(GUEST_PROGRAMS / "skeleton", home, dirs_exist_ok=True)
+    for folder in ("Desktop", "Documents", "Downloads", "Music", "Pictures", "Videos"):
+        (home / folder).mkdir(exist_ok=True)
+    inside(root, ["chown", "-R", f"{USER}:{USER}", HOME], "owning HOME")
+    home.chmod(0o755)
+
+
+def compile_python(root: Path) -> None:
+    """Bytecode of the agent and the packages: under emulation compiling at start costs seconds."""
+    script = (
+        "import compileall, sys; "
+        f"sys.exit(not all(compileall.compile_dir(d, quiet=1, workers=0) for d in "
+        f"('{PROGRAM_ROOT}', '/usr/lib/python3/dist-packages', '/usr/lib/python3.11')))"
+    )
+    inside(root, ["python3", "-c", script], "compiling Python")
+
+
+def inside(root: Path, command: list[str], what: str, stdin: str = "") -> str:
+    """Run a command in the guest's root folder. Raises SetupError with its last words."""
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "HOME": "/root"}
+    done = subprocess.run(
+        ["chroot", str(root), *command],
+        input=stdin,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SetupError(f"{what} failed in the guest's root folder: {(done.stderr or done.stdout)[-400:]}")
+    return done.stdout
+
+
+def installed_versions(root: Path) -> dict[str, str]:
+    """package -> version of everything in the guest."""
+    listed = inside(root, ["dpkg-query", "-W", "-f=${Package} ${Version}\n"], "listing packages")
+    return dict(line.split(" ", 1) for line in listed.splitlines())
