@@ -26,6 +26,7 @@ LOG_DIR = DATA_DIR / "logs"
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"
 DESKHOST_SOCKET = Path(env_str("DESKHAND_DESKHOST_SOCKET", str(RUN_DIR / "deskhost.sock")))
 DESKHOST_STATE_DIR = DATA_DIR / "deskhost"
+SCREEN_HOST = env_str("DESKHAND_SCREEN_HOST", "")
 
 # --- security --------------------------------------------------------------------------------------
 DEBUG = env_bool("DESKHAND_DEBUG", False)
@@ -58,6 +59,7 @@ INSTALLED_APPS = [
     "webapp.experiments",
     "webapp.trajectories",
     "webapp.replay",
+    "webapp.screens",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

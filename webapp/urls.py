@@ -16,6 +16,7 @@ urlpatterns = [
     path("", include("webapp.fleet.urls")),
     path("", include("webapp.trajectories.urls")),
     path("", include("webapp.replay.urls")),
+    path("", include("webapp.screens.urls")),
     re_path(
         r"^frames/(?P<sha256>[0-9a-f]{64})\.(?P<variant>png|jpg|thumb\.jpg)$", show_frame, name="frame-show"
     ),

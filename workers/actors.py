@@ -49,17 +49,20 @@ class PolicyActor:
             assignment.policy_token,
             timeout_s=assignment.config.desktops.turn_timeout_s,
         )
+        self._num_turns = 0
+        """The policy's own; a person may have taken turns between them."""
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         config = self._assignment.config
         completion = self._client.complete(
             self._id,
-            turn_index=index,
+            turn_index=self._num_turns,
             text=observation.text,
             screenshot=None if config.prompt.text_only else png,
             temperature=self._assignment.temperature,
             max_tokens=config.sampling.max_completion_tokens,
         )
+        self._num_turns += 1
         screen = (observation.width, observation.height)
         parsed = parse_completion(
             completion.text,

@@ -15,9 +15,11 @@ from training.policy_client import PolicyError
 from training.types import Source
 from workers import lifecycle, reporting, slots
 from workers.actors import Actor, IdleActor, OracleActor, PolicyActor
+from workers.environments import AtCapacity
 from workers.episode import Episode, Stopped
 from workers.providers.base import EnvError
 from workers.reporting import Assignment, NoPolicy
+from workers.takeover.seat import Abandoned, watched
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 
 log = logging.getLogger(__name__)
@@ -32,7 +34,7 @@ def run(trajectory_id: int) -> None:
     lifecycle.hold(trajectory_id)
     try:
         _run_claimed(assignment)
-    except Stopped:
+    except (Stopped, Abandoned):
         reporting.cancelled(assignment.row)
     except NoPolicy as error:
         reporting.errored(assignment.row, "no_policy", str(error))
@@ -44,6 +46,9 @@ def run(trajectory_id: int) -> None:
         reporting.errored(assignment.row, "evaluator", str(error))
     except OracleError as error:
         reporting.errored(assignment.row, "oracle", str(error))
+    except AtCapacity as error:
+        slots.drop_environment()
+        reporting.park(assignment.row, error, _parking_limit_s(assignment))
     except EnvError as error:
         slots.drop_environment()
         reporting.errored(assignment.row, f"desktop_{error.kind}", str(error))
@@ -62,9 +67,17 @@ def _run_claimed(assignment: Assignment) -> None:
     try:
         desktops, screen = assignment.config.desktops, assignment.task.screen
         environment = slots.clean_environment(desktops, screen, f"trajectory-{assignment.row.pk}")
-        Episode(assignment, environment, actor).run()
+        if not reporting.unpark(assignment.row):
+            raise Stopped
+        with watched(assignment.row.pk, environment):
+            Episode(assignment, environment, actor).run()
     finally:
         actor.close()
+
+
+def _parking_limit_s(assignment: Assignment) -> float:
+    desktops = assignment.config.desktops
+    return desktops.gateway.max_parked_s if desktops.provider == "gateway" else 0.0
 
 
 def _actor(assignment: Assignment) -> Actor:
@@ -72,6 +85,6 @@ def _actor(assignment: Assignment) -> Actor:
         return PolicyActor(assignment)
     if assignment.source is Source.ORACLE:
         return OracleActor(assignment.task)
-    if assignment.source is Source.SCRIPTED:
+    if assignment.source in (Source.SCRIPTED, Source.HUMAN):  # a person acts before any actor is asked
         return IdleActor()
     raise ValueError(f"an env worker cannot run a trajectory of source {assignment.source}")

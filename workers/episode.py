@@ -22,6 +22,7 @@ from workers.environments import Environment
 from workers.providers.base import EnvError, ErrorKind
 from workers.reporting import Assignment
 from workers.rewards import compute_reward
+from workers.takeover.seat import Seat
 
 
 class Stopped(Exception):
@@ -64,14 +65,27 @@ class Episode:
     def _max_turns(self) -> int:
         return self._task.max_turns or self._assignment.config.desktops.max_turns
 
+    def _is_stopped(self) -> bool:
+        return reporting.is_stopped(self._row)
+
     def _take_turns(self) -> Ending:
         deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
         frame = self._environment.observe()
         text = self._task.instruction
         action: Action | None = None
-        for index in range(self._max_turns()):
-            if reporting.is_stopped(self._row):
+        seat = Seat(self._assignment, self._environment, self._turns)
+        num_decided = 0
+        while num_decided < self._max_turns():
+            if self._is_stopped():
                 raise Stopped
+            if visit := seat.visit(self._is_stopped):
+                action = visit.last_action or action
+                if visit.is_finished:
+                    return Ending(TrajectoryStatus.TERMINATED, action)
+                deadline += visit.duration_s
+                frame, text = self._environment.observe(), visit.text_for_agent(text, num_decided)
+                continue
+            index, num_decided = len(self._turns), num_decided + 1
             observation = reporting.open_turn(self._row, index, frame, text, self._assignment.source)
             try:
                 decision = self._actor.decide(index, frame.png, observation, self._turns)

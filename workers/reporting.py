@@ -139,8 +139,8 @@ def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: R
     ended = trajectories.end_trajectory(
         trajectory_id=row.pk, status=status, score=score, reward=result.reward, terms=_plain(result.terms)
     )
-    if ended and row.purpose == Purpose.TRAIN:
-        row.refresh_from_db()
+    row.refresh_from_db()
+    if ended and (row.purpose == Purpose.TRAIN or row.source == Source.HUMAN):
         replay.offer_to_inbox(trajectory=row)
 
 

@@ -11,10 +11,12 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
+from django.utils import timezone
 
 from tests.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
-from tests.webapp.live.live_client import communicator, open_socket, subscribe
+from tests.webapp.live.live_client import communicator, open_socket, session_cookie, subscribe
 from webapp.routing import websocket_urlpatterns
+from webapp.screens.models import Control
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +120,16 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "trajectory-summary": thing("/trajectories/{trajectory}/summary/"),
     "group-detail": thing("/groups/{group}/"),
     "group-lane": thing("/groups/{group}/lane/"),
+    # --- live desktops
+    "desktop-show": thing("/trajectories/{trajectory}/desktop/"),
+    "desktop-turns": thing("/trajectories/{trajectory}/desktop/turns/"),
+    "desktop-state": thing("/trajectories/{trajectory}/desktop/state/"),
+    "control-take": act("/trajectories/{trajectory}/control/", 409),
+    "control-renew": act("/controls/{control}/renew/", 200),
+    "control-hand-back": act("/controls/{control}/hand-back/", 200),
+    "control-finish": act("/controls/{control}/finish/", 200),
+    "demonstration-start": Row("get", "/demonstrate/", 200, 403, 200),
+    "demonstration-start POST": act("/demonstrate/", 404, body="task=0"),
     # --- replay
     "replay-inbox": page("/replay/"),
     "replay-entries": page("/replay/entries/?ids={entry}"),
@@ -152,7 +164,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:label_entry": api_act("/api/v1/replay/{entry}/label", 200, body=LABEL),
     "api:undo_label": api_act("/api/v1/replay/{entry}/undo", 409),
 }
-SOCKETS = {"live-socket": "/ws/live/"}
+SOCKETS = {"live-socket": "/ws/live/", "screen-socket": "/ws/screens/{trajectory}/"}
 
 
 def all_routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
@@ -185,7 +197,11 @@ def make_world() -> World:
     owner = make_user("admin", team=team)
     users = {"owner": owner, "teammate": make_user("viewer", team=team), "stranger": make_user("admin")}
     entry = make_replay_entry(team=team, turns=2)
+    control = Control.objects.create(
+        trajectory=entry.trajectory, user=owner, status="held", expires_at=timezone.now()
+    )
     paths = {
+        "control": control.pk,
         "team": team.pk,
         "member": users["teammate"].memberships.get().pk,
         "experiment": make_experiment(team=team, owner=owner, status="queued").pk,
@@ -247,3 +263,30 @@ async def test_websocket_streams():
     nobody = communicator()
     await nobody.connect()
     assert (await nobody.receive_json_from())["error"]["code"] == "signed_out"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("person", "query", "code"),
+    [
+        ("owner", "", 4410),  # allowed, but the desktop of this old trajectory is gone
+        ("teammate", "", 4410),
+        ("teammate", "?control={control}", 4403),
+        ("stranger", "", 4404),
+        ("stranger", "?control={control}", 4404),
+        ("anonymous", "", 4401),
+    ],
+)
+async def test_websocket_screens(person, query, code):
+    made = await sync_to_async(make_world)()
+    path = (SOCKETS["screen-socket"] + query).format(**made.paths)
+    cookie = "" if person == "anonymous" else await sync_to_async(session_cookie)(made.users[person])
+    socket = communicator(cookie, path=path)
+    assert (await socket.connect())[0]
+    assert (await socket.receive_output(timeout=5))["code"] == code
+
+
+async def test_a_screen_refuses_pages_of_other_origins():
+    socket = communicator(origin=b"http://elsewhere.example", path="/ws/screens/1/")
+    connected, _ = await socket.connect()
+    assert not connected

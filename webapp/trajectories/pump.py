@@ -3,10 +3,11 @@
 import logging
 from datetime import timedelta
 
+from django.db.models import Case, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from training.types import TrajectoryStatus
+from training.types import Source, TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.fleet.services import count_env_slots, count_env_workers
 from webapp.lib.queue import RUN_TRAJECTORY, send_job
@@ -28,7 +29,9 @@ def pump() -> int:
     sent = 0
     limits: dict[int | None, int] = {}
     waiting = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED, sent_at=None)
-    for trajectory in waiting.select_related("experiment").order_by("id")[: max(0, capacity - busy)]:
+    people_first = Case(When(source=Source.HUMAN, then=Value(0)), default=Value(1))
+    in_order = waiting.select_related("experiment").order_by(people_first, "id")
+    for trajectory in in_order[: max(0, capacity - busy)]:
         key = trajectory.experiment_id
         if key not in limits:
             limits[key] = _free_desktops(trajectory.experiment, capacity)

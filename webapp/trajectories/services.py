@@ -1,8 +1,9 @@
 """Writes about groups, trajectories and turns.
 
 Invariants: a trajectory is claimed by exactly one worker; an errored trajectory is never
-scored, its place in the group is re-run up to `retries` times; a group finishes once, when
-every place is final, and gets the next `finished_seq` of its experiment.
+scored, its place in the group is re-run up to `retries` times; a trajectory in which a person acted
+leaves its group, and its place is run again; a group finishes once, when every place is final, and
+gets the next `finished_seq` of its experiment.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from training.config import ExperimentConfig
@@ -139,7 +140,7 @@ def claim_trajectory(*, trajectory_id: int, worker: Worker) -> Trajectory | None
         if not claimed:
             return None
         trajectory = Trajectory.objects.select_related("group", "task", "experiment").get(pk=trajectory_id)
-        _announce(trajectory, TrajectoryStatus.RESETTING)
+        announce(trajectory, TrajectoryStatus.RESETTING)
     return trajectory
 
 
@@ -151,7 +152,7 @@ def move_trajectory(*, trajectory: Trajectory, to: TrajectoryStatus, desktop: De
     with transaction.atomic():
         moved = Trajectory.objects.filter(pk=trajectory.pk, status__in=_sources_of(to)).update(**values)
         if moved:
-            _announce(trajectory, to)
+            announce(trajectory, to)
     return bool(moved)
 
 
@@ -159,7 +160,8 @@ def _sources_of(to: TrajectoryStatus) -> list[str]:
     return [status.value for status, targets in TRAJECTORY_TRANSITIONS.items() if to in targets]
 
 
-def _announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> None:
+def announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> None:
+    """Tell the watchers of the trajectory and of its experiment; inside the writing transaction."""
     payload = {"trajectory": trajectory.pk, "group": trajectory.group_id, "status": status, **more}
     publish(stream_of(trajectory.pk), "trajectory.updated", payload)
     if trajectory.experiment_id:
@@ -168,7 +170,8 @@ def _announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> 
 
 def beat_trajectories(trajectory_ids: list[int]) -> None:
     """Heartbeat of an env worker for all that it runs."""
-    Trajectory.objects.filter(pk__in=trajectory_ids, status__in=RUNNING).update(heartbeat_at=timezone.now())
+    held = Trajectory.objects.filter(pk__in=trajectory_ids, status__in=(*RUNNING, TrajectoryStatus.PARKED))
+    held.update(heartbeat_at=timezone.now())
 
 
 def open_turn(
@@ -263,11 +266,38 @@ def end_trajectory(
         if not changed:
             return False
         trajectory = Trajectory.objects.select_related("group", "experiment").get(pk=trajectory_id)
-        _announce(trajectory, status, reward=reward, score=score, error=error[:200])
-        if not (status == TrajectoryStatus.ERRORED and _rerun(trajectory)):
+        announce(trajectory, status, reward=reward, score=score, error=error[:200])
+        is_counted = not has_left_its_group(trajectory)
+        if is_counted and not (status == TrajectoryStatus.ERRORED and _rerun(trajectory)):
             _count_place(trajectory, scored=status.is_scored())
     transaction.on_commit(pump)
     return True
+
+
+def take_out_of_group(*, trajectory_id: int) -> None:
+    """A person acts in this trajectory: it is no sample of the policy, and its place is run again."""
+    trajectory = Trajectory.objects.select_related("group", "experiment").get(pk=trajectory_id)
+    if trajectory.source == Source.HUMAN:
+        return
+    with transaction.atomic():
+        running = Trajectory.objects.filter(pk=trajectory_id, status__in=RUNNING)
+        if not running.update(source=Source.HUMAN):
+            return
+        announce(trajectory, TrajectoryStatus(trajectory.status), source=Source.HUMAN)
+        if not trajectory.group.is_cancelled:
+            _queue_place(trajectory, tries=trajectory.tries)
+    transaction.on_commit(pump)
+
+
+def has_left_its_group(trajectory: Trajectory) -> bool:
+    """True when a person took the trajectory over: another one has its place."""
+    return trajectory.source == Source.HUMAN and trajectory.group.source != Source.HUMAN
+
+
+def members_that_count(group: Group) -> QuerySet[Trajectory]:
+    """All tries of a group's places, without those that a person took over."""
+    members = group.trajectories.all()
+    return members if group.source == Source.HUMAN else members.exclude(source=Source.HUMAN)
 
 
 def _rerun(trajectory: Trajectory) -> bool:
@@ -275,21 +305,27 @@ def _rerun(trajectory: Trajectory) -> bool:
     group = trajectory.group
     if group.is_cancelled or trajectory.tries >= _retries(trajectory.experiment):
         return False
+    if trajectory.source == Source.HUMAN:
+        return False  # the person who demonstrated is not waiting for another desktop
+    _queue_place(trajectory, tries=trajectory.tries + 1)
+    return True
+
+
+def _queue_place(trajectory: Trajectory, *, tries: int) -> None:
     Trajectory.objects.create(
         team_id=trajectory.team_id,
         experiment=trajectory.experiment,
-        group=group,
+        group_id=trajectory.group_id,
         task_id=trajectory.task_id,
         family=trajectory.family,
         purpose=trajectory.purpose,
-        source=trajectory.source,
+        source=trajectory.group.source,
         member=trajectory.member,
-        tries=trajectory.tries + 1,
+        tries=tries,
         retry_of=trajectory,
         step=trajectory.step,
         policy_version=trajectory.policy_version,
     )
-    return True
 
 
 def _retries(experiment: Experiment | None) -> int:
@@ -304,7 +340,8 @@ def _count_place(trajectory: Trajectory, *, scored: bool) -> None:
         num_final=F("num_final") + 1, num_scored=F("num_scored") + int(scored)
     )
     group = Group.objects.get(pk=trajectory.group_id)
-    rewards = list(group.trajectories.filter(reward__isnull=False).values_list("reward", flat=True))
+    counted = members_that_count(group).filter(reward__isnull=False)
+    rewards = list(counted.values_list("reward", flat=True))
     values: dict[str, Any] = {
         "reward_mean": fmean(rewards) if rewards else None,
         "reward_std": stdev(rewards) if len(rewards) > 1 else None,

@@ -14,6 +14,7 @@ from training.types import (
     Turn,
 )
 from webapp.trajectories import models
+from webapp.trajectories.services import members_that_count
 
 
 def turn_of(row: models.TurnRecord) -> Turn:
@@ -54,9 +55,9 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
 
 
 def group_of(row: models.Group) -> Group:
-    """A group with the last try of each place."""
+    """A group with the last try of each place; never one in which a person acted in the agent's stead."""
     last_tries: dict[int, models.Trajectory] = {}
-    members = row.trajectories.select_related("task").prefetch_related("turns").order_by("id")
+    members = members_that_count(row).select_related("task").prefetch_related("turns").order_by("id")
     for member in members:
         last_tries[member.member] = member
     return Group(

@@ -18,11 +18,13 @@ def session_cookie(user: User) -> str:
     return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
 
 
-def communicator(cookie: str = "", origin: bytes = ORIGIN) -> WebsocketCommunicator:
+def communicator(
+    cookie: str = "", origin: bytes = ORIGIN, path: str = "/ws/live/"
+) -> WebsocketCommunicator:
     headers = [(b"origin", origin), (b"host", b"localhost")]
     if cookie:
         headers.append((b"cookie", cookie.encode()))
-    return WebsocketCommunicator(application, "/ws/live/", headers)
+    return WebsocketCommunicator(application, path, headers)
 
 
 async def open_socket(user: User) -> WebsocketCommunicator:

@@ -1,0 +1,1 @@
+"""Screens: watching a live desktop by noVNC, taking it over, recording demonstrations."""

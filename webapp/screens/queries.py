@@ -1,0 +1,107 @@
+"""Reading: who may watch or control, and how a screen stands at this moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Q, QuerySet
+
+from training.types import Source, TrajectoryStatus
+from webapp.accounts.models import Membership, Role
+from webapp.experiments.models import TaskRecord, TaskStatus
+from webapp.screens.models import ACTIVE_CONTROLS, Control, Screen
+from webapp.trajectories.models import Trajectory
+
+MAX_TASKS_SHOWN = 60
+
+
+def role_for(user: AbstractBaseUser, trajectory_id: int) -> Role | None:
+    """The user's role in the team that owns the trajectory; None for strangers and retired users."""
+    if not user.is_authenticated or not user.is_active:
+        return None
+    owners = Trajectory.objects.filter(pk=trajectory_id).values("team_id")
+    mine = Membership.objects.filter(user_id=user.pk, team_id__in=owners)
+    held = mine.values_list("role", flat=True).first()
+    return Role(held) if held else None
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a trajectory's screen and its control stand."""
+
+    status: TrajectoryStatus
+    source: Source
+    addresses: list[str]
+    """Empty while there is no screen."""
+    control_id: int | None
+    control_status: str
+    controller_id: int | None
+    controller: str
+    connection: str
+
+    @property
+    def is_watchable(self) -> bool:
+        return bool(self.addresses) and not self.status.is_final()
+
+
+def standing_of(trajectory_id: int) -> Standing | None:
+    """Three short queries; None when the trajectory does not exist."""
+    row = Trajectory.objects.filter(pk=trajectory_id).values("status", "source").first()
+    if row is None:
+        return None
+    addresses = Screen.objects.filter(trajectory_id=trajectory_id).values_list("addresses", flat=True).first()
+    held = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS)
+    control = held.select_related("user").first()
+    return Standing(
+        status=TrajectoryStatus(row["status"]),
+        source=Source(row["source"]),
+        addresses=addresses or [],
+        control_id=control.pk if control else None,
+        control_status=control.status if control else "",
+        controller_id=control.user_id if control else None,
+        controller=control.user.get_username() if control else "",
+        connection=control.connection if control else "",
+    )
+
+
+def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, Any]:
+    """What the desktop page needs to know, as JSON."""
+    standing = standing_of(trajectory.pk)
+    assert standing is not None
+    last = trajectory.controls.order_by("-id").first()
+    return {
+        "status": standing.status,
+        "source": standing.source,
+        "isFinal": standing.status.is_final(),
+        "hasScreen": standing.is_watchable,
+        "control": standing.control_id,
+        "controlStatus": standing.control_status,
+        "controller": standing.controller,
+        "isMine": standing.controller_id == user.pk and standing.control_id is not None,
+        "lastControl": last.status if last else "",
+        "numTurns": trajectory.num_turns,
+        "score": trajectory.score,
+        "errorText": trajectory.error[:300],
+        "numAhead": num_ahead(trajectory),
+    }
+
+
+def num_ahead(trajectory: Trajectory) -> int:
+    """Trajectories that run while this one waits for a desktop."""
+    if trajectory.status != TrajectoryStatus.QUEUED:
+        return 0
+    return Trajectory.objects.filter(sent_at__isnull=False, ended_at=None).exclude(pk=trajectory.pk).count()
+
+
+def demonstrable_tasks(words: str = "", family: str = "", split: str = "") -> QuerySet[TaskRecord]:
+    """Tasks that can run here and fit the filter, in a stable order."""
+    rows = TaskRecord.objects.filter(status=TaskStatus.SUPPORTED).select_related("task_set")
+    if family:
+        rows = rows.filter(family=family)
+    if split:
+        rows = rows.filter(split=split)
+    for word in words.split()[:6]:
+        rows = rows.filter(Q(instruction__icontains=word) | Q(task_id__icontains=word))
+    return rows.order_by("task_set__name", "family", "task_id")

@@ -1,0 +1,200 @@
+"""Writes about live screens and who controls them.
+
+Invariants: at most one person controls a trajectory's desktop; from the moment somebody does, the
+trajectory is no sample of the policy; control that nobody renews ends by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from training.types import Purpose, Source, TrajectoryStatus
+from webapp.experiments.models import TaskRecord
+from webapp.live.services import publish
+from webapp.screens.models import (
+    ACTIVE_CONTROLS,
+    CONTROL_TRANSITIONS,
+    Control,
+    ControlStatus,
+    HumanInput,
+    Screen,
+)
+from webapp.screens.rfb.gestures import Gesture
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import GroupRequest, create_group, stream_of, take_out_of_group
+
+CONTROL_TTL = timedelta(seconds=20)
+"""How long control outlives its tab: long enough to reload the page."""
+CONTROLLABLE = (TrajectoryStatus.QUEUED, TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING)
+
+
+class ControlTaken(Exception):
+    """Raised when somebody else controls the desktop; `holder` is their name."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"{holder} controls this desktop")
+        self.holder = holder
+
+
+class NotControllable(Exception):
+    """Raised when a trajectory has no desktop that a person could control; the message says why."""
+
+
+# --- screens -----------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def open_screen(*, trajectory_id: int, addresses: list[str]) -> None:
+    """The desktop of a trajectory can be watched from now on."""
+    Screen.objects.update_or_create(trajectory_id=trajectory_id, defaults={"addresses": addresses})
+    publish(stream_of(trajectory_id), "screen.opened", {"trajectory": trajectory_id})
+
+
+@transaction.atomic
+def close_screen(*, trajectory_id: int) -> None:
+    """The desktop goes to somebody else; whoever controlled it controls it no more."""
+    Screen.objects.filter(trajectory_id=trajectory_id).delete()
+    for control in Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS):
+        _move(control, ControlStatus.ENDED)
+    publish(stream_of(trajectory_id), "screen.closed", {"trajectory": trajectory_id})
+
+
+# --- control -----------------------------------------------------------------------------------------
+
+
+def request_control(*, trajectory: Trajectory, user: User) -> Control:
+    """Ask for control; the env worker grants it when the agent's turn is over.
+
+    Asking again while one has it answers with the same row. Raises ControlTaken, NotControllable.
+    """
+    if trajectory.status not in CONTROLLABLE:
+        raise NotControllable("This trajectory does not run any more; its desktop belongs to the next one.")
+    if trajectory.source != Source.HUMAN and not Screen.objects.filter(trajectory=trajectory).exists():
+        raise NotControllable("This desktop has no screen that a person could use.")
+    expire_controls(trajectory_id=trajectory.pk)
+    try:
+        with transaction.atomic():
+            expires_at = timezone.now() + CONTROL_TTL
+            control = Control.objects.create(trajectory=trajectory, user=user, expires_at=expires_at)
+            _announce(control)
+            return control
+    except IntegrityError:
+        holder = Control.objects.select_related("user").get(trajectory=trajectory, status__in=ACTIVE_CONTROLS)
+    if holder.user_id != user.pk:
+        raise ControlTaken(holder.user.get_username())
+    return holder
+
+
+@transaction.atomic
+def grant_control(*, control: Control) -> bool:
+    """The agent is paused; False when the request is over. The trajectory leaves its group here."""
+    if not _move(control, ControlStatus.HELD, held_at=timezone.now()):
+        return False
+    take_out_of_group(trajectory_id=control.trajectory_id)
+    return True
+
+
+def attach_connection(*, control_id: int, user_id: int, connection: str) -> Control | None:
+    """Let the input of this browser connection pass, and that of no other; None when control is over."""
+    with transaction.atomic():
+        mine = Control.objects.filter(pk=control_id, user_id=user_id, status__in=ACTIVE_CONTROLS)
+        values = {"connection": connection, "is_drained": False, "expires_at": timezone.now() + CONTROL_TTL}
+        if not mine.update(**values):
+            return None
+        control = Control.objects.get(pk=control_id)
+        _announce(control)
+    return control
+
+
+def renew_control(*, control_id: int, user_id: int) -> bool:
+    """The person's tab is still open; False when control is over."""
+    mine = Control.objects.filter(pk=control_id, user_id=user_id, status__in=ACTIVE_CONTROLS)
+    return bool(mine.update(expires_at=timezone.now() + CONTROL_TTL))
+
+
+@transaction.atomic
+def hand_back_control(*, control: Control) -> bool:
+    """Let the agent go on; False when control was over before."""
+    return _move(control, ControlStatus.HANDED_BACK)
+
+
+@transaction.atomic
+def finish_control(*, control: Control, claim: Literal["success", "failure"]) -> bool:
+    """End the trajectory and have it evaluated; False when control was over before."""
+    return _move(control, ControlStatus.FINISHED, claim=claim)
+
+
+def expire_controls(*, trajectory_id: int) -> None:
+    """End what nobody renewed."""
+    stale = Control.objects.filter(
+        trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS, expires_at__lt=timezone.now()
+    )
+    for control in stale:
+        with transaction.atomic():
+            _move(control, ControlStatus.EXPIRED)
+
+
+def mark_drained(*, control_id: int, connection: str) -> None:
+    """Everything that the person did through this connection has been written."""
+    Control.objects.filter(pk=control_id, connection=connection).update(is_drained=True)
+
+
+def _move(control: Control, to: ControlStatus, **values: Any) -> bool:
+    """Change the status if it may change; one of two who try wins."""
+    sources = [source.value for source, targets in CONTROL_TRANSITIONS.items() if to in targets]
+    if to not in ACTIVE_CONTROLS:
+        values["ended_at"] = timezone.now()
+        if not control.connection:
+            values["is_drained"] = True  # nobody ever had a connection to act through
+    if not Control.objects.filter(pk=control.pk, status__in=sources).update(status=to, **values):
+        return False
+    control.refresh_from_db()
+    _announce(control)
+    return True
+
+
+def _announce(control: Control) -> None:
+    payload = {
+        "trajectory": control.trajectory_id,
+        "control": control.pk,
+        "status": control.status,
+        "user": control.user.get_username()[:60],
+        "connection": control.connection,
+    }
+    publish(stream_of(control.trajectory_id), "control.updated", payload)
+
+
+# --- what people do ----------------------------------------------------------------------------------
+
+
+def record_gestures(*, control_id: int, gestures: Iterable[Gesture]) -> None:
+    """Write what began or ended."""
+    for gesture in gestures:
+        action = gesture.action.model_dump(mode="json", exclude_defaults=True) if gesture.action else None
+        HumanInput.objects.update_or_create(
+            control_id=control_id,
+            index=gesture.index,
+            defaults={
+                "began_at": _moment(gesture.began_at),
+                "action": action,
+                "ended_at": None if gesture.ended_at is None else _moment(gesture.ended_at),
+            },
+        )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, tz=UTC)
+
+
+@transaction.atomic
+def start_demonstration(*, task: TaskRecord, team_id: int, user: User) -> Control:
+    """Queue a trajectory that a person acts in from its first turn, and give that person control."""
+    request = GroupRequest(task=task, size=1, purpose=Purpose.DEMONSTRATION, source=Source.HUMAN)
+    group = create_group(request=request, team_id=team_id)
+    return request_control(trajectory=group.trajectories.get(), user=user)

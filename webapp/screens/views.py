@@ -1,0 +1,156 @@
+"""The page of a live desktop, control of it, and the start of a demonstration."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from training.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.models import Role
+from webapp.experiments.models import TaskRecord, TaskStatus
+from webapp.lib.access import get_trajectory, member
+from webapp.lib.http import MemberRequest
+from webapp.live.services import last_seq
+from webapp.screens import queries, services
+from webapp.screens.models import Control
+from webapp.trajectories.partials import card_context
+from webapp.trajectories.queries import turns_of
+from webapp.trajectories.services import end_trajectory
+
+CONFLICT = 409
+MAX_TURNS_SHOWN = 200
+
+
+@require_safe
+def show_desktop(request: MemberRequest, pk: int) -> HttpResponse:
+    """Watch a desktop live, or control it. The cursor is read before the rows."""
+    cursor = last_seq(f"trajectory.{pk}")
+    trajectory = get_trajectory(request, pk)
+    ctx = {
+        "nav": "trajectories",
+        "trajectory": trajectory,
+        "group": trajectory.group,
+        "experiment": trajectory.experiment,
+        "cursor": cursor,
+        "is_demonstration": is_demonstration(trajectory),
+        "may_control": Role(request.membership.role).includes(Role.OPERATOR),
+        "state": queries.screen_state(trajectory, request.user),
+        "screen": trajectory.task.spec.get("screen") or (512, 384),
+        "cards": _cards(trajectory),
+    }
+    return render(request, "screens/desktop.html", ctx)
+
+
+@require_safe
+def show_turns(request: HttpRequest, pk: int) -> HttpResponse:
+    """The list of turns beside the screen, drawn again when one was added."""
+    trajectory = get_trajectory(request, pk)
+    return render(request, "screens/_turns.html", {"trajectory": trajectory, "cards": _cards(trajectory)})
+
+
+def _cards(trajectory: Any) -> list[dict[str, Any]]:
+    """Newest first."""
+    turns = turns_of(trajectory)[-MAX_TURNS_SHOWN:]
+    return [card_context(turn) for turn in reversed(turns)]
+
+
+@require_safe
+def show_state(request: MemberRequest, pk: int) -> JsonResponse:
+    """Who controls, whether there is a screen, how the trajectory stands."""
+    return JsonResponse(queries.screen_state(get_trajectory(request, pk), request.user))
+
+
+def is_demonstration(trajectory: Any) -> bool:
+    """True when a person acts from the first turn on: there is no agent to hand back to."""
+    return trajectory.purpose == Purpose.DEMONSTRATION and trajectory.group.source == Source.HUMAN
+
+
+# --- control -----------------------------------------------------------------------------------------
+
+
+@require_POST
+def take_control(request: MemberRequest, pk: int) -> JsonResponse:
+    """Ask for control; 409 names who has it."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    try:
+        services.request_control(trajectory=trajectory, user=request.user)
+    except services.ControlTaken as error:
+        return JsonResponse({"error": f"{error}."}, status=CONFLICT)
+    except services.NotControllable as error:
+        return JsonResponse({"error": str(error)}, status=CONFLICT)
+    return JsonResponse(queries.screen_state(trajectory, request.user))
+
+
+@require_POST
+def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
+    """The page that wants control is still open."""
+    control = _own_control(request, pk)
+    services.renew_control(control_id=control.pk, user_id=request.user.pk)
+    return JsonResponse(queries.screen_state(control.trajectory, request.user))
+
+
+@require_POST
+def hand_back(request: MemberRequest, pk: int) -> JsonResponse:
+    """Let the agent go on; a demonstration has none and is cancelled."""
+    control = _own_control(request, pk)
+    services.hand_back_control(control=control)
+    if is_demonstration(control.trajectory):
+        end_trajectory(trajectory_id=control.trajectory_id, status=TrajectoryStatus.CANCELLED)
+    return JsonResponse(queries.screen_state(control.trajectory, request.user))
+
+
+@require_POST
+def finish(request: MemberRequest, pk: int) -> JsonResponse:
+    """End the trajectory and have it evaluated. `claim`: success, or failure for an infeasible task."""
+    control = _own_control(request, pk)
+    claim: Literal["success", "failure"] = "failure" if request.POST.get("claim") == "failure" else "success"
+    if not services.finish_control(control=control, claim=claim):
+        return JsonResponse({"error": "You do not control this desktop any more."}, status=CONFLICT)
+    return JsonResponse(queries.screen_state(control.trajectory, request.user))
+
+
+def _own_control(request: MemberRequest, pk: int) -> Control:
+    """The user's own control, in a team in which they are still an operator."""
+    control = Control.objects.filter(pk=pk).first()
+    if control is None:
+        raise Http404("No such control, or it belongs to a team that you are not in.")
+    control.trajectory = get_trajectory(request, control.trajectory_id, Role.OPERATOR)
+    if control.user_id != request.user.pk:
+        raise PermissionDenied("Somebody else has this control; only they can end it.")
+    return control
+
+
+# --- demonstrations ----------------------------------------------------------------------------------
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def demonstrate(request: MemberRequest) -> HttpResponse:
+    """Choose a task and get a clean desktop with its set-up."""
+    membership = member(request, Role.OPERATOR)
+    if request.method == "POST":
+        number = request.POST.get("task", "")
+        pk = int(number) if number.isascii() and number.isdigit() else 0
+        task = get_object_or_404(TaskRecord, pk=pk, status=TaskStatus.SUPPORTED)
+        control = services.start_demonstration(task=task, team_id=membership.team_id, user=request.user)
+        return redirect("desktop-show", control.trajectory_id)
+    words, family, split = (request.GET.get(name, "").strip() for name in ("words", "family", "split"))
+    found = queries.demonstrable_tasks(words, family, split)
+    families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
+    shown = list(found[: queries.MAX_TASKS_SHOWN + 1])
+    if not TaskRecord.objects.exists():
+        messages.info(request, "There are no tasks yet; import a task set first.")
+    ctx = {
+        "nav": "trajectories",
+        "tasks": shown[: queries.MAX_TASKS_SHOWN],
+        "has_more": len(shown) > queries.MAX_TASKS_SHOWN,
+        "families": families.distinct(),
+        "words": words,
+        "family": family,
+        "split": split,
+    }
+    return render(request, "screens/demonstrate.html", ctx)
