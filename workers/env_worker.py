@@ -15,7 +15,6 @@ from training.policy_client import PolicyError
 from training.types import Source
 from workers import lifecycle, reporting, slots
 from workers.actors import Actor, IdleActor, OracleActor, PolicyActor
-from workers.environments import AtCapacity
 from workers.episode import Episode, Stopped
 from workers.providers.base import EnvError
 from workers.reporting import Assignment, NoPolicy
@@ -46,9 +45,6 @@ def run(trajectory_id: int) -> None:
         reporting.errored(assignment.row, "evaluator", str(error))
     except OracleError as error:
         reporting.errored(assignment.row, "oracle", str(error))
-    except AtCapacity as error:
-        slots.drop_environment()
-        reporting.park(assignment.row, error, _parking_limit_s(assignment))
     except EnvError as error:
         slots.drop_environment()
         reporting.errored(assignment.row, f"desktop_{error.kind}", str(error))
@@ -67,17 +63,10 @@ def _run_claimed(assignment: Assignment) -> None:
     try:
         desktops, screen = assignment.config.desktops, assignment.task.screen
         environment = slots.clean_environment(desktops, screen, f"trajectory-{assignment.row.pk}")
-        if not reporting.unpark(assignment.row):
-            raise Stopped
         with watched(assignment.row.pk, environment):
             Episode(assignment, environment, actor).run()
     finally:
         actor.close()
-
-
-def _parking_limit_s(assignment: Assignment) -> float:
-    desktops = assignment.config.desktops
-    return desktops.gateway.max_parked_s if desktops.provider == "gateway" else 0.0
 
 
 def _actor(assignment: Assignment) -> Actor:
