@@ -12,7 +12,7 @@ from tests.browser.recording import store
 from tests.factories import make_replay_entry, make_trajectory, make_turn, make_user
 from webapp.accounts.models import Role
 from webapp.replay.models import LabelEvent, ReplayEntry
-from webapp.replay.services import label_entry
+from webapp.replay.services import label_entry, offer_to_inbox
 
 
 def make_entries(people: People, number: int) -> list[ReplayEntry]:
@@ -224,3 +224,30 @@ def test_everything_in_the_filter_is_labelled_at_once_and_taken_back(
     with page.expect_navigation():
         page.keyboard.press("z")
     expect_verdicts(entries, ["inbox"] * 4, page)
+
+
+def test_a_success_that_arrives_is_announced_and_fills_an_empty_inbox(
+    sign_in: SignIn, people: People, annotator
+):
+    page = sign_in(annotator)
+    page.goto("/replay/")
+    expect(page.get_by_text("The inbox is empty")).to_be_visible()
+    first = arrive(people)
+    expect_entry(page, first)
+    second = arrive(people)
+    expect(page.locator("[data-arrivals]")).to_have_text("1 new")
+    expect(page.locator("[data-count=inbox]")).to_have_text("2")
+    expect_entry(page, first)
+    page.locator("[data-arrivals]").click()
+    expect_entry(page, second)
+
+
+def arrive(people: People) -> ReplayEntry:
+    """A successful trajectory, offered as a worker does it."""
+    trajectory = make_trajectory(team=people.team, turns=0)
+    trajectory.last_frame = store(people.team, drawn.menu_screen(trajectory.pk % 8))
+    trajectory.save()
+    make_turn(trajectory, 0, frame=trajectory.last_frame, is_last=True)
+    entry = offer_to_inbox(trajectory=trajectory)
+    assert entry is not None
+    return entry

@@ -80,11 +80,12 @@ def get_entry(request: HttpRequest, pk: int, role: Role | str = "viewer") -> Rep
 
 
 def may_read(user: AbstractBaseUser | AnonymousUser, label: str, pk: int) -> bool:
-    """True when `user` is an active member of the team that owns row `pk` of model `label`."""
+    """True when `user` is an active member of the team that owns row `pk` of model `label` (or is it)."""
     if not user.is_authenticated:
         return False
-    rows = apps.get_model(label).objects.filter(pk=pk)
-    return rows.filter(team__memberships__user_id=user.pk, team__memberships__user__is_active=True).exists()
+    path = "memberships" if label == "accounts.Team" else "team__memberships"
+    mine = {f"{path}__user_id": user.pk, f"{path}__user__is_active": True}
+    return apps.get_model(label).objects.filter(pk=pk, **mine).exists()
 
 
 def is_member(user: AbstractBaseUser | AnonymousUser) -> bool:

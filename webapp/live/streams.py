@@ -9,7 +9,11 @@ from webapp.lib import access
 from webapp.live.models import Event, Stream
 from webapp.live.partials import LiveEvent
 
-OWNED_STREAMS = {"experiment": "experiments.Experiment", "trajectory": "trajectories.Trajectory"}
+OWNED_STREAMS = {
+    "experiment": "experiments.Experiment",
+    "trajectory": "trajectories.Trajectory",
+    "inbox": "accounts.Team",
+}
 SHARED_STREAMS = frozenset({"fleet", "queue"})
 PAGE = 200
 MAX_PK = 2**63 - 1

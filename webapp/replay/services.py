@@ -20,6 +20,7 @@ from django.utils import timezone
 from training.types import Purpose, ReplayUse, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.live.services import publish
 from webapp.replay.checks import longest_still_run, signature_of
 from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
 from webapp.trajectories.models import Trajectory
@@ -45,6 +46,11 @@ class NothingToUndo(Exception):
     """Raised when the entry, or the user, has no label that can be taken back."""
 
 
+def stream_of(team_id: int) -> str:
+    """Name of the event stream of a team's inbox."""
+    return f"inbox.{team_id}"
+
+
 # --- admission ---------------------------------------------------------------------------------------
 
 
@@ -64,15 +70,18 @@ def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
     if not is_admissible(trajectory):
         return None
     turns = list(trajectory.turns.order_by("index").only("index", "frame", "action"))
-    entry, _ = ReplayEntry.objects.get_or_create(
-        trajectory=trajectory,
-        defaults={
-            "team_id": trajectory.team_id,
-            "family": trajectory.family,
-            "signature": signature_of(trajectory.task_id, turns),
-            "num_still": longest_still_run(turns),
-        },
-    )
+    with transaction.atomic():
+        entry, is_new = ReplayEntry.objects.get_or_create(
+            trajectory=trajectory,
+            defaults={
+                "team_id": trajectory.team_id,
+                "family": trajectory.family,
+                "signature": signature_of(trajectory.task_id, turns),
+                "num_still": longest_still_run(turns),
+            },
+        )
+        if is_new:
+            publish(stream_of(trajectory.team_id), "entry.offered", {"entry": entry.pk})
     return entry
 
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.models import Membership, Role
 from webapp.lib.access import get_entry, member
+from webapp.live.services import last_seq
 from webapp.replay import queries
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.models import Verdict
@@ -23,6 +24,7 @@ from webapp.replay.services import (
     NothingToUndo,
     label_entry,
     label_many,
+    stream_of,
     undo_last,
     undo_latest,
 )
@@ -47,6 +49,7 @@ def inbox(request: HttpRequest) -> HttpResponse:
     membership = member(request)
     team_id = membership.team_id
     chosen = EntryFilter.from_query(request.GET)
+    cursor = last_seq(stream_of(team_id))
     queue = queries.queue_after(team_id, chosen, None, queries.QUEUE_SIZE)
     wanted = request.GET.get("entry", "")
     if wanted.isdigit() and int(wanted) not in {entry.pk for entry in queue}:
@@ -58,6 +61,8 @@ def inbox(request: HttpRequest) -> HttpResponse:
     ctx = {
         "nav": "replay",
         "chosen": chosen,
+        "stream": stream_of(team_id),
+        "cursor": cursor,
         "queue": queue,
         "counts": counts,
         "num_all": sum(counts.values()),
