@@ -28,6 +28,10 @@ guest-image: ## Build the desktop image of virtual machines (ARGS="debian-office
 	@scripts/setup --vm
 	@$(PY) scripts/guest_image.py $(ARGS)
 
+.PHONY: osworld-env
+osworld-env: setup ## Install OSWorld's own environment .venv-osworld (LEVEL=lite, office or full)
+	@$(PY) scripts/setup_osworld.py $(LEVEL)
+
 .PHONY: test
 test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go to pytest)
 	@scripts/test $(ARGS)

@@ -10,6 +10,7 @@ import time
 
 from setup_assets import install_assets
 from setup_common import SetupError
+from setup_osworld import install_osworld
 from setup_python import install_python
 from setup_system import install_system
 
@@ -26,6 +27,7 @@ def main() -> int:
             not options.no_system and install_system(with_tests=options.test, with_vm=options.vm),
             install_python(with_tests=options.test),
             install_assets(),
+            options.test and install_osworld("lite"),
         ]
     except SetupError as error:
         print(f"\nsetup: {error}", file=sys.stderr)

@@ -1,0 +1,60 @@
+"""What the installed DesktopEnv has: metrics, getters and setup steps, and which packages each lacks."""
+
+import dis
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from desktop_env.controllers.setup import SetupController
+from desktop_env.evaluators import getters, metrics
+
+from workers.osworld.child.optional import package_of
+
+LIBRARY = "desktop_env."
+
+
+def catalogue() -> dict[str, Any]:
+    """{kind: [{name, module, lacks: [package]}]}, kinds in the order setup, getters, metrics."""
+    setup = {
+        name.removeprefix("_").removesuffix("_setup"): function
+        for name, function in vars(SetupController).items()
+        if name.startswith("_") and name.endswith("_setup")
+    }
+    return {
+        "setup": [entry(name, function) for name, function in sorted(setup.items())],
+        "getters": [entry(name.removeprefix("get_"), function) for name, function in public(getters)],
+        "metrics": [entry(name, function) for name, function in public(metrics)],
+    }
+
+
+def public(module: types.ModuleType) -> list[tuple[str, Callable]]:
+    """Functions that a task can name, sorted."""
+    return sorted((n, f) for n, f in vars(module).items() if isinstance(f, types.FunctionType))
+
+
+def entry(name: str, function: Callable) -> dict[str, Any]:
+    lacks = sorted({package for package in missing_packages(function, set()) if package})
+    return {"name": name, "module": function.__module__.rpartition(".")[2], "lacks": lacks}
+
+
+def missing_packages(function: Callable, seen: set[Callable]) -> Iterator[str]:
+    """Packages that `function` and what it calls in the library name and that are not installed."""
+    function = getattr(function, "__wrapped__", function)
+    if function in seen:
+        return
+    seen.add(function)
+    for name in names(function.__code__):
+        value = function.__globals__.get(name, sys.modules.get(name))
+        if isinstance(value, types.FunctionType) and value.__module__.startswith(LIBRARY):
+            yield from missing_packages(value, seen)
+        else:
+            yield package_of(value)
+
+
+def names(code: types.CodeType) -> Iterator[str]:
+    """Globals and modules that a function's code and its inner functions use; not its attributes."""
+    yield from (i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "IMPORT_NAME"))
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names(constant)
