@@ -14,6 +14,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from training.config_algorithm import AlgorithmConfig, ReplayConfig, algorithm_problems
+from training.config_fleets import GatewayConfig, RemoteConfig, fleet_problems
 from training.config_trainer import LoraConfig, OptimiserConfig, ParallelConfig
 from training.knobs import Section, knob
 
@@ -86,12 +87,14 @@ class TaskConfig(Section):
 class DesktopConfig(Section):
     """The machines that episodes run on."""
 
-    provider: Literal["x11"] = knob("x11", "Where desktops come from.")
+    provider: Literal["x11", "remote", "gateway"] = knob("x11", "Where desktops come from.")
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
     max_turns: int = knob(8, "Turns before a trajectory is truncated.", unit="turns", ge=1, le=200)
     turn_timeout_s: float = knob(30.0, "Limit for one completion and action.", unit="s", gt=0)
     trajectory_timeout_s: float = knob(120.0, "Limit for a whole trajectory.", unit="s", gt=0)
     retries: int = knob(2, "Re-runs of an errored trajectory before its place stays empty.", ge=0, le=10)
+    remote: RemoteConfig = RemoteConfig()
+    gateway: GatewayConfig = GatewayConfig()
 
 
 class SamplingConfig(Section):
@@ -228,6 +231,8 @@ def impossible_combinations(config: ExperimentConfig) -> list[tuple[str, str]]:
         found.append(("model.min_pixels", "must not exceed model.max_pixels"))
     if config.prompt.text_only and config.sft.enabled:
         found.append(("prompt.text_only", "the blind ablation cannot be combined with an SFT stage"))
+    desktops = config.desktops
+    found += fleet_problems(desktops.provider, desktops.num_desktops, desktops.remote, desktops.gateway)
     return found
 
 
@@ -263,7 +268,7 @@ def _problems(error: ValidationError) -> dict[str, str]:
 def _plain(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         return "unknown key; remove it or check its spelling"
-    return str(item["msg"])
+    return str(item["msg"]).removeprefix("Value error, ")
 
 
 def to_yaml(config: ExperimentConfig) -> str:
