@@ -5,6 +5,7 @@ Torch-free, Django-free, and the only wire format: everything here is JSON by py
 sha256 of the lossless PNG that the model saw.
 
 Life of a status:  queued -> resetting -> running -> evaluating -> terminated | truncated
+                   resetting <-> parked, while whoever lends the desktops has none free
                    any of these -> errored | cancelled
 """
 
@@ -27,6 +28,8 @@ class TrajectoryStatus(StrEnum):
 
     QUEUED = "queued"
     RESETTING = "resetting"
+    PARKED = "parked"
+    """No desktop is to be had yet; it waits without a slot and goes on by itself. Not a failure."""
     RUNNING = "running"
     EVALUATING = "evaluating"
     TERMINATED = "terminated"
@@ -57,7 +60,8 @@ FINAL_STATUSES = frozenset(
 _STOPPED = {TrajectoryStatus.ERRORED, TrajectoryStatus.CANCELLED}
 TRAJECTORY_TRANSITIONS: dict[TrajectoryStatus, set[TrajectoryStatus]] = {
     TrajectoryStatus.QUEUED: {TrajectoryStatus.RESETTING} | _STOPPED,
-    TrajectoryStatus.RESETTING: {TrajectoryStatus.RUNNING} | _STOPPED,
+    TrajectoryStatus.RESETTING: {TrajectoryStatus.RUNNING, TrajectoryStatus.PARKED} | _STOPPED,
+    TrajectoryStatus.PARKED: {TrajectoryStatus.RESETTING} | _STOPPED,
     TrajectoryStatus.RUNNING: {TrajectoryStatus.EVALUATING} | _STOPPED,
     TrajectoryStatus.EVALUATING: {TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED} | _STOPPED,
     TrajectoryStatus.TERMINATED: set(),

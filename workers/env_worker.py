@@ -15,6 +15,7 @@ from training.policy_client import PolicyError
 from training.types import Source
 from workers import lifecycle, reporting, slots
 from workers.actors import Actor, IdleActor, OracleActor, PolicyActor
+from workers.environments import AtCapacity
 from workers.episode import Episode, Stopped
 from workers.providers.base import EnvError
 from workers.reporting import Assignment, NoPolicy
@@ -22,6 +23,16 @@ from workers.takeover.seat import Abandoned, watched
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 
 log = logging.getLogger(__name__)
+
+PLAIN_ERRORS: dict[type[Exception], str] = {
+    NoPolicy: "no_policy",
+    PolicyError: "policy_server",
+    httpx.TransportError: "policy_server",
+    SetupError: "setup",
+    EvaluatorError: "evaluator",
+    OracleError: "oracle",
+}
+"""Errors after which the environment is still good -> the kind that is recorded."""
 
 
 def run(trajectory_id: int) -> None:
@@ -35,16 +46,12 @@ def run(trajectory_id: int) -> None:
         _run_claimed(assignment)
     except (Stopped, Abandoned):
         reporting.cancelled(assignment.row)
-    except NoPolicy as error:
-        reporting.errored(assignment.row, "no_policy", str(error))
-    except (PolicyError, httpx.TransportError) as error:
-        reporting.errored(assignment.row, "policy_server", str(error))
-    except SetupError as error:
-        reporting.errored(assignment.row, "setup", str(error))
-    except EvaluatorError as error:
-        reporting.errored(assignment.row, "evaluator", str(error))
-    except OracleError as error:
-        reporting.errored(assignment.row, "oracle", str(error))
+    except tuple(PLAIN_ERRORS) as error:
+        kind = next(kind for known, kind in PLAIN_ERRORS.items() if isinstance(error, known))
+        reporting.errored(assignment.row, kind, str(error))
+    except AtCapacity as error:
+        slots.drop_environment()
+        reporting.park(assignment.row, error, _parking_limit_s(assignment))
     except EnvError as error:
         slots.drop_environment()
         reporting.errored(assignment.row, f"desktop_{error.kind}", str(error))
@@ -63,10 +70,17 @@ def _run_claimed(assignment: Assignment) -> None:
     try:
         desktops, screen = assignment.config.desktops, assignment.task.screen
         environment = slots.clean_environment(desktops, screen, f"trajectory-{assignment.row.pk}")
+        if not reporting.unpark(assignment.row):
+            raise Stopped
         with watched(assignment.row.pk, environment):
             Episode(assignment, environment, actor).run()
     finally:
         actor.close()
+
+
+def _parking_limit_s(assignment: Assignment) -> float:
+    desktops = assignment.config.desktops
+    return desktops.gateway.max_parked_s if desktops.provider == "gateway" else 0.0
 
 
 def _actor(assignment: Assignment) -> Actor:

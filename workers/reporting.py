@@ -23,11 +23,12 @@ from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet import services as fleet
 from webapp.fleet.models import Desktop, DesktopPhase, Worker
 from webapp.replay import services as replay
-from webapp.trajectories import frames
+from webapp.trajectories import frames, parking
 from webapp.trajectories import services as trajectories
 from webapp.trajectories.models import Trajectory as TrajectoryRow
 from workers import identity, images
 from workers.desktop import Frame
+from workers.environments.base import AtCapacity
 from workers.rewards import Reward
 
 
@@ -61,7 +62,9 @@ def claim(trajectory_id: int) -> Assignment | None:
             slots=me.slots,
             version=identity.product_version(),
         )
-    row = trajectories.claim_trajectory(trajectory_id=trajectory_id, worker=worker)
+    row = trajectories.claim_trajectory(trajectory_id=trajectory_id, worker=worker) or parking.claim_parked(
+        trajectory_id=trajectory_id, worker=worker
+    )
     if row is None:
         return None
     config = ExperimentConfig.model_validate(row.experiment.config) if row.experiment else ExperimentConfig()
@@ -146,6 +149,26 @@ def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: R
 
 def _plain(terms: Iterable[RewardTerm]) -> list[dict[str, Any]]:
     return [term.model_dump(mode="json") for term in terms]
+
+
+def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
+    """No desktop is to be had now: the trajectory waits without a slot; `limit_s` 0 = as long as it takes."""
+    waited_s = (timezone.now() - row.parked_at).total_seconds() if row.parked_at else 0.0
+    if limit_s and waited_s > limit_s:
+        errored(row, "parked_too_long", f"no desktop for {waited_s:.0f} s: {error}")
+        return
+    notice = parking.Notice(
+        reason=str(error),
+        position=error.position,
+        wait_s=error.wait_s,
+        retry_after_s=error.retry_after_s,
+    )
+    parking.park_trajectory(trajectory=row, notice=notice)
+
+
+def unpark(row: TrajectoryRow) -> bool:
+    """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
+    return row.status != TrajectoryStatus.PARKED or parking.unpark_trajectory(trajectory=row)
 
 
 def errored(row: TrajectoryRow, kind: str, error: str) -> None:

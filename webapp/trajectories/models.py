@@ -85,6 +85,12 @@ class Trajectory(models.Model):
     desktop = models.ForeignKey(Desktop, null=True, on_delete=models.SET_NULL)
     sent_at = models.DateTimeField(null=True)
     """When its job was sent; null = waits in the database."""
+    parked_at = models.DateTimeField(null=True)
+    """Since when it waits for a desktop that somebody else lends."""
+    retry_at = models.DateTimeField(null=True)
+    """When a parked one is asked for again."""
+    parking = models.JSONField(null=True)
+    """What the lender said last: reason, position, wait_s; and how often it was asked."""
     heartbeat_at = models.DateTimeField(null=True)
     num_turns = models.IntegerField(default=0)
     num_parse_errors = models.IntegerField(default=0)

@@ -3,7 +3,7 @@
 import logging
 from datetime import timedelta
 
-from django.db.models import Case, Value, When
+from django.db.models import Case, Q, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -28,35 +28,43 @@ def pump() -> int:
     busy = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None).count()
     sent = 0
     limits: dict[int | None, int] = {}
-    waiting = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED, sent_at=None)
+    waiting = Trajectory.objects.filter(is_waiting(), sent_at=None)
     people_first = Case(When(source=Source.HUMAN, then=Value(0)), default=Value(1))
     in_order = waiting.select_related("experiment").order_by(people_first, "id")
     for trajectory in in_order[: max(0, capacity - busy)]:
         key = trajectory.experiment_id
         if key not in limits:
             limits[key] = _free_desktops(trajectory.experiment, capacity)
-        if limits[key] <= 0:
+        is_parked = trajectory.status == TrajectoryStatus.PARKED  # has its place among them already
+        if limits[key] <= 0 and not is_parked:
             continue
         if not _send(trajectory.pk):
             break
-        limits[key] -= 1
+        limits[key] -= not is_parked
         sent += 1
     return sent
+
+
+def is_waiting() -> Q:
+    """Queued, or parked and due to be asked for again."""
+    due = Q(status=TrajectoryStatus.PARKED, retry_at__lte=timezone.now())
+    return Q(status=TrajectoryStatus.QUEUED) | due
 
 
 def _free_desktops(experiment: Experiment | None, capacity: int) -> int:
     if experiment is None:
         return capacity
     limit = experiment.config.get("desktops", {}).get("num_desktops", capacity)
-    in_flight = Trajectory.objects.filter(experiment=experiment, sent_at__isnull=False, ended_at=None)
+    is_out = Q(sent_at__isnull=False) | Q(status=TrajectoryStatus.PARKED)
+    in_flight = Trajectory.objects.filter(is_out, experiment=experiment, ended_at=None)
     return limit + 1 - in_flight.count()
 
 
 def _send(trajectory_id: int) -> bool:
     """Claim the right to send, then send; a failed send gives the claim back."""
-    claimed = Trajectory.objects.filter(
-        pk=trajectory_id, status=TrajectoryStatus.QUEUED, sent_at=None
-    ).update(sent_at=timezone.now())
+    claimed = Trajectory.objects.filter(is_waiting(), pk=trajectory_id, sent_at=None).update(
+        sent_at=timezone.now()
+    )
     if not claimed:
         return True
     try:
@@ -70,6 +78,6 @@ def _send(trajectory_id: int) -> bool:
 
 def resend_forgotten() -> int:
     """Free jobs that were sent long ago and never claimed; the pump sends them again."""
-    return Trajectory.objects.filter(
-        status=TrajectoryStatus.QUEUED, sent_at__lt=timezone.now() - RESEND_AFTER
-    ).update(sent_at=None)
+    unclaimed = Q(status=TrajectoryStatus.QUEUED) | Q(status=TrajectoryStatus.PARKED, worker=None)
+    limit = timezone.now() - RESEND_AFTER
+    return Trajectory.objects.filter(unclaimed, sent_at__lt=limit).update(sent_at=None)

@@ -140,7 +140,7 @@ def claim_trajectory(*, trajectory_id: int, worker: Worker) -> Trajectory | None
         if not claimed:
             return None
         trajectory = Trajectory.objects.select_related("group", "task", "experiment").get(pk=trajectory_id)
-        _announce(trajectory, TrajectoryStatus.RESETTING)
+        announce(trajectory, TrajectoryStatus.RESETTING)
     return trajectory
 
 
@@ -152,7 +152,7 @@ def move_trajectory(*, trajectory: Trajectory, to: TrajectoryStatus, desktop: De
     with transaction.atomic():
         moved = Trajectory.objects.filter(pk=trajectory.pk, status__in=_sources_of(to)).update(**values)
         if moved:
-            _announce(trajectory, to)
+            announce(trajectory, to)
     return bool(moved)
 
 
@@ -160,7 +160,8 @@ def _sources_of(to: TrajectoryStatus) -> list[str]:
     return [status.value for status, targets in TRAJECTORY_TRANSITIONS.items() if to in targets]
 
 
-def _announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> None:
+def announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> None:
+    """Tell the watchers of the trajectory and of its experiment; inside the writing transaction."""
     payload = {"trajectory": trajectory.pk, "group": trajectory.group_id, "status": status, **more}
     publish(stream_of(trajectory.pk), "trajectory.updated", payload)
     if trajectory.experiment_id:
@@ -169,7 +170,8 @@ def _announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> 
 
 def beat_trajectories(trajectory_ids: list[int]) -> None:
     """Heartbeat of an env worker for all that it runs."""
-    Trajectory.objects.filter(pk__in=trajectory_ids, status__in=RUNNING).update(heartbeat_at=timezone.now())
+    held = Trajectory.objects.filter(pk__in=trajectory_ids, status__in=(*RUNNING, TrajectoryStatus.PARKED))
+    held.update(heartbeat_at=timezone.now())
 
 
 def open_turn(
@@ -264,7 +266,7 @@ def end_trajectory(
         if not changed:
             return False
         trajectory = Trajectory.objects.select_related("group", "experiment").get(pk=trajectory_id)
-        _announce(trajectory, status, reward=reward, score=score, error=error[:200])
+        announce(trajectory, status, reward=reward, score=score, error=error[:200])
         is_counted = not has_left_its_group(trajectory)
         if is_counted and not (status == TrajectoryStatus.ERRORED and _rerun(trajectory)):
             _count_place(trajectory, scored=status.is_scored())
@@ -281,7 +283,7 @@ def take_out_of_group(*, trajectory_id: int) -> None:
         running = Trajectory.objects.filter(pk=trajectory_id, status__in=RUNNING)
         if not running.update(source=Source.HUMAN):
             return
-        _announce(trajectory, TrajectoryStatus(trajectory.status), source=Source.HUMAN)
+        announce(trajectory, TrajectoryStatus(trajectory.status), source=Source.HUMAN)
         if not trajectory.group.is_cancelled:
             _queue_place(trajectory, tries=trajectory.tries)
     transaction.on_commit(pump)

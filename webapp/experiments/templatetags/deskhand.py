@@ -19,6 +19,7 @@ TONES = {
     "queued": "neutral",
     "starting": "info",
     "resetting": "info",
+    "parked": "warning",
     "running": "active",
     "evaluating": "active",
     "pausing": "warning",

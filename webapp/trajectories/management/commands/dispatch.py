@@ -23,6 +23,7 @@ from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.services import lose_stale_workers
 from webapp.lib.queue import RUN_EXPERIMENT, send_job
 from webapp.live.upkeep import upkeep
+from webapp.trajectories.parking import free_lost_questions
 from webapp.trajectories.pump import pump, resend_forgotten
 from webapp.trajectories.services import lose_stale_trajectories
 
@@ -69,6 +70,7 @@ def tick(*, check_liveness: bool) -> None:
             log.warning("trajectory %s errored: its worker is gone", trajectory_id)
         for experiment_id in lose_stale_experiments():
             log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
+        free_lost_questions()
         resend_forgotten()
     pump()
     dispatch_experiment()

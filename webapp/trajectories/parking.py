@@ -1,0 +1,109 @@
+"""Parked trajectories: whoever lends the desktops has none free, so they wait without a slot.
+
+    queued -> resetting -> parked -> (asks again at `retry_at`) -> parked | resetting -> running ...
+Parked is not failed: no retry is used up. The row keeps its place in its group and in the lender's queue; the
+slot that asked is free at once. While a worker asks again, the row has that worker and stays parked.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from training.types import TrajectoryStatus
+from webapp.fleet.models import Worker
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import HEARTBEAT_TIMEOUT, announce
+
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 60.0
+"""Between two questions when nobody said when to ask again."""
+SHORTEST_PAUSE_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Notice:
+    """What the other side said."""
+
+    reason: str
+    position: int | None = None
+    """Place in its queue, 1 = next."""
+    wait_s: float | None = None
+    """Its estimate, seconds."""
+    retry_after_s: float | None = None
+    """When it wants to be asked again, seconds."""
+
+
+def park_trajectory(*, trajectory: Trajectory, notice: Notice) -> bool:
+    """Let it wait without a slot; False when it was cancelled meanwhile."""
+    now = timezone.now()
+    asked = (trajectory.parking or {}).get("asked", 0) + 1
+    since = trajectory.parked_at or now
+    parking = {
+        "reason": notice.reason[:300],
+        "position": notice.position,
+        "wait_s": notice.wait_s,
+        "asked": asked,
+    }
+    with transaction.atomic():
+        parked = Trajectory.objects.filter(
+            pk=trajectory.pk, status__in=[TrajectoryStatus.RESETTING, TrajectoryStatus.PARKED]
+        ).update(
+            status=TrajectoryStatus.PARKED,
+            parking=parking,
+            parked_at=since,
+            retry_at=now + timedelta(seconds=pause_s(notice.retry_after_s, asked)),
+            sent_at=None,
+            worker=None,
+            heartbeat_at=None,
+            started_at=None,
+        )
+        if parked:
+            announce(trajectory, TrajectoryStatus.PARKED, **parking)
+    return bool(parked)
+
+
+def pause_s(retry_after_s: float | None, asked: int) -> float:
+    """Until the next question, seconds; jitter keeps parked trajectories from asking all at once."""
+    if retry_after_s is None:
+        longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(asked - 1, 10))
+        return random.uniform(longest / 2, longest)
+    return max(SHORTEST_PAUSE_S, retry_after_s) * random.uniform(1.0, 1.1)
+
+
+def claim_parked(*, trajectory_id: int, worker: Worker) -> Trajectory | None:
+    """Take a parked trajectory to ask for it again; it stays parked. None when another worker has it."""
+    claimed = Trajectory.objects.filter(
+        pk=trajectory_id, status=TrajectoryStatus.PARKED, worker=None, sent_at__isnull=False
+    ).update(worker=worker, heartbeat_at=timezone.now())
+    if not claimed:
+        return None
+    return Trajectory.objects.select_related("group", "task", "experiment").get(pk=trajectory_id)
+
+
+def unpark_trajectory(*, trajectory: Trajectory) -> bool:
+    """There is a desktop for it now; False when it was cancelled meanwhile."""
+    now = timezone.now()
+    with transaction.atomic():
+        moved = Trajectory.objects.filter(pk=trajectory.pk, status=TrajectoryStatus.PARKED).update(
+            status=TrajectoryStatus.RESETTING, started_at=now, heartbeat_at=now
+        )
+        if moved:
+            announce(trajectory, TrajectoryStatus.RESETTING)
+    return bool(moved)
+
+
+def free_lost_questions() -> int:
+    """Ask again for what a dead worker was asking for: nothing was begun, so nothing is lost."""
+    limit = timezone.now() - HEARTBEAT_TIMEOUT
+    lost = Trajectory.objects.filter(
+        Q(heartbeat_at__lt=limit) | Q(heartbeat_at=None),
+        status=TrajectoryStatus.PARKED,
+        worker__isnull=False,
+    )
+    return lost.update(worker=None, sent_at=None, retry_at=timezone.now())
