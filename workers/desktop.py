@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -38,7 +39,7 @@ from workers import images
 from workers.consoles import open_console
 from workers.consoles.base import Console, Window, WindowManager
 from workers.deskhost.client import DeskHostClient
-from workers.deskhost.models import Lease
+from workers.deskhost.models import DesktopInfo, Lease
 from workers.providers.agent_client import AgentClient
 from workers.providers.base import EnvError, ErrorKind, ResetReport
 from workers.settle import AT_ONCE, Settle, settle_for, wait_until_settled
@@ -85,14 +86,34 @@ class DesktopEnv:
     def reset(self) -> ResetReport:
         """A clean desktop, rebuilt by the host when needed (also after it died). Raises EnvError."""
         result = self._client.reset(self.lease.desktop.desktop_id, self.lease.lease_id)
-        before, after = self.lease.desktop, result.desktop
-        if (after.desktop_id, after.generation) != (before.desktop_id, before.generation):
+        self._go_on_with(result.desktop)
+        return result.report
+
+    def prepare(self, key: str, setup: Callable[[], None]) -> bool:
+        """The state that `setup` makes on a clean desktop, run only once per key: then it is cloned.
+
+        Every desktop prepared with one key starts from identical bits. Only for providers with
+        Capability.SNAPSHOT. True when nothing had to be run. Raises EnvError, and what `setup` raises.
+        """
+        desktop_id, lease_id = self.lease.desktop.desktop_id, self.lease.lease_id
+        prepared = self._client.prepare(desktop_id, lease_id, key)
+        self._go_on_with(prepared.desktop)
+        if not prepared.is_ready:
+            setup()
+            if self._pending.limit_s > 0:
+                wait_until_settled(self.console, self._pending)
+            self._disconnect()  # no open connection may be part of the saved state
+            self._go_on_with(self._client.keep(desktop_id, lease_id).desktop)
+        return prepared.is_ready
+
+    def _go_on_with(self, desktop: DesktopInfo) -> None:
+        """The lease's desktop is clean; it may be another one, or a new generation, at another place."""
+        before, self.lease = self.lease.desktop, self.lease.model_copy(update={"desktop": desktop})
+        if (desktop.desktop_id, desktop.generation) != (before.desktop_id, before.generation):
             self._disconnect()
-        self.lease = self.lease.model_copy(update={"desktop": result.desktop})
         if self._console is not None:
             self._console.after_reset()
         self._pending = AT_ONCE
-        return result.report
 
     def close(self) -> None:
         """Disconnect and give the lease back. Idempotent; a host that is gone does not matter here."""

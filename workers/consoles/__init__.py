@@ -17,8 +17,15 @@ def _x11(endpoints: Endpoints) -> Console:
     return X11Console(endpoints)
 
 
+def _qmp(endpoints: Endpoints) -> Console:
+    from workers.consoles.qmp import QmpConsole
+
+    return QmpConsole(endpoints)
+
+
 CONSOLES: dict[str, Callable[[Endpoints], Console]] = {
     "x11": _x11,
+    "qmp": _qmp,
 }
 
 

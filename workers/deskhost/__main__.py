@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 from workers.deskhost.host import REBUILD_EVERY, DeskHost
 from workers.deskhost.pool import IDLE_S, WARM_LIMIT, Pool
 from workers.deskhost.server import Server
+from workers.providers import Places
 from workers.providers.base import EnvError
 
 
@@ -31,7 +33,18 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--idle-s", type=float, default=IDLE_S, help="seconds after which a desktop nobody needs is given up"
     )
+    parser.add_argument("--images", type=Path, help="virtual machines' base images (default DATA_DIR/images)")
+    parser.add_argument("--templates", type=Path, help="their paused templates (default DATA_DIR/templates)")
     return parser.parse_args(argv)
+
+
+def places(options: argparse.Namespace) -> Places:
+    """Where images and templates are: as said, else in the installation's data folder."""
+    data_dir = Path(os.environ.get("DESKHAND_DATA_DIR") or options.state_dir).resolve()
+    return Places(
+        images=(options.images or data_dir / "images").resolve(),
+        templates=(options.templates or data_dir / "templates").resolve(),
+    )
 
 
 async def run(options: argparse.Namespace) -> None:
@@ -40,6 +53,7 @@ async def run(options: argparse.Namespace) -> None:
         max_desktops=options.max_desktops,
         rebuild_every=options.rebuild_every,
         pool=Pool(limit=options.warm_limit, idle_s=options.idle_s),
+        places=places(options),
     )
     server = Server(host)
     loop = asyncio.get_running_loop()
@@ -50,6 +64,7 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s deskhost %(levelname)s %(message)s")
+    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # the end of a machine is no news
     try:
         asyncio.run(run(parse()))
     except EnvError as exc:

@@ -16,6 +16,7 @@ from workers.deskhost.models import (
     HostReport,
     Lease,
     Phase,
+    Prepared,
     ResetResult,
 )
 from workers.providers.base import DesktopSpec, EnvError
@@ -24,6 +25,9 @@ from workers.providers.unix_socket import connect_unix
 log = logging.getLogger("deskhost.client")
 
 CALL_LIMIT_S = 90.0
+BUILD_LIMIT_S = 1200.0
+"""For calls that may have to boot a machine first."""
+BUILDING = frozenset({"create", "acquire", "reset", "prepare", "keep", "restart"})
 
 
 class DeskHostClient:
@@ -41,11 +45,12 @@ class DeskHostClient:
 
     def close(self) -> None:
         """Close this thread's connection."""
-        stream = getattr(self._local, "stream", None)
-        self._local.stream = None
-        if stream is not None:
-            with contextlib.suppress(OSError):
-                stream.close()
+        for name in ("stream", "connection"):
+            part = getattr(self._local, name, None)
+            setattr(self._local, name, None)
+            if part is not None:
+                with contextlib.suppress(OSError):
+                    part.close()
 
     def create(self, provider: str, spec: DesktopSpec) -> DesktopInfo:
         return DesktopInfo.model_validate(self._call("create", provider=provider, spec=spec.model_dump()))
@@ -63,6 +68,15 @@ class DeskHostClient:
 
     def reset(self, desktop_id: str, lease_id: str) -> ResetResult:
         return ResetResult.model_validate(self._call("reset", desktop_id=desktop_id, lease_id=lease_id))
+
+    def prepare(self, desktop_id: str, lease_id: str, key: str) -> Prepared:
+        """A desktop with the setup of this key done, or one to do it on and then `keep`."""
+        answer = self._call("prepare", desktop_id=desktop_id, lease_id=lease_id, key=key)
+        return Prepared.model_validate(answer)
+
+    def keep(self, desktop_id: str, lease_id: str) -> ResetResult:
+        """Save what was prepared; the desktop becomes a clone of it."""
+        return ResetResult.model_validate(self._call("keep", desktop_id=desktop_id, lease_id=lease_id))
 
     def destroy(self, desktop_id: str) -> None:
         self._call("destroy", desktop_id=desktop_id)
@@ -118,7 +132,7 @@ class DeskHostClient:
     def _call(self, call: str, **arguments: Any) -> Any:
         line = json.dumps({"call": call, "arguments": arguments}).encode() + b"\n"
         try:
-            answer = self._exchange(line)
+            answer = self._exchange(line, BUILD_LIMIT_S if call in BUILDING else CALL_LIMIT_S)
         except OSError as exc:
             self.close()
             hint = "is `python -m workers.deskhost` up?"
@@ -128,8 +142,9 @@ class DeskHostClient:
             raise EnvError(error["message"], kind=error["kind"], permanent=error["permanent"])
         return answer["result"]
 
-    def _exchange(self, line: bytes) -> dict[str, Any]:
+    def _exchange(self, line: bytes, limit_s: float) -> dict[str, Any]:
         stream = getattr(self._local, "stream", None) or self._connect()
+        self._local.connection.settimeout(limit_s)
         stream.write(line)
         stream.flush()
         answer = stream.readline()
@@ -138,8 +153,8 @@ class DeskHostClient:
         return json.loads(answer)
 
     def _connect(self):
-        with connect_unix(self.socket_path, CALL_LIMIT_S) as connection:
-            self._local.stream = connection.makefile("rwb")  # holds its own reference
+        self._local.connection = connect_unix(self.socket_path, CALL_LIMIT_S)
+        self._local.stream = self._local.connection.makefile("rwb")
         return self._local.stream
 
 

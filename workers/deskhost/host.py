@@ -13,6 +13,7 @@ import math
 import secrets
 import time
 from collections import deque
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from workers.deskhost.failures import BootFailures
@@ -21,8 +22,9 @@ from workers.deskhost.managed import HeldLease, Kind, Managed
 from workers.deskhost.models import DesktopInfo, DesktopStatus, Lease, Phase, ResetResult
 from workers.deskhost.pool import Pool
 from workers.deskhost.records import PidRecords
-from workers.providers import PROVIDERS
+from workers.providers import PROVIDERS, Places
 from workers.providers.base import (
+    Capability,
     DesktopSpec,
     EnvError,
     ErrorKind,
@@ -33,6 +35,9 @@ from workers.providers.base import (
 )
 
 log = logging.getLogger("deskhost")
+
+Make = Callable[[str, DesktopSpec, Path], Awaitable[ProviderDesktop]]
+"""`Provider.create`, or another way to make a desktop: name, spec, folder."""
 
 REBUILD_EVERY = 500
 """Resets after which a desktop is rebuilt although it is clean: X servers and buses grow slowly."""
@@ -52,13 +57,17 @@ class DeskHost:
         max_desktops: int = 16,
         rebuild_every: int = REBUILD_EVERY,
         pool: Pool | None = None,
+        places: Places | None = None,
     ) -> None:
         self.state_dir = state_dir
         self.records = PidRecords(state_dir)
         self.swept = self.records.sweep()
         self.max_desktops = max_desktops
         self.rebuild_every = rebuild_every
-        self.providers: dict[str, Provider] = {name: make() for name, make in PROVIDERS.items()}
+        self.providers: dict[str, Provider] = {
+            name: make(places or Places(state_dir / "images", state_dir / "templates"))
+            for name, make in PROVIDERS.items()
+        }
         self.desktops: dict[str, Managed] = {}
         self.started_at = time.monotonic()
         self.pool = pool or Pool()
@@ -109,15 +118,16 @@ class DeskHost:
                 raise
         return managed
 
-    async def _build(self, managed: Managed) -> None:
+    async def _build(self, managed: Managed, make: Make | None = None) -> None:
         """Start a new generation; the old one must be gone. Caller holds the lock."""
+        make = make or self.providers[managed.provider].create
         managed.enter(Phase.STARTING)
         managed.generation += 1
         name = f"{managed.desktop_id}-{managed.generation}"
         try:
             async with self._starting:
                 folder = self.records.desktops / name
-                living = await self.providers[managed.provider].create(name, managed.spec, folder)
+                living = await make(name, managed.spec, folder)
         except (EnvError, OSError) as exc:
             self._count_failure(managed)
             managed.reason = str(exc)
@@ -155,6 +165,19 @@ class DeskHost:
             await living.destroy()
             self.records.remove(f"{managed.desktop_id}-{managed.generation}")
 
+    async def replace(self, managed: Managed, make: Make, *, saved_by: Awaitable[None] | None = None) -> None:
+        """A new generation, made as said, for the same lease; `saved_by` is done with the old one first."""
+        async with managed.lock:
+            if managed.watcher is not None:
+                managed.watcher.cancel()  # saving ends it, which is no death
+            try:
+                if saved_by is not None:
+                    await saved_by
+            finally:
+                await self._tear_down(managed)
+            await self._build(managed, make)
+            managed.is_dirty = True
+
     async def rebuild(self, managed: Managed, reason: str) -> None:
         """End this generation and start the next one. Caller holds the lock."""
         managed.rebuilds += 1
@@ -169,7 +192,7 @@ class DeskHost:
 
         Where cleaning is slow and another one is clean already, the lease moves there.
         """
-        managed = self._held(desktop_id, lease_id)
+        managed = self.held(desktop_id, lease_id)
         if (clean := self._clean_instead_of(managed)) is not None:
             lease, managed.lease = managed.lease, None
             assert lease is not None
@@ -219,6 +242,10 @@ class DeskHost:
         if managed.resets_since_build >= self.rebuild_every:
             return f"routine rebuild after {self.rebuild_every} resets"
         managed.enter(Phase.RESETTING)
+        if Capability.RESET_IN_PLACE not in self.providers[managed.provider].capabilities:
+            await self._tear_down(managed)  # a fresh one is the cheapest clean one
+            await self._build(managed)
+            return ResetReport()
         try:
             return await managed.living.reset()
         except EnvError as exc:
@@ -323,7 +350,7 @@ class DeskHost:
                 return managed
         raise EnvError("the lease has expired or was released; acquire a new one", kind=ErrorKind.QUOTA)
 
-    def _held(self, desktop_id: str, lease_id: str) -> Managed:
+    def held(self, desktop_id: str, lease_id: str) -> Managed:
         managed = self._by_lease(lease_id)
         if managed.desktop_id != desktop_id:
             message = f"lease {lease_id} is for desktop {managed.desktop_id}, not {desktop_id}"

@@ -83,6 +83,14 @@ class ResetResult(BaseModel):
     report: ResetReport
 
 
+class Prepared(BaseModel):
+    """Answer to `prepare`."""
+
+    desktop: DesktopInfo
+    is_ready: bool
+    """True: the task's setup is done on it; False: do it, then `keep`."""
+
+
 class DesktopStatus(BaseModel):
     """One row of the fleet list."""
 

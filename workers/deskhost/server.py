@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from workers.deskhost import operations, report
 from workers.deskhost.host import DeskHost
+from workers.deskhost.task_templates import TaskTemplates
 from workers.deskhost.tending import Tender
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 from workers.providers.unix_socket import connect_unix, short_path
@@ -36,6 +37,7 @@ class Server:
 
     def __init__(self, host: DeskHost) -> None:
         self.host = host
+        self.task_templates = TaskTemplates(host)
         self.stopping = asyncio.Event()
         self._connections: set[asyncio.StreamWriter] = set()
         self._calls: dict[str, Handler] = {
@@ -44,6 +46,8 @@ class Server:
             "renew": self._renew,
             "release": self._release,
             "reset": self._reset,
+            "prepare": self._prepare,
+            "keep": self._keep,
             "destroy": self._destroy,
             "list": self._list,
             "health": self._health,
@@ -130,6 +134,12 @@ class Server:
 
     async def _reset(self, given: dict[str, Any]) -> Any:
         return await self.host.reset(given["desktop_id"], given["lease_id"])
+
+    async def _prepare(self, given: dict[str, Any]) -> Any:
+        return await self.task_templates.prepare(given["desktop_id"], given["lease_id"], str(given["key"]))
+
+    async def _keep(self, given: dict[str, Any]) -> Any:
+        return await self.task_templates.keep(given["desktop_id"], given["lease_id"])
 
     async def _destroy(self, given: dict[str, Any]) -> Any:
         return await self.host.destroy(given["desktop_id"])

@@ -113,6 +113,8 @@ class Endpoints(BaseModel):
     """X11 socket."""
     agent: str = ""
     """HTTP: the in-desktop agent."""
+    qmp: str = ""
+    """A virtual machine's monitor: its screen, keyboard and pointer."""
     vnc: str = ""
     """RFB over a unix socket; "" when the X server has no VNC."""
     cpu_account: str = ""
@@ -148,10 +150,14 @@ class ProviderDesktop(Protocol):
 
     pid: int
     endpoints: Endpoints
-    cgroups: list[str]
-    """Folders of its control groups, for the host's records."""
-    memory_limit_mb: float
-    """More private memory than this, and the host ends it."""
+
+    @property
+    def cgroups(self) -> list[str]:
+        """Folders of its control groups, for the host's records."""
+
+    @property
+    def memory_limit_mb(self) -> float:
+        """More private memory than this, and the host ends it."""
 
     async def reset(self) -> ResetReport:
         """Back to the state after create. Raises NotClean or EnvError: rebuild it."""
