@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from training.config_algorithm import AlgorithmConfig, ReplayConfig, algorithm_problems
 from training.config_fleets import GatewayConfig, RemoteConfig, fleet_problems
+from training.config_qemu import QemuConfig
 from training.config_trainer import LoraConfig, OptimiserConfig, ParallelConfig
 from training.knobs import Section, knob
 
@@ -87,12 +88,13 @@ class TaskConfig(Section):
 class DesktopConfig(Section):
     """The machines that episodes run on."""
 
-    provider: Literal["x11", "remote", "gateway"] = knob("x11", "Where desktops come from.")
+    provider: Literal["x11", "qemu", "remote", "gateway"] = knob("x11", "Where desktops come from.")
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
     max_turns: int = knob(8, "Turns before a trajectory is truncated.", unit="turns", ge=1, le=200)
     turn_timeout_s: float = knob(30.0, "Limit for one completion and action.", unit="s", gt=0)
     trajectory_timeout_s: float = knob(120.0, "Limit for a whole trajectory.", unit="s", gt=0)
     retries: int = knob(2, "Re-runs of an errored trajectory before its place stays empty.", ge=0, le=10)
+    qemu: QemuConfig = QemuConfig()
     remote: RemoteConfig = RemoteConfig()
     gateway: GatewayConfig = GatewayConfig()
 

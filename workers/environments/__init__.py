@@ -11,6 +11,7 @@ __all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "o
 
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "x11": LocalEnvironment.open,
+    "qemu": LocalEnvironment.open,
 }
 """Config `desktops.provider` -> opens an environment; raises EnvError."""
 

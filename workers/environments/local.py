@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 
@@ -28,6 +30,8 @@ class LocalEnvironment:
         self._client = client
         self._keeper = LeaseKeeper(client, lease)
         self.desktop = DesktopEnv(client, lease)
+        self._keeps_setups = False
+        """A task's setup is run once and cloned, instead of run every time."""
 
     @classmethod
     def open(cls, request: EnvironmentRequest) -> Self:
@@ -37,7 +41,9 @@ class LocalEnvironment:
     @classmethod
     def lease(cls, client: DeskHostClient, request: EnvironmentRequest, *, wait_s: float) -> Self:
         """The same from a given desk host."""
-        return cls(client, _acquire(client, request, wait_s))
+        environment = cls(client, _acquire(client, request, wait_s))
+        environment._keeps_setups = bool(getattr(request.knobs, "task_templates", False))
+        return environment
 
     @property
     def desktop_id(self) -> str:
@@ -56,7 +62,10 @@ class LocalEnvironment:
         return self.desktop.lease.desktop.endpoints.vnc
 
     def prepare(self, task: Task) -> None:
-        runner.setup(task, self.desktop)
+        if self._keeps_setups and task.config:
+            self.desktop.prepare(setup_key(task), lambda: runner.setup(task, self.desktop))
+        else:
+            runner.setup(task, self.desktop)
 
     def observe(self) -> Frame:
         return self.desktop.observe()
@@ -76,8 +85,24 @@ class LocalEnvironment:
         self._client.close()
 
 
+def setup_key(task: Task) -> str:
+    """Name of a setup: tasks with equal steps share one."""
+    steps = json.dumps(task.model_dump(mode="json")["config"], sort_keys=True)
+    return hashlib.sha256(steps.encode()).hexdigest()
+
+
+def desktop_spec(request: EnvironmentRequest) -> DesktopSpec:
+    """What kind of desktop the request's provider is asked for."""
+    wanted: dict[str, Any] = {"width": request.screen[0], "height": request.screen[1]}
+    for name in ("image", "memory_mb", "vcpus"):
+        value = getattr(request.knobs, name, None)
+        if value is not None:
+            wanted[name] = value
+    return DesktopSpec(**wanted)
+
+
 def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float) -> Lease:
-    spec = DesktopSpec(width=request.screen[0], height=request.screen[1])  # type: ignore[call-arg]
+    spec = desktop_spec(request)
     deadline = time.monotonic() + wait_s
     while True:
         try:

@@ -1,0 +1,19 @@
+"""Knobs of the `qemu` provider: virtual machines on this machine."""
+
+from __future__ import annotations
+
+from training.knobs import Section, knob
+
+
+class QemuConfig(Section):
+    """Virtual machines, cloned from a paused template."""
+
+    image: str = knob(
+        "debian-desk", "Base image, as built by `make guest-image`.", pattern=r"^[\w][\w.-]{0,63}$"
+    )
+    memory_mb: int = knob(1024, "Memory of one machine.", unit="MiB", ge=256, le=65536)
+    vcpus: int = knob(1, "Processors of one machine; without KVM one is best.", ge=1, le=32)
+    task_templates: bool = knob(
+        True,
+        "Run a task's setup once and clone the result: every trajectory of the task starts from identical bits.",
+    )
