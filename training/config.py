@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from training.config_algorithm import AlgorithmConfig, ReplayConfig, algorithm_problems
 from training.config_fleets import GatewayConfig, RemoteConfig, fleet_problems
+from training.config_osworld import OsworldConfig
 from training.config_qemu import QemuConfig
 from training.config_trainer import LoraConfig, OptimiserConfig, ParallelConfig
 from training.knobs import Section, knob
@@ -88,7 +89,7 @@ class TaskConfig(Section):
 class DesktopConfig(Section):
     """The machines that episodes run on."""
 
-    provider: Literal["x11", "qemu", "remote", "gateway"] = knob("x11", "Where desktops come from.")
+    provider: Literal["x11", "qemu", "remote", "gateway", "osworld"] = knob("x11", "Where desktops come from.")
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
     max_turns: int = knob(8, "Turns before a trajectory is truncated.", unit="turns", ge=1, le=200)
     turn_timeout_s: float = knob(30.0, "Limit for one completion and action.", unit="s", gt=0)
@@ -97,6 +98,7 @@ class DesktopConfig(Section):
     qemu: QemuConfig = QemuConfig()
     remote: RemoteConfig = RemoteConfig()
     gateway: GatewayConfig = GatewayConfig()
+    osworld: OsworldConfig = OsworldConfig()
 
 
 class SamplingConfig(Section):

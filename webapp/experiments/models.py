@@ -3,6 +3,8 @@
 from django.conf import settings
 from django.db import models
 
+from training.config import DesktopConfig
+from training.tasks.judges import Judge, judge_of
 from webapp.accounts.models import Team
 
 
@@ -24,6 +26,17 @@ class TaskStatus(models.TextChoices):
     UNSUPPORTED = "unsupported", "Unsupported"
 
 
+class TaskRecordQuerySet(models.QuerySet):
+    """Tasks by who can run them."""
+
+    def runnable(self, desktops: DesktopConfig) -> "TaskRecordQuerySet":
+        """Tasks that an experiment with these desktops can set up and score."""
+        judge = judge_of(desktops)
+        if judge is Judge.OWN:
+            return self.filter(status=TaskStatus.SUPPORTED)
+        return self.filter(runs_on__contains=f"|{judge}|")
+
+
 class TaskRecord(models.Model):
     """One task of a set; `spec` is `training.types.Task` as JSON."""
 
@@ -35,11 +48,18 @@ class TaskRecord(models.Model):
     split = models.CharField(max_length=8, db_index=True)
     spec = models.JSONField()
     status = models.CharField(max_length=12, choices=TaskStatus, default=TaskStatus.SUPPORTED)
+    """By our own verbs and evaluators; `runs_on` has every judge."""
     reason = models.TextField(blank=True)
     """Which setup verb or evaluator is missing."""
+    runs_on = models.CharField(max_length=80, blank=True)
+    """Judges (training.tasks.judges) that can run it: "|own|osworld|"."""
+    reasons = models.JSONField(default=dict)
+    """Judge -> why it cannot, for those that cannot."""
     oracle_score = models.FloatField(null=True)
     idle_score = models.FloatField(null=True)
     verified_at = models.DateTimeField(null=True)
+
+    objects = TaskRecordQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task_set", "task_id"], name="task_once_per_set")]

@@ -25,7 +25,7 @@ from webapp.experiments.footprint import (
     model_facts,
     model_folder,
 )
-from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet, TaskStatus
+from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
 from webapp.experiments.templatetags.deskhand import duration, size
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.services import count_env_slots
@@ -199,7 +199,7 @@ def tasks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
 
 def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, object]]:
     """Rows {family, split, num} of the supported tasks that the config chooses."""
-    rows = TaskRecord.objects.filter(task_set=task_set, status=TaskStatus.SUPPORTED)
+    rows = TaskRecord.objects.runnable(config.desktops).filter(task_set=task_set)
     if config.tasks.families:
         rows = rows.filter(family__in=config.tasks.families)
     if config.tasks.levels:

@@ -1,11 +1,12 @@
 """Bringing tasks into the database: an import adds and updates, and deletes nothing that was used."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from django.db import transaction
 
-from training.tasks.support import unsupported_reason
+from training.tasks.judges import Judge, reasons_of
 from training.types import Task
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 
@@ -22,6 +23,8 @@ class Import:
     unchanged: int
     unsupported: int
     """Tasks of the source that cannot run here; their rows say why."""
+    runnable: Counter[str]
+    """Judge -> tasks of the source that it can run."""
     gone: int
     """Rows of earlier imports that the source no longer has; they are kept, as unsupported."""
 
@@ -37,13 +40,15 @@ def import_task_set(*, name: str, origin: str, tasks: Iterable[Task], title: str
     added: list[TaskRecord] = []
     changed: list[TaskRecord] = []
     num_unchanged = num_unsupported = 0
+    runnable: Counter[str] = Counter()
     for task in tasks:
         fresh = _record(task_set, task)
+        runnable.update(fresh.runs_on.strip("|").split("|"))
         num_unsupported += fresh.status == TaskStatus.UNSUPPORTED
         row = known.pop(task.task_id, None)
         if row is None:
             added.append(fresh)
-        elif (row.spec, row.status, row.reason) == (fresh.spec, fresh.status, fresh.reason):
+        elif all(getattr(row, name) == getattr(fresh, name) for name in COMPARED):
             num_unchanged += 1
         else:
             fresh.pk = row.pk
@@ -51,10 +56,13 @@ def import_task_set(*, name: str, origin: str, tasks: Iterable[Task], title: str
     TaskRecord.objects.bulk_create(added, batch_size=200)
     TaskRecord.objects.bulk_update(changed, FIELDS, batch_size=100)
     gone = task_set.tasks.filter(pk__in=[row.pk for row in known.values()])
-    gone.update(status=TaskStatus.UNSUPPORTED, reason=GONE)
-    return Import(task_set, len(added), len(changed), num_unchanged, num_unsupported, len(known))
+    gone.update(status=TaskStatus.UNSUPPORTED, reason=GONE, runs_on="")
+    return Import(
+        task_set, len(added), len(changed), num_unchanged, num_unsupported, runnable, gone=len(known)
+    )
 
 
+COMPARED = ("spec", "status", "reason", "runs_on", "reasons")
 FIELDS = [
     "instruction",
     "family",
@@ -63,6 +71,8 @@ FIELDS = [
     "spec",
     "status",
     "reason",
+    "runs_on",
+    "reasons",
     "oracle_score",
     "idle_score",
     "verified_at",
@@ -70,7 +80,8 @@ FIELDS = [
 
 
 def _record(task_set: TaskSet, task: Task) -> TaskRecord:
-    reason = unsupported_reason(task)
+    reasons = reasons_of(task)
+    reason = reasons[Judge.OWN]
     return TaskRecord(
         task_set=task_set,
         task_id=task.task_id,
@@ -81,4 +92,6 @@ def _record(task_set: TaskSet, task: Task) -> TaskRecord:
         spec=task.model_dump(mode="json"),
         status=TaskStatus.UNSUPPORTED if reason else TaskStatus.SUPPORTED,
         reason=reason,
+        runs_on="".join(f"|{judge}" for judge, missing in reasons.items() if not missing) + "|",
+        reasons={judge: missing for judge, missing in reasons.items() if missing},
     )

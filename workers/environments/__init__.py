@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from workers.environments.base import AtCapacity, Environment, EnvironmentRequest
 from workers.environments.local import LocalEnvironment
+from workers.environments.osworld import OsworldEnvironment
 
 __all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "open_environment"]
 
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "x11": LocalEnvironment.open,
+    "osworld": OsworldEnvironment,
     "qemu": LocalEnvironment.open,
 }
 """Config `desktops.provider` -> opens an environment; raises EnvError."""

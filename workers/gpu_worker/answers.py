@@ -20,7 +20,7 @@ from training.types import (
     TrajectoryStatus,
 )
 from webapp.experiments import attempts, reports
-from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskStatus
+from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord
 from webapp.replay import services as replay
 from webapp.trajectories import services as trajectories
 from webapp.trajectories.models import Group, Trajectory
@@ -60,7 +60,7 @@ Handler = Callable[[Context, Any, dict[str, str]], Any]
 def get_tasks(context: Context, _: Any, parameters: dict[str, str]) -> list[Task]:
     """Supported tasks of the experiment's set, families and levels."""
     wanted = context.config.tasks
-    records = TaskRecord.objects.filter(task_set__name=wanted.task_set, status=TaskStatus.SUPPORTED)
+    records = TaskRecord.objects.runnable(context.config.desktops).filter(task_set__name=wanted.task_set)
     if "split" in parameters:
         records = records.filter(split=parameters["split"])
     if wanted.families:

@@ -6,6 +6,7 @@ own folder, which the parent rewrites, so a desktop may be replaced behind the p
 
 import asyncio
 import contextlib
+import os
 import threading
 
 CHUNK = 1 << 16
@@ -15,7 +16,7 @@ class Bridge:
     """127.0.0.1:port -> the address in `file`: a unix socket's path, or HOST:PORT."""
 
     def __init__(self, file: str) -> None:
-        self._file = file
+        self._file = os.path.abspath(file)  # some evaluators change the folder
         self._loop = asyncio.new_event_loop()
         self.port = 0
         ready = threading.Event()
