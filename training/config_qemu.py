@@ -15,5 +15,5 @@ class QemuConfig(Section):
     vcpus: int = knob(1, "Processors of one machine; without KVM one is best.", ge=1, le=32)
     task_templates: bool = knob(
         True,
-        "Run a task's setup once and clone the result: every trajectory of the task starts from identical bits.",
+        "Run a task's setup once and clone the result: all trajectories of a task start from identical bits.",
     )

@@ -32,6 +32,7 @@ class LocalEnvironment:
         self.desktop = DesktopEnv(client, lease)
         self._keeps_setups = False
         """A task's setup is run once and cloned, instead of run every time."""
+        self._reset_is_due = False
 
     @classmethod
     def open(cls, request: EnvironmentRequest) -> Self:
@@ -65,7 +66,10 @@ class LocalEnvironment:
         if self._keeps_setups and task.config:
             self.desktop.prepare(setup_key(task), lambda: runner.setup(task, self.desktop))
         else:
+            if self._reset_is_due:
+                self.desktop.reset()
             runner.setup(task, self.desktop)
+        self._reset_is_due = False
 
     def observe(self) -> Frame:
         return self.desktop.observe()
@@ -77,7 +81,9 @@ class LocalEnvironment:
         return runner.evaluate(task, self.desktop, last_action)
 
     def reset(self) -> None:
-        self.desktop.reset()
+        self._reset_is_due = self._keeps_setups  # then `prepare` mostly brings another desktop anyway
+        if not self._reset_is_due:
+            self.desktop.reset()
 
     def close(self) -> None:
         self._keeper.close()
