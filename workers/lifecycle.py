@@ -6,6 +6,7 @@ from typing import Any
 
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.db import DatabaseError, close_old_connections
+from kombu.exceptions import OperationalError
 
 from webapp.fleet.services import beat_worker, stop_worker
 from webapp.trajectories.services import beat_trajectories
@@ -17,6 +18,8 @@ BEAT_S = 2.0
 _running: set[int] = set()
 """Trajectories that this process holds."""
 _stopping = threading.Event()
+_consumes = True
+"""Whether Celery fetches jobs for this process; not while it is drained."""
 
 
 def hold(trajectory_id: int) -> None:
@@ -43,6 +46,10 @@ def _start_beating(**_: Any) -> None:
         sweep_orphans()
     beat()
     threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
+    if identity.current().queue == "env":
+        from workers import mirror
+
+        mirror.start(_stopping)
 
 
 @worker_shutdown.connect
@@ -59,7 +66,7 @@ def _say_goodbye(**_: Any) -> None:
 def beat() -> None:
     """One heartbeat for the worker and all that it runs."""
     me = identity.current()
-    beat_worker(
+    worker = beat_worker(
         name=me.name,
         queue=me.queue,
         host=me.host,
@@ -69,6 +76,25 @@ def beat() -> None:
     )
     if _running:
         beat_trajectories(list(_running))
+    follow_drain(worker.is_draining)
+
+
+def follow_drain(is_draining: bool) -> None:
+    """Stop fetching jobs while drained; one that was fetched already is handed back when it is claimed."""
+    global _consumes
+    if is_draining is not _consumes:
+        return
+    from workers.app import app
+
+    me = identity.current()
+    change = app.control.cancel_consumer if is_draining else app.control.add_consumer
+    try:
+        change(me.queue, destination=[me.name])
+    except OperationalError as error:
+        log.warning("cannot tell Celery to drain, trying again: %s", error)
+        return
+    _consumes = not is_draining
+    log.info("drained: takes nothing new" if is_draining else "takes work again")
 
 
 def _beat_forever() -> None:

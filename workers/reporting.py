@@ -25,6 +25,7 @@ from webapp.fleet.models import Desktop, DesktopPhase, Worker
 from webapp.replay import services as replay
 from webapp.trajectories import frames, parking
 from webapp.trajectories import services as trajectories
+from webapp.trajectories.desktops import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
 from workers import identity, images
 from workers.desktop import Frame
@@ -62,6 +63,9 @@ def claim(trajectory_id: int) -> Assignment | None:
             slots=me.slots,
             version=identity.product_version(),
         )
+    if worker.is_draining:
+        hand_back_job(trajectory_id=trajectory_id)
+        return None
     row = trajectories.claim_trajectory(trajectory_id=trajectory_id, worker=worker) or parking.claim_parked(
         trajectory_id=trajectory_id, worker=worker
     )

@@ -14,6 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
 from tests.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
+from tests.webapp.fleet.rows import make_desktop, make_host, make_worker
 from tests.webapp.live.live_client import communicator, open_socket, session_cookie, subscribe
 from webapp.routing import websocket_urlpatterns
 from webapp.screens.models import Control
@@ -113,6 +114,14 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     # --- fleet
     "fleet-show": page("/fleet/"),
     "fleet-parts": page("/fleet/parts/"),
+    "fleet-history": page("/fleet/history/"),
+    "fleet-desktop": page("/fleet/desktops/{desktop}/"),
+    "fleet-desktop-part": page("/fleet/desktops/{desktop}/part/"),
+    "boot-failure-screen": Row("get", "/fleet/failures/0/screen/", 404, 404, 404),
+    # The fleet serves all teams: an operator of any team may operate it.
+    "desktop-operate": act("/fleet/desktops/{desktop}/kill/", stranger=302),
+    "worker-drain": act("/fleet/workers/{worker}/drain/", stranger=302, body="on=1"),
+    "host-drain": act("/fleet/hosts/{host}/drain/", stranger=302, body="on=1"),
     # --- trajectories
     "trajectory-list": page("/trajectories/"),
     "trajectory-detail": thing("/trajectories/{trajectory}/"),
@@ -208,6 +217,9 @@ def make_world() -> World:
         "trajectory": entry.trajectory_id,
         "group": entry.trajectory.group_id,
         "entry": entry.pk,
+        "desktop": make_desktop().name,
+        "worker": make_worker().pk,
+        "host": make_host().pk,
         "frame": make_frame(team, 0),
     }
     return World({key: str(value) for key, value in paths.items()}, users)

@@ -1,6 +1,8 @@
-"""Hosts, workers and desktops: who is alive and who holds what."""
+"""Hosts, workers and desktops: who is alive, who holds what, and what operators did about it."""
 
+from django.conf import settings
 from django.db import models
+from django.db.models import Q
 
 
 class WorkerStatus(models.TextChoices):
@@ -20,11 +22,76 @@ class Worker(models.Model):
     slots = models.IntegerField(default=1)
     version = models.CharField(max_length=40, blank=True)
     status = models.CharField(max_length=8, choices=WorkerStatus, default=WorkerStatus.ONLINE)
+    is_draining = models.BooleanField(default=False)
+    """Takes nothing new; what it runs goes on. Stays over restarts, until an operator undrains it."""
     started_at = models.DateTimeField(auto_now_add=True)
     heartbeat_at = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:
         return self.name
+
+
+class Host(models.Model):
+    """A machine with a desk host, as one of its env workers mirrors it."""
+
+    name = models.CharField(max_length=120, unique=True)
+    mirrored_by = models.CharField(max_length=120, blank=True)
+    """Worker that mirrors it; another one takes over when it falls silent."""
+    mirrored_at = models.DateTimeField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    """When the desk host last answered."""
+    started_at = models.DateTimeField(null=True)
+    """Of the desk host."""
+    problem = models.TextField(blank=True)
+    """Why the desk host does not answer; "" while it does."""
+    is_draining = models.BooleanField(default=False)
+    max_desktops = models.IntegerField(default=0)
+    cores = models.IntegerField(default=0)
+    cpu_percent = models.FloatField(default=0)
+    """0 to 100 over all cores."""
+    load = models.FloatField(default=0)
+    memory_mb = models.FloatField(default=0)
+    memory_used_mb = models.FloatField(default=0)
+    disk_mb = models.FloatField(default=0)
+    disk_free_mb = models.FloatField(default=0)
+    swept = models.IntegerField(default=0)
+    """Processes of an earlier desk host that the present one ended at its start."""
+    num_resets = models.IntegerField(default=0)
+    num_failures = models.IntegerField(default=0)
+    reset_p50_s = models.FloatField(default=0)
+    reset_p99_s = models.FloatField(default=0)
+    """Of the last minute; 0 without a reset."""
+    providers = models.JSONField(default=list)
+    """[{provider, usable, mode, reasons, remedies}]"""
+    pool = models.JSONField(default=list)
+    """[{provider, width, height, leased, ready, coming, wanted, problem}]"""
+    leaks = models.JSONField(default=list)
+    """[{kind, name, detail}] of desktops that no book accounts for; has to stay empty."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class HostSample(models.Model):
+    """How a host stood at one moment, for the history charts."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="samples")
+    at = models.DateTimeField(db_index=True)
+    ready = models.IntegerField()
+    leased = models.IntegerField()
+    booting = models.IntegerField()
+    """Starting, or being cleaned."""
+    dead = models.IntegerField()
+    quarantined = models.IntegerField()
+    num_resets = models.IntegerField()
+    """In the minute before."""
+    reset_p50_s = models.FloatField()
+    reset_p99_s = models.FloatField()
+    cpu_percent = models.FloatField()
+    leaks = models.IntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.host_id} at {self.at:%H:%M:%S}"
 
 
 class DesktopPhase(models.TextChoices):
@@ -33,6 +100,7 @@ class DesktopPhase(models.TextChoices):
     LEASED = "leased", "Leased"
     RESETTING = "resetting", "Resetting"
     DEAD = "dead", "Dead"
+    QUARANTINED = "quarantined", "Quarantined"
     GONE = "gone", "Gone"
 
 
@@ -43,16 +111,119 @@ class Desktop(models.Model):
     """The desk host's own id."""
     host = models.CharField(max_length=120)
     provider = models.CharField(max_length=24)
-    phase = models.CharField(max_length=10, choices=DesktopPhase, default=DesktopPhase.STARTING)
+    phase = models.CharField(max_length=12, choices=DesktopPhase, default=DesktopPhase.STARTING)
+    boot_phase = models.CharField(max_length=24, blank=True)
+    """How far it is while it starts, in its provider's words."""
+    generation = models.IntegerField(default=0)
     width = models.IntegerField()
     height = models.IntegerField()
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL, related_name="desktops")
+    holder = models.CharField(max_length=160, blank=True)
+    """Who holds the lease, in the holder's words: WORKER/THREAD of an env worker."""
+    lease_until = models.DateTimeField(null=True)
+    """Unless it is renewed before."""
     num_resets = models.IntegerField(default=0)
+    num_rebuilds = models.IntegerField(default=0)
     num_failures = models.IntegerField(default=0)
+    last_reset_s = models.FloatField(default=0)
+    cpu_percent = models.FloatField(default=0)
+    """Of one core."""
+    memory_mb = models.FloatField(default=0)
+    num_processes = models.IntegerField(default=0)
     reason = models.TextField(blank=True)
-    """Why it is dead, with its last log lines."""
+    """Why it is dead, with its last log lines, or why it was last rebuilt."""
+    quarantine = models.TextField(blank=True)
+    """Why an operator keeps it as it is."""
+    log = models.TextField(blank=True)
+    """End of its console log while it is dead or quarantined."""
+    has_vnc = models.BooleanField(default=False)
+    born_at = models.DateTimeField(null=True)
+    """Start of this generation."""
+    mirrored_at = models.DateTimeField(null=True)
+    """When its desk host last told of it; null: no desk host does (a remote service's desktop)."""
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
 
+    class Meta:
+        indexes = [models.Index(fields=["host"], condition=~Q(phase="gone"), name="desktop_living_on_host")]
+
     def __str__(self) -> str:
         return self.name
+
+
+class BootFailure(models.Model):
+    """A desktop that did not come up."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="boot_failures")
+    number = models.IntegerField()
+    """The desk host's own count; starts again when the desk host does."""
+    at = models.DateTimeField(db_index=True)
+    desktop_name = models.CharField(max_length=64)
+    provider = models.CharField(max_length=24)
+    boot_phase = models.CharField(max_length=24, blank=True)
+    reason = models.TextField()
+    log = models.TextField(blank=True)
+    screenshot = models.CharField(max_length=80, blank=True)
+    """Path below MEDIA_ROOT of the last picture of its screen."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["host", "number", "at"], name="boot_failure_once")]
+
+    def __str__(self) -> str:
+        return f"{self.desktop_name}: {self.reason[:60]}"
+
+
+class Verb(models.TextChoices):
+    """What an operator may ask for."""
+
+    DRAIN = "drain", "Drain"
+    UNDRAIN = "undrain", "Undrain"
+    RESTART = "restart", "Restart"
+    QUARANTINE = "quarantine", "Quarantine"
+    RELEASE = "release", "Release"
+    KILL = "kill", "Kill"
+
+
+class TargetKind(models.TextChoices):
+    HOST = "host", "Host"
+    WORKER = "worker", "Worker"
+    DESKTOP = "desktop", "Desktop"
+
+
+class OperationStatus(models.TextChoices):
+    """asked -> running -> done | failed; asked -> expired"""
+
+    ASKED = "asked", "Asked"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    EXPIRED = "expired", "Expired"
+    """No worker of its host took it in time."""
+
+
+class Operation(models.Model):
+    """Something that an operator asked of a host, worker or desktop, and what became of it."""
+
+    verb = models.CharField(max_length=12, choices=Verb)
+    kind = models.CharField(max_length=8, choices=TargetKind)
+    target = models.CharField(max_length=120)
+    host = models.CharField(max_length=120)
+    """Machine whose mirror carries it out."""
+    reason = models.CharField(max_length=300, blank=True)
+    status = models.CharField(max_length=8, choices=OperationStatus, default=OperationStatus.ASKED)
+    outcome = models.TextField(blank=True)
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    asked_by_name = models.CharField(max_length=150)
+    """Stays when the account is deleted."""
+    asked_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["host"], condition=Q(status__in=["asked", "running"]), name="operation_open_on_host"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.target}"

@@ -1,72 +1,285 @@
-"""What the fleet page shows: who is alive, and what every desktop is doing."""
+"""What the fleet page shows: hosts, workers, desktops, what operators did, and how things went."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Max
+from django.db.models import Count, Max, Q
 from django.utils import timezone
 
 from webapp.accounts.models import Team
-from webapp.fleet.models import Desktop, DesktopPhase, Worker, WorkerStatus
+from webapp.fleet.models import (
+    BootFailure,
+    Desktop,
+    DesktopPhase,
+    Host,
+    Operation,
+    OperationStatus,
+    TargetKind,
+    Worker,
+    WorkerStatus,
+)
 
 RECENT = timedelta(hours=1)
 """Workers that left longer ago are not shown."""
 LATE = timedelta(seconds=6)
 """Three missed heartbeats of 2 s: the age is marked before the worker counts as lost."""
+SILENT = timedelta(seconds=12)
+"""A host that no mirror told of for so long is shown as lost."""
+FAILURES_SHOWN = 6
+OPERATIONS_SHOWN = 8
+LOW_DISK = 0.05
+"""Free share of a disk below which it is marked."""
 
 
-def workers() -> list[dict[str, Any]]:
-    """Online workers and those lost or stopped lately, with their desktops."""
+PHASES_FIRST = list(DesktopPhase)
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+SORTS: dict[str, Callable[[Desktop], Any]] = {
+    "name": lambda d: d.name,
+    "phase": lambda d: PHASES_FIRST.index(DesktopPhase(d.phase)),
+    "host": lambda d: d.host,
+    "age": lambda d: d.born_at or EARLIEST,
+    "resets": lambda d: -d.num_resets,
+    "failures": lambda d: -d.num_failures,
+    "cpu": lambda d: -d.cpu_percent,
+    "memory": lambda d: -d.memory_mb,
+    "reset": lambda d: -d.last_reset_s,
+}
+FILTERS = ("q", "phase", "host", "provider", "sort")
+
+
+# --- hosts and workers ---------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class HostRow:
+    """A host and what the page derives of it."""
+
+    host: Host
+    num_desktops: int
+    num_leased: int
+    running: int
+    """Trajectories that its workers run now."""
+
+    @property
+    def is_lost(self) -> bool:
+        at = self.host.heartbeat_at
+        return at is None or timezone.now() - at > SILENT
+
+    @property
+    def status(self) -> str:
+        if self.is_lost or self.host.problem:
+            return "lost"
+        return drain_status(self.host.is_draining, self.running) or "online"
+
+    @property
+    def memory_share(self) -> float:
+        return self.host.memory_used_mb / self.host.memory_mb if self.host.memory_mb else 0.0
+
+    @property
+    def disk_share(self) -> float:
+        return 1 - self.host.disk_free_mb / self.host.disk_mb if self.host.disk_mb else 0.0
+
+    @property
+    def is_disk_low(self) -> bool:
+        return self.disk_share > 1 - LOW_DISK
+
+    @property
+    def providers(self) -> list[dict[str, Any]]:
+        """Each with (reason, remedy) pairs."""
+        return [
+            {**provider, "notes": list(zip(provider["reasons"], provider["remedies"], strict=False))}
+            for provider in self.host.providers
+        ]
+
+
+@dataclass(slots=True)
+class WorkerRow:
+    """A worker and what it holds."""
+
+    worker: Worker
+    num_desktops: int
+    running: int
+
+    @property
+    def is_late(self) -> bool:
+        is_online = self.worker.status == WorkerStatus.ONLINE
+        return is_online and timezone.now() - self.worker.heartbeat_at > LATE
+
+    @property
+    def status(self) -> str:
+        if self.worker.status != WorkerStatus.ONLINE:
+            return self.worker.status
+        return drain_status(self.worker.is_draining, self.running) or "online"
+
+
+def drain_status(is_draining: bool, running: int) -> str:
+    """ "draining" while something still runs, then "drained"; "" when nobody drains it."""
+    if not is_draining:
+        return ""
+    return "draining" if running else "drained"
+
+
+def workers() -> list[WorkerRow]:
+    """Online workers and those lost or stopped lately; one query."""
     now = timezone.now()
-    rows = Worker.objects.prefetch_related("desktops").order_by("queue", "name")
-    shown = [row for row in rows if row.status == WorkerStatus.ONLINE or row.heartbeat_at > now - RECENT]
+    living = ~Q(desktops__phase__in=(DesktopPhase.GONE, DesktopPhase.DEAD))
+    rows = Worker.objects.filter(Q(status=WorkerStatus.ONLINE) | Q(heartbeat_at__gt=now - RECENT))
+    counted = rows.annotate(
+        num_desktops=Count("desktops", filter=living, distinct=True),
+        running=Count("trajectory", filter=Q(trajectory__ended_at=None), distinct=True),
+    )
+    return [WorkerRow(row, row.num_desktops, row.running) for row in counted.order_by("queue", "name")]
+
+
+def hosts(found: list[WorkerRow], desktops: list[Desktop]) -> list[HostRow]:
+    """Every host with a desk host; one query."""
+    running: Counter[str] = Counter()
+    for row in found:
+        running[row.worker.host] += row.running
+    alive = [d for d in desktops if d.phase != DesktopPhase.DEAD]
+    total = Counter(desktop.host for desktop in alive)
+    leased = Counter(desktop.host for desktop in alive if desktop.holder)
     return [
-        {
-            "worker": row,
-            "num_desktops": sum(
-                d.phase not in (DesktopPhase.GONE, DesktopPhase.DEAD) for d in row.desktops.all()
-            ),
-            "is_late": row.status == WorkerStatus.ONLINE and now - row.heartbeat_at > LATE,
-        }
-        for row in shown
+        HostRow(host, total[host.name], leased[host.name], running[host.name])
+        for host in Host.objects.order_by("name")
     ]
 
 
-def desktops(team: Team) -> list[dict[str, Any]]:
-    """Desktops that exist, each with its latest trajectory where the team may see it."""
-    rows = list(Desktop.objects.exclude(phase=DesktopPhase.GONE).select_related("worker").order_by("name"))
+# --- desktops ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class DesktopRow:
+    """A desktop with its latest trajectory where the team may see it."""
+
+    desktop: Desktop
+    trajectory: Any
+    """None: there is none, or it belongs to another team."""
+    is_foreign: bool
+    """Another team uses it now."""
+
+    @property
+    def is_live(self) -> bool:
+        """A trajectory of ours runs on it."""
+        in_use = self.desktop.phase in (DesktopPhase.LEASED, DesktopPhase.RESETTING)
+        return bool(self.trajectory and self.trajectory.ended_at is None and in_use)
+
+    @property
+    def frame(self) -> str:
+        """What to show of its screen: the last frame, unless it was cleaned since."""
+        is_clean = self.desktop.phase in (DesktopPhase.READY, DesktopPhase.STARTING)
+        return "" if is_clean or self.trajectory is None else self.trajectory.last_frame
+
+    @property
+    def state(self) -> str:
+        """One word for people: what its trajectory does, else its phase."""
+        if self.desktop.quarantine:
+            return "quarantined"
+        if self.is_live:
+            return str(self.trajectory.status)
+        return self.desktop.boot_phase or self.desktop.phase
+
+    @property
+    def owner(self) -> str:
+        """Worker without its machine's name, and thread."""
+        return self.desktop.holder.replace(f"@{self.desktop.host}/", " ").replace(
+            "ThreadPoolExecutor", "slot"
+        )
+
+
+def living_desktops() -> list[Desktop]:
+    """Everything that exists, by name; one query. A fleet has hundreds: they are filtered in memory."""
+    rows = Desktop.objects.exclude(phase=DesktopPhase.GONE).defer("log").select_related("worker")
+    return list(rows.order_by("name"))
+
+
+def fitting(living: Iterable[Desktop], filters: dict[str, str]) -> list[Desktop]:
+    """Desktops that fit the URL's filters, sorted."""
+    found = [desktop for desktop in living if _fits(desktop, filters)]
+    return sorted(found, key=SORTS.get(filters.get("sort", ""), SORTS["name"]))
+
+
+def _fits(desktop: Desktop, filters: dict[str, str]) -> bool:
+    if any(filters.get(name) and getattr(desktop, name) != filters[name] for name in ("host", "provider")):
+        return False
+    text = filters.get("q", "").lower()
+    if text and text not in f"{desktop.name} {desktop.holder} {desktop.reason} {desktop.quarantine}".lower():
+        return False
+    phase = filters.get("phase", "")
+    if phase == "failed":
+        return desktop.num_failures > 0 or desktop.phase == DesktopPhase.DEAD
+    if phase == "quarantined":
+        return bool(desktop.quarantine)
+    return not phase or desktop.phase == phase
+
+
+def with_trajectories(rows: list[Desktop], team: Team) -> list[DesktopRow]:
+    """Each with its newest trajectory where the team may see it; one query."""
     newest = _latest_trajectories([row.pk for row in rows])
     return [
-        {
-            "desktop": row,
-            "trajectory": trajectory if trajectory and trajectory.team_id == team.pk else None,
-            "is_foreign": bool(trajectory and trajectory.team_id != team.pk and trajectory.ended_at is None),
-        }
+        DesktopRow(
+            row,
+            trajectory if trajectory and trajectory.team_id == team.pk else None,
+            bool(trajectory and trajectory.team_id != team.pk and trajectory.ended_at is None),
+        )
         for row in rows
         for trajectory in [newest.get(row.pk)]
     ]
 
 
 def _latest_trajectories(desktop_ids: list[int]) -> dict[int, Any]:
-    """desktop id -> its newest trajectory, in two queries."""
-    model = Desktop._meta.get_field("trajectory").related_model
+    """desktop id -> its newest trajectory."""
+    model: Any = Desktop._meta.get_field("trajectory").related_model
     ids = model.objects.filter(desktop_id__in=desktop_ids).values("desktop").annotate(last=Max("id"))
-    found = model.objects.filter(pk__in=[row["last"] for row in ids])
+    found = model.objects.filter(pk__in=ids.values("last"))
     found = found.select_related("task", "experiment").defer("task__spec", "terms", "experiment__config")
     return {row.desktop_id: row for row in found}
 
 
-def totals(found: list[dict[str, Any]], shown: list[dict[str, Any]]) -> dict[str, int]:
-    """Numbers above the tables."""
-    online = [item["worker"] for item in found if item["worker"].status == WorkerStatus.ONLINE]
-    phases = [item["desktop"].phase for item in shown]
+def totals(found: list[WorkerRow], machines: list[HostRow], living: list[Desktop]) -> dict[str, Any]:
+    """Numbers above everything else, whatever the filter."""
+    online = [row.worker for row in found if row.worker.status == WorkerStatus.ONLINE]
+    phases = Counter(desktop.phase for desktop in living)
     return {
         "gpu_workers": sum(worker.queue == "gpu" for worker in online),
         "env_workers": sum(worker.queue == "env" for worker in online),
-        "slots": sum(worker.slots for worker in online if worker.queue == "env"),
-        "leased": sum(phase in (DesktopPhase.LEASED, DesktopPhase.RESETTING) for phase in phases),
-        "desktops": sum(phase != DesktopPhase.DEAD for phase in phases),
-        "dead": sum(phase == DesktopPhase.DEAD for phase in phases),
+        "draining": sum(worker.is_draining for worker in online),
+        "slots": sum(worker.slots for worker in online if worker.queue == "env" and not worker.is_draining),
+        "leased": phases[DesktopPhase.LEASED] + phases[DesktopPhase.RESETTING],
+        "ready": phases[DesktopPhase.READY],
+        "booting": phases[DesktopPhase.STARTING],
+        "quarantined": sum(bool(desktop.quarantine) for desktop in living),
+        "dead": phases[DesktopPhase.DEAD],
+        "desktops": len(living) - phases[DesktopPhase.DEAD],
+        "capacity": sum(row.host.max_desktops for row in machines if not row.is_lost),
+        "leaks": sum(len(row.host.leaks) for row in machines),
     }
+
+
+# --- what happened ---------------------------------------------------------------------------------------
+
+
+def recent_operations(*, target: str = "") -> list[Operation]:
+    """The newest ones, of one desktop when named; one query."""
+    rows = Operation.objects.order_by("-id")
+    if target:
+        rows = rows.filter(kind=TargetKind.DESKTOP, target=target)
+    return list(rows[:OPERATIONS_SHOWN])
+
+
+def open_operations(operations: list[Operation]) -> dict[str, str]:
+    """Target -> verb of what is under way."""
+    open_ones = (OperationStatus.ASKED, OperationStatus.RUNNING)
+    return {o.target: o.verb for o in operations if o.status in open_ones}
+
+
+def recent_failures() -> list[BootFailure]:
+    """Desktops that did not come up lately, newest first; one query."""
+    since = timezone.now() - timedelta(days=1)
+    rows = BootFailure.objects.filter(at__gt=since).select_related("host").order_by("-at", "-id")
+    return list(rows[:FAILURES_SHOWN])

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.db.models import Sum
 from django.utils import timezone
 
-from webapp.fleet.models import Desktop, DesktopPhase, Worker, WorkerStatus
+from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
 from webapp.live.services import publish
 
 WORKER_TIMEOUT = timedelta(seconds=12)
@@ -28,8 +28,11 @@ def beat_worker(*, name: str, queue: str, host: str, pid: int, slots: int, versi
     changed = Worker.objects.filter(name=name, pid=pid, status=WorkerStatus.ONLINE).update(**values)
     if changed:
         return Worker.objects.get(name=name)
+    values |= {"status": WorkerStatus.ONLINE, "started_at": timezone.now()}
+    # A host that is being drained stays so for workers that join it.
+    draining = Host.objects.filter(name=host, is_draining=True).exists()
     worker, _ = Worker.objects.update_or_create(
-        name=name, defaults={**values, "status": WorkerStatus.ONLINE, "started_at": timezone.now()}
+        name=name, defaults=values | ({"is_draining": True} if draining else {})
     )
     publish("fleet", "worker.joined", {"worker": name, "queue": queue, "slots": slots})
     return worker
@@ -58,21 +61,28 @@ def lose_stale_workers() -> list[Worker]:
 
 
 def count_env_slots() -> int:
-    """Trajectories that the online env workers can run at once."""
-    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
+    """Trajectories that the online env workers can run at once; draining ones take none."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
     return online.aggregate(total=Sum("slots"))["total"] or 0
 
 
 def count_env_workers() -> int:
-    """Online env workers."""
-    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE).count()
+    """Online env workers that take work."""
+    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
+
+
+def is_host_draining(name: str) -> bool:
+    """True while an operator lets the machine run empty."""
+    return Host.objects.filter(name=name, is_draining=True).exists()
 
 
 @transaction.atomic
 def record_desktop(*, name: str, phase: DesktopPhase, **values: Any) -> Desktop:
-    """Mirror what the desk host says of one desktop; publishes only changes of phase."""
-    known = Desktop.objects.filter(name=name).values_list("phase", flat=True).first()
+    """The desktop that a trajectory uses. Its phase is taken only while no desk host tells of it."""
+    known = Desktop.objects.filter(name=name).first()
+    if known is not None and known.mirrored_at is not None:
+        return known
     desktop, _ = Desktop.objects.update_or_create(name=name, defaults={"phase": phase, **values})
-    if known != phase:
+    if known is None or known.phase != phase:
         publish("fleet", "desktop.updated", {"desktop": name, "phase": phase})
     return desktop

@@ -1,21 +1,27 @@
-"""The fleet page."""
+"""The fleet page, one desktop's page, and what they fetch."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.core.files.storage import default_storage
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from webapp.fleet import queries
+from webapp.accounts.models import Role
+from webapp.fleet import history, queries
+from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
 from webapp.lib.access import member
 from webapp.live.services import last_seq
+
+VIEWS = ("wall", "table")
+PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
-    """Workers with their heartbeats, desktops with what they are doing."""
+    """Hosts, workers and desktops, what they do, and what operators did."""
     cursor = last_seq("fleet")
     return render(request, "fleet/fleet.html", {**_context(request), "cursor": cursor})
 
@@ -26,12 +32,81 @@ def fleet_parts(request: HttpRequest) -> HttpResponse:
     return render(request, "fleet/parts/fleet.html", _context(request))
 
 
+@require_safe
+def fleet_history(request: HttpRequest) -> JsonResponse:
+    """Series for the charts."""
+    member(request)
+    return JsonResponse(history.charts(request.GET.get("hours", "")))
+
+
+@require_safe
+def desktop(request: HttpRequest, name: str) -> HttpResponse:
+    """One desktop: how it is, why, what was done to it."""
+    cursor = last_seq("fleet")
+    return render(request, "fleet/desktop.html", {**_desktop_context(request, name), "cursor": cursor})
+
+
+@require_safe
+def desktop_part(request: HttpRequest, name: str) -> HttpResponse:
+    """The same without the page around it."""
+    return render(request, "fleet/parts/desktop.html", _desktop_context(request, name))
+
+
+@require_safe
+def boot_failure_screen(request: HttpRequest, pk: int) -> HttpResponse:
+    """The last picture of a screen that did not come up: no trajectory was on it, any member may look."""
+    member(request)
+    failure = get_object_or_404(BootFailure, pk=pk)
+    if not failure.screenshot or not default_storage.exists(failure.screenshot):
+        raise Http404("There is no picture of this screen.")
+    with default_storage.open(failure.screenshot) as file:
+        content = file.read()
+    kind = next((kind for start, kind in PICTURES.items() if content.startswith(start)), None)
+    if kind is None:
+        raise Http404("The picture of this screen is neither PNG nor JPEG.")
+    response = HttpResponse(content, content_type=kind)
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
 def _context(request: HttpRequest) -> dict[str, Any]:
-    team = member(request).team
-    workers, desktops = queries.workers(), queries.desktops(team)
+    membership = member(request)
+    filters = {name: request.GET.get(name, "") for name in queries.FILTERS}
+    workers, living = queries.workers(), queries.living_desktops()
+    hosts = queries.hosts(workers, living)
+    shown = queries.fitting(living, filters)
+    operations = queries.recent_operations()
+    wanted = request.GET.get("view", "")
     return {
         "nav": "fleet",
+        "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "workers": workers,
-        "desktops": desktops,
-        "totals": queries.totals(workers, desktops),
+        "hosts": hosts,
+        "desktops": queries.with_trajectories(shown, membership.team),
+        "num_living": len(living),
+        "totals": queries.totals(workers, hosts, living),
+        "operations": operations,
+        "under_way": queries.open_operations(operations),
+        "failures": queries.recent_failures(),
+        "filters": filters,
+        "is_filtered": any(value for name, value in filters.items() if name != "sort"),
+        "view": wanted if wanted in VIEWS else VIEWS[0],
+        "hours": request.GET.get("hours", "1"),
+        "windows": list(history.WINDOWS),
+        "phases": [*DesktopPhase.choices[:-1], ("failed", "With failures")],
+        "host_names": sorted({desktop.host for desktop in living}),
+        "providers": sorted({desktop.provider for desktop in living}),
+    }
+
+
+def _desktop_context(request: HttpRequest, name: str) -> dict[str, Any]:
+    membership = member(request)
+    row = get_object_or_404(Desktop.objects.select_related("worker"), name=name)
+    operations = queries.recent_operations(target=name)
+    return {
+        "nav": "fleet",
+        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+        "row": queries.with_trajectories([row], membership.team)[0],
+        "operations": operations,
+        "under_way": queries.open_operations(operations),
     }

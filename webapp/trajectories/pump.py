@@ -25,7 +25,9 @@ def pump() -> int:
     One extra job per worker keeps its next trajectory at hand while the last one is scored.
     """
     capacity = count_env_slots() + count_env_workers()
-    busy = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None).count()
+    in_flight = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None)
+    # What draining workers still run takes no slot of those that count.
+    busy = in_flight.exclude(worker__is_draining=True).count()
     sent = 0
     limits: dict[int | None, int] = {}
     waiting = Trajectory.objects.filter(is_waiting(), sent_at=None)

@@ -141,7 +141,8 @@ class Managed:
             status.log = self.console_log()
         if self.lease is not None:
             status.lease_id, status.holder = self.lease.lease_id, self.lease.holder
-            status.lease_left_s = round(max(0.0, self.lease.expires_at - time.monotonic()), 1)
+            left_s = min(self.lease.ttl_s, self.lease.expires_at - time.monotonic())  # endless while it boots
+            status.lease_left_s = round(max(0.0, left_s), 1)
         return status
 
     def console_log(self) -> str:

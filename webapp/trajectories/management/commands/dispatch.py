@@ -17,9 +17,10 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from webapp.experiments.attempts import lose_stale_experiments, next_attempt_number
-from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.experiments.waiting import first_waiting
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.fleet.operations import expire_operations
 from webapp.fleet.services import lose_stale_workers
 from webapp.lib.queue import RUN_EXPERIMENT, send_job
 from webapp.live.upkeep import upkeep
@@ -72,6 +73,7 @@ def tick(*, check_liveness: bool) -> None:
             log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
         free_lost_questions()
         resend_forgotten()
+        expire_operations()
     pump()
     dispatch_experiment()
 
@@ -79,8 +81,11 @@ def tick(*, check_liveness: bool) -> None:
 def dispatch_experiment() -> bool:
     """Send the first waiting experiment when a gpu worker is free."""
     active = [status for status in ExperimentStatus if status.is_active()]
-    busy = Experiment.objects.filter(status__in=active).count()
-    free = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).count() - busy
+    online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE)
+    drained = online.filter(is_draining=True).values("name")
+    on_drained = Attempt.objects.filter(status=AttemptStatus.RUNNING, worker_name__in=drained)
+    held = Experiment.objects.filter(status__in=active).exclude(pk__in=on_drained.values("experiment_id"))
+    free = online.filter(is_draining=False).count() - held.count()
     experiment = first_waiting()
     if free <= 0 or experiment is None:
         return False

@@ -1,0 +1,29 @@
+// History of the fleet: the experiment charts with a time axis (x in milliseconds), read anew every ten seconds.
+import { Charts } from "./charts.js";
+
+const REFRESH_MS = 10000;
+
+class History extends Charts {
+  // Buckets shift with the window: every answer is the whole history.
+  async fetchAll() {
+    const response = await fetch(this.url);
+    if (!response.ok) throw new Error(String(response.status));
+    this.take(await response.json());
+  }
+
+  layoutOf(panel, traces) {
+    const layout = super.layoutOf(panel, traces);
+    layout.xaxis = { ...layout.xaxis, type: "date", tickformat: undefined, dtick: undefined, nticks: 5 };
+    if (panel.kind === "line") layout.yaxis = { ...layout.yaxis, rangemode: "tozero" };
+    return layout;
+  }
+
+  showEmpty() {
+    this.root.innerHTML = '<p class="sub charts-empty">The first sample comes ten seconds after an env worker has started.</p>';
+  }
+}
+
+export function startHistory(root) {
+  const history = new History(root, { url: root.dataset.url, plotly: root.dataset.plotly });
+  setInterval(() => history.refreshSoon(), REFRESH_MS);
+}
