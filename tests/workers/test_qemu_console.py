@@ -1,0 +1,150 @@
+"""The monitor's console: keys, pointer, pictures and a monitor that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import socket
+import string
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from training.types import Action
+from workers.consoles.base import ActionRefused
+from workers.consoles.qmp import image_of_ppm
+from workers.consoles.qmp_client import MonitorRefused, QmpClient
+from workers.consoles.qmp_input import QmpInput, axis
+from workers.consoles.qmp_keys import keys_of_char, keys_of_chord
+from workers.providers.base import EnvError, ErrorKind
+
+
+class Monitor:
+    """A scripted monitor on a real socket: answers each command with what the test put in."""
+
+    def __init__(self, path: Path) -> None:
+        self.commands: list[dict] = []
+        self.answers: list[list[dict]] = []
+        """Lines to send for the next commands; without any, an empty return."""
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(path))
+        self._listener.listen()
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        connection, _ = self._listener.accept()
+        with connection, connection.makefile("rwb") as stream:
+            stream.write(b'{"QMP": {"version": {}}}\n')
+            stream.flush()
+            for line in stream:
+                command = json.loads(line)
+                self.commands.append(command)
+                if command["execute"] == "quit":
+                    return
+                lines = self.answers.pop(0) if self.answers and len(self.commands) > 1 else [{"return": {}}]
+                for answer in lines:
+                    number = {} if "event" in answer else {"id": command["id"]}
+                    stream.write(json.dumps({**number, **answer}).encode() + b"\n")
+                stream.flush()
+
+
+@pytest.fixture
+def monitor(short_dir: Path) -> Monitor:
+    return Monitor(short_dir / "m")
+
+
+@pytest.fixture
+def client(monitor: Monitor, short_dir: Path) -> Iterator[QmpClient]:
+    client = QmpClient(str(short_dir / "m"))
+    yield client
+    client.close()
+
+
+def sent(monitor: Monitor) -> list[list[dict]]:
+    """Events per command."""
+    commands = [c for c in monitor.commands if c["execute"] == "input-send-event"]
+    return [command["arguments"]["events"] for command in commands]
+
+
+def test_events_before_an_answer_are_skipped(monitor, client):
+    monitor.answers.append([{"event": "RTC_CHANGE"}, {"event": "STOP"}, {"return": {"status": "running"}}])
+    assert client.execute("query-status") == {"status": "running"}
+
+
+def test_a_refused_command_names_itself_and_qemus_reason(monitor, client):
+    monitor.answers.append([{"error": {"class": "GenericError", "desc": "no such device"}}])
+    with pytest.raises(MonitorRefused, match="QEMU refused device_del: no such device"):
+        client.execute("device_del", id="x")
+
+
+def test_a_monitor_that_hangs_up_is_an_infrastructure_error(client):
+    with pytest.raises(EnvError, match="the machine is gone") as caught:
+        client.execute("quit")
+    assert caught.value.kind is ErrorKind.INFRA
+
+
+def test_a_monitor_that_is_not_there_is_an_infrastructure_error(short_dir):
+    with pytest.raises(EnvError, match="does not answer on"):
+        QmpClient(str(short_dir / "none"))
+
+
+def test_every_printable_ascii_character_has_keys_and_no_two_share_them():
+    keys = {char: keys_of_char(char) for char in string.printable if char not in "\r\x0b\x0c"}
+    assert all(keys.values())
+    assert len(set(keys.values())) == len(keys)
+    assert keys["A"] == ("shift", "a")
+    assert keys["|"] == ("shift", "backslash")
+    assert keys["\n"] == ("ret",)
+    assert keys_of_char("é") is None
+
+
+def test_chords_take_every_spelling_and_unknown_keys_are_refused():
+    assert keys_of_chord(("Control_L", "shift", "T")) == ["ctrl", "shift", "t"]
+    assert keys_of_chord(("ctrl", "Page_Up")) == ["ctrl", "pgup"]
+    assert keys_of_chord(("super", "F12")) == ["meta_l", "f12"]
+    with pytest.raises(ActionRefused, match="no key named 'Hyper'"):
+        keys_of_chord(("Hyper",))
+    with pytest.raises(ActionRefused, match="at least one key"):
+        keys_of_chord(())
+
+
+def test_text_is_typed_key_by_key_and_the_rest_from_inside(monitor, client):
+    inside: list[str] = []
+    QmpInput(client, lambda: (640, 480), inside.append).perform(Action(kind="type", text="aß€B"))
+    assert inside == ["ß€"]
+    assert [[(e["data"]["key"]["data"], e["data"]["down"]) for e in events] for events in sent(monitor)] == [
+        [("a", True), ("a", False)],
+        [("shift", True), ("b", True), ("b", False), ("shift", False)],
+    ]
+
+
+def test_without_an_agent_what_the_keyboard_lacks_is_refused_before_anything_is_typed(monitor, client):
+    with pytest.raises(ActionRefused, match="keyboard has no '€'"):
+        QmpInput(client, lambda: (640, 480), None).perform(Action(kind="type", text="10 €"))
+    assert sent(monitor) == []
+
+
+def test_a_click_off_the_screen_is_refused_and_nothing_is_pressed(monitor, client):
+    console = QmpInput(client, lambda: (640, 480), None)
+    with pytest.raises(ActionRefused, match=r"\(640, 10\) is off the screen of 640 x 480 pixels"):
+        console.perform(Action(kind="click", x=640, y=10))
+    with pytest.raises(ActionRefused, match="off the screen"):
+        console.perform(Action(kind="drag", x=1, y=1, to_x=1, to_y=480))
+    assert sent(monitor) == []
+
+
+@pytest.mark.parametrize("size", [512, 640, 720, 1080, 1280, 1920, 333])
+def test_every_pixel_has_its_own_place_on_the_tablet(size):
+    """A guest maps the tablet's 32768 steps back by rounding down."""
+    values = [axis("x", pixel, size)["data"]["value"] for pixel in range(size)]
+    assert [value * size // 0x8000 for value in values] == list(range(size))
+
+
+def test_pictures_are_read_and_a_broken_one_is_an_error():
+    image = image_of_ppm(b"P6\n2 1\n255\n" + bytes([255, 0, 0, 0, 0, 255]))
+    assert image.size == (2, 1)
+    assert image.getpixel((1, 0)) == (0, 0, 255)
+    for broken in (b"", b"P6\n2 1\n255\nxx", b"P5\n2 1\n255\n123456"):
+        with pytest.raises(EnvError, match="cannot be read"):
+            image_of_ppm(broken)
