@@ -25,9 +25,10 @@ DESKTOP_PACKAGES = (
     "less", "file", "zip", "unzip", "bzip2", "xz-utils", "tzdata", "netbase", "ca-certificates",
     # display and session
     "xserver-xorg-core", "xserver-xorg-input-evdev", "x11-utils", "x11-xkb-utils", "xkb-data",
-    "dbus-x11", "at-spi2-core", "libatk-adaptor", "openbox", "tint2", "wmctrl", "xdotool", "xclip",
+    "dbus-x11", "at-spi2-core", "libatk-adaptor", "libgail-common", "openbox", "tint2",
+    "wmctrl", "xdotool", "xclip",
     # applications: those of the x11 desktops
-    "mousepad", "pcmanfm", "galculator", "xterm", "zenity",
+    "mousepad", "pcmanfm", "galculator", "xterm", "lxterminal", "zenity",
     # what they look like
     "fonts-dejavu-core", "adwaita-icon-theme", "shared-mime-info", "desktop-file-utils", "xdg-utils",
     "libgdk-pixbuf2.0-bin",

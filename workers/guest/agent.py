@@ -15,10 +15,14 @@ import sys
 
 from workers.guest import http, xorg
 from workers.guest.cleanup import Cleaned, Dirty, descendants, kill_others, restore_skeleton, wipe
+from workers.guest.files import Files
+from workers.guest.interpreter import Interpreter
 from workers.guest.keeper import Keeper
 from workers.guest.machine import Machine, become
 from workers.guest.programs import Programs
-from workers.guest.session import Layout, Session, SessionError, adopt_orphans, die_with_parent
+from workers.guest.recording import Recording
+from workers.guest.screen import Screen
+from workers.guest.session import SHIM, Layout, Session, SessionError, adopt_orphans, die_with_parent
 from workers.guest.zygote import Zygote
 
 
@@ -29,7 +33,11 @@ class Agent:
         self.session = session
         self.zygote = zygote
         self.machine = Machine(keeper) if keeper else None
-        self.programs = Programs(session, zygote)
+        self.interpreter = Interpreter(SHIM)
+        self.files = Files(session.layout)
+        self.programs = Programs(session, zygote, self.interpreter, self.files)
+        self.screen = Screen(session, self.programs, self.files)
+        self.recording = Recording(session, self.programs, self.files)
         self.sockets: dict[str, int] = {}
         """The sockets shared with the host: name -> inode."""
 
@@ -37,32 +45,32 @@ class Agent:
         self.sockets = inodes(self.session.layout.run_dir)
 
     def routes(self) -> dict[tuple[str, str], http.Route]:
-        table = dict(self.programs.routes())
+        parts = (self.programs, self.files, self.screen, self.recording)
+        table = {key: route for part in parts for key, route in part.routes().items()}
         table["GET", "/health"] = self.health
-        table["POST", "/screen_size"] = self.screen_size
         if self.machine:
-            # Loads python-xlib, which a sandbox does without: there the host asks the display itself.
-            from workers.guest.windows import Windows
-
-            table.update(self.machine.routes() | Windows(self.session.env["DISPLAY"]).routes())
+            table.update(self.machine.routes() | self.screen.windows.routes())
         else:
             table["POST", "/reset"] = self.reset
         return table
 
     async def health(self, _request: http.Request) -> http.Response:
         processes = descendants(os.getpid())
-        base = self.session.base_pids() | {self.zygote.pid}
+        base = self.session.base_pids() | self.helpers()
         extra = {str(pid): name for pid, name in processes.items() if pid not in base}
         answer = {"status": "ok", "server": "deskhand", "base": sorted(base), "programs": extra}
         return http.json_response(answer)
 
-    async def screen_size(self, _request: http.Request) -> http.Response:
-        layout = self.session.layout
-        return http.json_response({"width": layout.width, "height": layout.height})
+    def helpers(self) -> set[int]:
+        """Pids of the agent's own other processes."""
+        keeper = {self.machine.keeper.pid} if self.machine else set()
+        interpreter = {self.interpreter.pid} - {0}
+        return {self.zygote.pid} | keeper | interpreter
 
     async def reset(self, _request: http.Request) -> http.Response:
         """Clean the inside. 500 with the reason when the desktop must be rebuilt."""
         self.programs.abandon()
+        self.screen.forget()
         try:
             cleaned = self.clean()
         except (Dirty, SessionError, OSError) as exc:
@@ -84,6 +92,7 @@ class Agent:
         session.stop("bus")
         keep = session.base_pids() | {self.zygote.pid}
         done = Cleaned(killed=kill_others(keep))
+        self.interpreter.forget()
         done.removed += wipe(layout.home)
         done.removed += wipe(layout.tmp, keep=frozenset({".X11-unix"}))
         done.removed += wipe(layout.runtime_dir)
@@ -97,6 +106,17 @@ class Agent:
         done.processes = sorted(descendants(os.getpid()).values())
         return done
 
+    def reap_orphans(self) -> None:
+        """A machine is never reset in place, so what its programs leave behind is collected meanwhile."""
+        self.programs.collect()
+        keep = self.session.base_pids() | self.helpers() | self.programs.waited_for
+        peek = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        try:
+            while (ended := os.waitid(os.P_ALL, 0, peek)) is not None and ended.si_pid not in keep:
+                os.waitpid(ended.si_pid, os.WNOHANG)
+        except ChildProcessError:
+            return
+
 
 def inodes(folder: str) -> dict[str, int]:
     """Name -> inode of a folder's entries."""
@@ -106,8 +126,12 @@ def inodes(folder: str) -> dict[str, int]:
 
 async def watch_base(agent: Agent) -> None:
     """End the desktop when it has lost its display or zygote: the host notices and says so."""
+    if agent.machine:
+        agent.interpreter.warm_up()
     while True:
         await asyncio.sleep(0.5)
+        if agent.machine:
+            agent.reap_orphans()
         if agent.session.base["wm"].poll() is not None:
             sys.stderr.write("agent: the window manager ended, starting it again\n")
             agent.session.wm_ended = True

@@ -1,78 +1,156 @@
-"""Starting programs and moving files: the agent's routes that a task's setup and evaluator use."""
+"""Running programs: the agent's routes that tasks, evaluators and acting by code use."""
 
 import asyncio
 import os
 import shlex
+import shutil
 import subprocess
 import time
+from dataclasses import dataclass
+from typing import IO
 
+from workers.guest.files import Files
 from workers.guest.http import HttpError, Request, Response, Route, json_response
+from workers.guest.interpreter import MAX_CODE, Interpreter, Job
 from workers.guest.session import Session, die_with_parent
 from workers.guest.zygote import PROGRAMS, Zygote
 
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0
+BASH_TIMEOUT_S = 100.0
 POLL_S = 0.004
+PYTHONS = ("python", "python3", "/usr/bin/python", "/usr/bin/python3")
+OFFICE_ENDINGS = (".doc", ".docx", ".odt", ".xls", ".xlsx", ".ods", ".ppt", ".pptx", ".odp", ".rtf")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a program left."""
+
+    output: bytes
+    error: bytes
+    returncode: int | None
+    """None: it was ended at its time limit."""
+
+    def fields(self) -> dict:
+        """As OSWorld names them."""
+        return {
+            "output": self.output.decode("utf-8", "replace"),
+            "error": self.error.decode("utf-8", "replace"),
+            "returncode": self.returncode,
+        }
 
 
 class Programs:
     """Launches and runs commands with the desktop's environment."""
 
-    def __init__(self, session: Session, zygote: Zygote) -> None:
+    def __init__(self, session: Session, zygote: Zygote, interpreter: Interpreter, files: Files) -> None:
         self.session = session
         self.zygote = zygote
-        self._launched: list[subprocess.Popen] = []
+        self.interpreter = interpreter
+        self.files = files
+        self.launched: list[subprocess.Popen] = []
+        self.waited_for: set[int] = set()
+        """Pids whose exit code somebody here asks for."""
         self._epoch = 0
 
     def routes(self) -> dict[tuple[str, str], Route]:
         return {
             ("POST", "/execute"): self.execute,
             ("POST", "/setup/execute"): self.execute,
+            ("POST", "/run_python"): self.run_python,
+            ("POST", "/run_bash_script"): self.run_bash_script,
             ("POST", "/setup/launch"): self.launch,
             ("POST", "/setup/open_file"): self.open_file,
-            ("POST", "/setup/upload"): self.upload,
-            ("POST", "/file"): self.read_form_file,
-            ("GET", "/file"): self.read_file,
-            ("PUT", "/file"): self.write_file,
-            ("POST", "/list_directory"): self.list_directory,
         }
 
     def abandon(self) -> None:
         """Forget all programs of the trajectory; waiting calls answer with an error."""
         self._epoch += 1
-        for process in self._launched:
+        for process in self.launched:
             process.poll()
-        self._launched.clear()
+        self.launched.clear()
+        self.waited_for.clear()
 
-    # -- commands ---------------------------------------------------------------------------
+    # -- commands to their end --------------------------------------------------------------
 
     async def execute(self, request: Request) -> Response:
         """Run a command to its end: {"command": str | list, "shell": bool, "timeout": seconds}."""
         body = request.json()
-        argv = command_line(body)
         timeout_s = float(body.get("timeout") or DEFAULT_TIMEOUT_S)
+        outcome = await self.run(self.command_line(body), body, timeout_s)
+        if outcome.returncode is None:
+            message = f"no end after {timeout_s:g} s"
+            return json_response({"status": "error", "message": message, **outcome.fields()}, 500)
+        return json_response({"status": "success", **outcome.fields()})
+
+    async def run_python(self, request: Request) -> Response:
+        """Run {"code": str, "timeout": seconds} as a program of its own; answers 200 also when it fails."""
+        body = request.json()
+        code, timeout_s = str(body.get("code") or ""), float(body.get("timeout") or DEFAULT_TIMEOUT_S)
+        if not code:
+            raise HttpError(400, "code is empty")
+        outcome = await self.run(["python3", "-c", code], body, timeout_s)
+        return json_response(script_answer(outcome, timeout_s))
+
+    async def run_bash_script(self, request: Request) -> Response:
+        """Run {"script": str, "timeout": seconds, "working_dir"}; answers 200 also when it fails."""
+        body = request.json()
+        script, timeout_s = str(body.get("script") or ""), float(body.get("timeout") or BASH_TIMEOUT_S)
+        if not script:
+            raise HttpError(400, "script is empty")
+        outcome = await self.run(["/bin/bash", "-c", script], body, timeout_s)
+        return json_response(script_answer(outcome, timeout_s))
+
+    async def tool(self, name: str, *arguments: str, timeout_s: float = 60.0) -> bytes:
+        """Output of one of our own tools. Raises HttpError 500 with its last words."""
+        request = {"tool": name, "arguments": list(arguments)}
+        outcome = await self._run_in_files(request, {}, timeout_s)
+        if outcome.returncode != 0:
+            words = outcome.error.decode("utf-8", "replace").strip()[-400:] or f"no end after {timeout_s:g} s"
+            raise HttpError(500, f"{name}: {words}")
+        return outcome.output
+
+    async def run(self, argv: list[str], body: dict, timeout_s: float) -> Outcome:
+        """A command's outcome; Python code runs in the interpreter that is loaded already."""
+        if argv[0] in PYTHONS and argv[1:2] == ["-c"] and len(argv) > 2 and len(argv[2]) < MAX_CODE:
+            return await self._run_in_files({"code": argv[2], "arguments": argv[3:]}, body, timeout_s)
+        return await self._run_in_files(argv, body, timeout_s, limit=MAX_OUTPUT)
+
+    async def _run_in_files(
+        self, what: "list[str] | dict", body: dict, timeout_s: float, limit: int = -1
+    ) -> Outcome:
+        """Files, not pipes: a background child that keeps stdout open must not block the answer."""
         started = self._epoch
         folder = self.session.layout.tmp
-        # Files, not pipes: a background child that keeps stdout open must not block the answer.
         with (
             open(os.path.join(folder, f".out-{time.monotonic_ns()}"), "w+b") as out,
             open(os.path.join(folder, f".err-{time.monotonic_ns()}"), "w+b") as err,
         ):
             os.unlink(out.name)
             os.unlink(err.name)
-            process = self._spawn(argv, body, stdout=out, stderr=err)
-            code = await self._wait(process, timeout_s)
+            process: subprocess.Popen | Job
+            if isinstance(what, dict):
+                request = {**what, "env": self._environment(body), "cwd": self._folder(body)}
+                process = await self.interpreter.start(request, out.fileno(), err.fileno())
+            else:
+                process = self._spawn(what, body, stdout=out, stderr=err)
+            code = await self.wait(process, timeout_s)
+            self.waited_for.discard(process.pid)
             if self._epoch != started:
                 raise HttpError(500, "the desktop was reset while the command ran")
-            answer = {"output": head_of(out), "error": head_of(err), "returncode": code}
-        if code is None:
-            return json_response(
-                {"status": "error", "message": f"no end after {timeout_s:g} s", **answer}, 500
-            )
-        return json_response({"status": "success", **answer})
+            return Outcome(head_of(out, limit), head_of(err, limit), code)
 
-    async def _wait(self, process: subprocess.Popen, timeout_s: float) -> int | None:
+    async def wait(self, process: "subprocess.Popen | Job", timeout_s: float) -> int | None:
         """Exit code, or None after killing it at the timeout."""
+        if isinstance(process, Job):
+            try:
+                await asyncio.wait_for(process.ended.wait(), timeout_s)
+            except TimeoutError:
+                process.kill()
+                await process.ended.wait()
+                return None
+            return process.returncode
         deadline = time.monotonic() + timeout_s
         pause = POLL_S
         while process.poll() is None:
@@ -84,31 +162,41 @@ class Programs:
             pause = min(pause * 1.5, 0.05)
         return process.returncode
 
+    # -- programs that stay -----------------------------------------------------------------
+
     async def launch(self, request: Request) -> Response:
         """Start a program and answer at once: {"command": str | list, "shell": bool, "env": {...}}."""
         body = request.json()
-        argv = command_line(body)
-        self._launched = [p for p in self._launched if p.poll() is None]
+        argv = self.command_line(body)
         if argv[0] in PROGRAMS:
             pid = self.zygote.start(argv[0], argv[1:], self._environment(body), self._folder(body))
             return json_response({"status": "success", "pid": pid})
-        process = self._spawn(argv, body, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._launched.append(process)
-        return json_response({"status": "success", "pid": process.pid})
+        return json_response({"status": "success", "pid": self.keep_running(argv, body).pid})
 
     async def open_file(self, request: Request) -> Response:
-        """Open a file with the editor or a folder with the file manager: {"path": str}."""
-        path = self._path(str(request.json().get("path", "")))
+        """Open a file with the program for its kind, a folder with the file manager: {"path": str}."""
+        path = self.files.path(str(request.json().get("path", "")))
         if not os.path.exists(path):
             raise HttpError(404, f"no file {path}")
-        program = "pcmanfm" if os.path.isdir(path) else "mousepad"
-        process = self._spawn([program, path], {}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._launched.append(process)
+        process = self.keep_running([program_for(path), path], {})
         return json_response({"status": "success", "pid": process.pid})
 
-    def _spawn(self, argv: list[str], body: dict, **streams) -> subprocess.Popen:
+    def keep_running(self, argv: list[str], body: dict) -> subprocess.Popen:
+        """Start a program that may outlive the request."""
+        self.collect()
+        process = self._spawn(argv, body, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.launched.append(process)
+        return process
+
+    def collect(self) -> None:
+        """Forget the launched programs that have ended."""
+        ended = {p.pid for p in self.launched if p.poll() is not None}
+        self.launched = [p for p in self.launched if p.pid not in ended]
+        self.waited_for -= ended
+
+    def _spawn(self, argv: list[str], body: dict, **streams: "int | IO[bytes]") -> subprocess.Popen:
         try:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 argv,
                 env=self._environment(body),
                 cwd=self._folder(body),
@@ -119,83 +207,61 @@ class Programs:
             )
         except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
             raise HttpError(500, f"cannot start {argv[0]!r}: {exc.strerror}") from exc
+        self.waited_for.add(process.pid)
+        return process
+
+    # -- what a request means ---------------------------------------------------------------
 
     def _environment(self, body: dict) -> dict[str, str]:
         extra = body.get("env") or {}
         return {**self.session.env, **{str(key): str(value) for key, value in extra.items()}}
 
     def _folder(self, body: dict) -> str:
-        return self._path(str(body.get("working_dir") or self.session.layout.home))
+        return self.files.path(str(body.get("working_dir") or self.session.layout.home))
 
-    # -- files ------------------------------------------------------------------------------
+    def command_line(self, body: dict) -> list[str]:
+        """argv of a request's command. Raises HttpError.
 
-    def _path(self, path: str) -> str:
-        """Absolute path; ~ and relative paths are in HOME. Raises HttpError 400."""
-        if not path:
-            raise HttpError(400, "path is empty")
+        As OSWorld does it: a string without `shell` is split, and ~/ at the start of a part is HOME.
+        """
+        command = body.get("command")
+        if isinstance(command, list) and command:
+            argv = [str(part) for part in command]
+            if body.get("shell"):
+                return ["/bin/sh", "-c", shlex.join(argv)]
+        elif isinstance(command, str) and command.strip():
+            if body.get("shell"):
+                return ["/bin/sh", "-c", command]
+            argv = shlex.split(command)
+        else:
+            raise HttpError(400, "command must be a string or a list, and not empty")
         home = self.session.layout.home
-        if path == "~" or path.startswith("~/"):
-            path = home + path[1:]
-        # OSWorld's tasks name /home/user; without a sandbox HOME is elsewhere.
-        elif path.startswith("/home/user"):
-            path = home + path.removeprefix("/home/user")
-        return os.path.normpath(os.path.join(home, path))
-
-    async def upload(self, request: Request) -> Response:
-        """OSWorld's multipart upload: file_path, file_data."""
-        fields = request.form()
-        if "file_path" not in fields or "file_data" not in fields:
-            raise HttpError(400, "file_path and file_data are needed")
-        return self._store(self._path(fields["file_path"].decode().strip()), fields["file_data"])
-
-    async def write_file(self, request: Request) -> Response:
-        """PUT /file?path=... with the raw bytes; folders are made."""
-        return self._store(self._path(request.query.get("path", "")), request.body)
-
-    def _store(self, path: str, data: bytes) -> Response:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
-        return json_response({"status": "success", "path": path, "bytes": len(data)})
-
-    async def read_file(self, request: Request) -> Response:
-        return self._fetch(self._path(request.query.get("path", "")))
-
-    async def read_form_file(self, request: Request) -> Response:
-        return self._fetch(self._path(request.form().get("file_path", b"").decode().strip()))
-
-    def _fetch(self, path: str) -> Response:
-        try:
-            with open(path, "rb") as file:
-                return Response(file.read(), content_type="application/octet-stream")
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
-            raise HttpError(404, f"no file {path}") from exc
-
-    async def list_directory(self, request: Request) -> Response:
-        """Names in a folder: {"path": str} -> {"entries": [{name, is_folder, bytes}]}."""
-        path = self._path(str(request.json().get("path", "")))
-        if not os.path.isdir(path):
-            raise HttpError(404, f"no folder {path}")
-        with os.scandir(path) as found:
-            entries = [
-                {"name": e.name, "is_folder": e.is_dir(), "bytes": e.stat(follow_symlinks=False).st_size}
-                for e in sorted(found, key=lambda e: e.name)
-            ]
-        return json_response({"entries": entries})
+        argv = [home + part[1:] if part.startswith("~/") else part for part in argv]
+        if argv[0] == "python" and shutil.which("python") is None:
+            argv[0] = "python3"
+        return argv
 
 
-def command_line(body: dict) -> list[str]:
-    """argv of a request's command. A string without `shell` is split, as OSWorld does. Raises HttpError."""
-    command = body.get("command")
-    if isinstance(command, list) and command:
-        argv = [str(part) for part in command]
-        return ["/bin/sh", "-c", shlex.join(argv)] if body.get("shell") else argv
-    if isinstance(command, str) and command.strip():
-        return ["/bin/sh", "-c", command] if body.get("shell") else shlex.split(command)
-    raise HttpError(400, "command must be a string or a list, and not empty")
+def program_for(path: str) -> str:
+    """Which program opens a file."""
+    if os.path.isdir(path):
+        return "pcmanfm"
+    office = shutil.which("libreoffice") if path.lower().endswith(OFFICE_ENDINGS) else None
+    return office or "mousepad"
 
 
-def head_of(file) -> str:
-    """The first MAX_OUTPUT bytes of a command's output as text."""
+def script_answer(outcome: Outcome, timeout_s: float) -> dict:
+    """A script's outcome under all the names that OSWorld's callers look for."""
+    fields = outcome.fields()
+    code = -1 if outcome.returncode is None else outcome.returncode
+    if outcome.returncode is None:
+        fields["error"] += f"no end after {timeout_s:g} s"
+    status = "success" if code == 0 else "error"
+    message = fields["output"] + fields["error"]
+    return {"status": status, "message": message, **fields, "returncode": code, "return_code": code}
+
+
+def head_of(file: IO[bytes], limit: int = -1) -> bytes:
+    """The first bytes of a program's output, -1 = all."""
     file.seek(0)
-    return file.read(MAX_OUTPUT).decode("utf-8", "replace")
+    return file.read(limit)

@@ -20,7 +20,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
-ACCESSIBLE = {"GTK_MODULES": "atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
+ACCESSIBLE = {"GTK_MODULES": "gail:atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

@@ -35,6 +35,10 @@ class Windows:
 
     async def list(self, _request: Request) -> Response:
         """Managed windows, oldest first: {"windows": [{window_id, title, window_class, x, y, ...}]}."""
+        return json_response({"windows": self.described()})
+
+    def described(self) -> "list[dict]":
+        """Managed windows, oldest first. Raises HttpError."""
         try:
             active = self._cardinals("_NET_ACTIVE_WINDOW")
             found = [
@@ -43,15 +47,29 @@ class Windows:
         except LOST as exc:
             self._open = None
             raise HttpError(500, f"the display does not answer: {exc}") from exc
-        return json_response({"windows": [window for window in found if window]})
+        return [window for window in found if window]
+
+    def find(self, text: str, *, strict: bool = False, by_class: bool = False) -> "dict | None":
+        """First window whose title (or class) contains the text in any case, or with `strict` is the text."""
+        key, wanted = ("window_class" if by_class else "title"), text.lower()
+        for window in self.described():
+            if window[key] == text if strict else wanted in window[key].lower():
+                return window
+        return None
 
     async def activate(self, request: Request) -> Response:
         """Raise and focus {"window_id"}."""
-        return self._send(request, "_NET_ACTIVE_WINDOW", [PAGER, X.CurrentTime, 0, 0, 0])
+        return self.activate_one(int(request.json()["window_id"]))
+
+    def activate_one(self, number: int) -> Response:
+        return self._send(number, "_NET_ACTIVE_WINDOW", [PAGER, X.CurrentTime, 0, 0, 0])
 
     async def close(self, request: Request) -> Response:
         """Ask {"window_id"} to close, as its close button does."""
-        return self._send(request, "_NET_CLOSE_WINDOW", [X.CurrentTime, PAGER, 0, 0, 0])
+        return self.close_one(int(request.json()["window_id"]))
+
+    def close_one(self, number: int) -> Response:
+        return self._send(number, "_NET_CLOSE_WINDOW", [X.CurrentTime, PAGER, 0, 0, 0])
 
     async def move(self, request: Request) -> Response:
         """Place the content of {"window_id"} at {"box": [x, y, width, height]}."""
@@ -59,7 +77,7 @@ class Windows:
         if len(box) != 4:
             raise HttpError(400, "box: x, y, width and height are needed")
         flags = STATIC_GRAVITY | HAS_BOX | FROM_PAGER
-        return self._send(request, "_NET_MOVERESIZE_WINDOW", [flags, *box])
+        return self._send(int(request.json()["window_id"]), "_NET_MOVERESIZE_WINDOW", [flags, *box])
 
     @property
     def _display(self) -> Xlib.display.Display:
@@ -69,8 +87,7 @@ class Windows:
             self._open.set_error_handler(lambda *_: None)
         return self._open
 
-    def _send(self, request: Request, message: str, data: "list[int]") -> Response:
-        number = int(request.json()["window_id"])
+    def _send(self, number: int, message: str, data: "list[int]") -> Response:
         try:
             display = self._display
             order = event.ClientMessage(

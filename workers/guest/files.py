@@ -1,0 +1,107 @@
+"""Files of the desktop: reading, writing, listing, in OSWorld's words and as raw bytes."""
+
+import os
+
+from workers.guest.http import HttpError, Request, Response, Route, json_response
+from workers.guest.session import Layout
+
+MAX_LISTED = 20_000
+"""Entries of one answer; a listing of the whole system is a mistake."""
+
+
+class Files:
+    """Routes over the desktop's files."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+
+    def routes(self) -> dict[tuple[str, str], Route]:
+        return {
+            ("POST", "/setup/upload"): self.upload,
+            ("POST", "/file"): self.read_form_file,
+            ("GET", "/file"): self.read_file,
+            ("PUT", "/file"): self.write_file,
+            ("POST", "/list_directory"): self.list_directory,
+            ("POST", "/desktop_path"): self.desktop_path,
+        }
+
+    def path(self, text: str) -> str:
+        """Absolute path; ~ and relative paths are in HOME. Raises HttpError 400."""
+        if not text:
+            raise HttpError(400, "path is empty")
+        home = self.layout.home
+        if text == "~" or text.startswith("~/"):
+            text = home + text[1:]
+        # OSWorld's tasks name /home/user; without a sandbox HOME is elsewhere.
+        elif text.startswith("/home/user"):
+            text = home + text.removeprefix("/home/user")
+        return os.path.normpath(os.path.join(home, text))
+
+    async def upload(self, request: Request) -> Response:
+        """OSWorld's multipart upload: file_path, file_data."""
+        fields = request.form()
+        if "file_path" not in fields or "file_data" not in fields:
+            raise HttpError(400, "file_path and file_data are needed")
+        return self._store(self.path(fields["file_path"].decode().strip()), fields["file_data"])
+
+    async def write_file(self, request: Request) -> Response:
+        """PUT /file?path=... with the raw bytes; folders are made."""
+        return self._store(self.path(request.query.get("path", "")), request.body)
+
+    def _store(self, path: str, data: bytes) -> Response:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+        return json_response({"status": "success", "path": path, "bytes": len(data)})
+
+    async def read_file(self, request: Request) -> Response:
+        return self.fetch(self.path(request.query.get("path", "")))
+
+    async def read_form_file(self, request: Request) -> Response:
+        return self.fetch(self.path(request.form().get("file_path", b"").decode().strip()))
+
+    def fetch(self, path: str, content_type: str = "application/octet-stream") -> Response:
+        """A file's bytes. Raises HttpError 404."""
+        try:
+            with open(path, "rb") as file:
+                return Response(file.read(), content_type=content_type)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
+            raise HttpError(404, f"no file {path}") from exc
+
+    async def list_directory(self, request: Request) -> Response:
+        """{"path": str} -> {"entries": names, kinds and sizes, "directory_tree": OSWorld's nested form}."""
+        path = self.path(str(request.json().get("path", "")))
+        if not os.path.isdir(path):
+            raise HttpError(404, f"no folder {path}")
+        with os.scandir(path) as found:
+            entries = [
+                {"name": e.name, "is_folder": e.is_dir(), "bytes": e.stat(follow_symlinks=False).st_size}
+                for e in sorted(found, key=lambda e: e.name)
+            ]
+        return json_response({"entries": entries, "directory_tree": directory_tree(path)})
+
+    async def desktop_path(self, _request: Request) -> Response:
+        path = os.path.join(self.layout.home, "Desktop")
+        if not os.path.isdir(path):
+            raise HttpError(404, f"no folder {path}")
+        return json_response({"desktop_path": path})
+
+
+def directory_tree(path: str, room: "list[int] | None" = None) -> dict:
+    """{"type", "name", "children"} of a folder, to its leaves; links are not followed. Raises HttpError."""
+    room = [MAX_LISTED] if room is None else room
+    children = []
+    try:
+        with os.scandir(path) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except PermissionError:
+        entries = []
+    for entry in entries:
+        room[0] -= 1
+        if room[0] < 0:
+            raise HttpError(400, f"more than {MAX_LISTED} entries; name a smaller folder")
+        if entry.is_dir(follow_symlinks=False):
+            children.append(directory_tree(entry.path, room))
+        else:
+            children.append({"type": "file", "name": entry.name})
+    return {"type": "directory", "name": os.path.basename(path), "children": children}
