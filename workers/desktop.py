@@ -29,6 +29,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -41,6 +42,7 @@ from workers.consoles.base import Console, Window, WindowManager
 from workers.deskhost.client import DeskHostClient
 from workers.deskhost.models import DesktopInfo, Lease
 from workers.providers.agent_client import AgentClient
+from workers.providers.agents import open_agent
 from workers.providers.base import EnvError, ErrorKind, ResetReport
 from workers.settle import AT_ONCE, Settle, settle_for, wait_until_settled
 
@@ -64,7 +66,122 @@ class Frame:
         return images.open_png(self.png)
 
 
-class DesktopEnv:
+class Desktop:
+    """act / observe / windows over a console; who makes the desktop is a subclass's matter."""
+
+    _pending: Settle = AT_ONCE
+
+    @property
+    def provider(self) -> str:
+        """Where it comes from."""
+        raise NotImplementedError
+
+    @property
+    def console(self) -> Console:
+        """Its screen and input."""
+        raise NotImplementedError
+
+    @property
+    def agent(self) -> AgentClient:
+        """execute, launch, put, get inside the desktop."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Around everything that may find the desktop lost."""
+        yield
+
+    # -- acting and seeing ------------------------------------------------------------------
+
+    def act(self, action: Action) -> None:
+        """Do one action; the next `observe` (or `act`) waits for its effect.
+
+        Raises ActionRefused (nothing done, the episode goes on) or EnvError.
+        """
+        with self._explained():
+            # Keys overtake a click that the window manager still holds back, so wait if nobody looked.
+            if self._pending.limit_s > 0:
+                wait_until_settled(self.console, self._pending)
+            self.console.forget_changes()
+            self.console.perform(action)
+        self._pending = settle_for(action.kind)
+
+    def observe(self, settle: Settle | None = None) -> Frame:
+        """The screen, after waiting for the last action's effect (or as `settle` says)."""
+        wait = self._pending if settle is None else settle
+        self._pending = AT_ONCE
+        with self._explained():
+            if wait.limit_s > 0:
+                wait_until_settled(self.console, wait)
+            taken_at, taken_monotonic_s = time.time(), time.monotonic()
+            image = self.console.image()
+        png = images.png_of(image)
+        return Frame(
+            png=png,
+            width=image.width,
+            height=image.height,
+            sha256=images.sha256(png),
+            raw_digest=images.digest(image),
+            taken_at=taken_at,
+            taken_monotonic_s=taken_monotonic_s,
+        )
+
+    # -- windows ----------------------------------------------------------------------------
+
+    def _windows(self) -> WindowManager:
+        windows = self.console.windows
+        if windows is None:
+            message = f"windows of {self.provider} desktops cannot be asked for"
+            raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+        return windows
+
+    def windows(self) -> list[Window]:
+        """Managed windows, oldest first."""
+        with self._explained():
+            return self._windows().list()
+
+    def wait_for_window(self, text: str, *, timeout_s: float = 10.0, settled: bool = True) -> Window:
+        """Wait for a window whose title or class contains `text`, then for it to be drawn.
+
+        Raises EnvError (guest) naming the windows that are there instead.
+        """
+        deadline = time.monotonic() + timeout_s
+        with self._explained():
+            while True:
+                found = self._windows().find(text)
+                if found is not None:
+                    break
+                if time.monotonic() > deadline:
+                    seen = ", ".join(repr(w.title) for w in self._windows().list()) or "none"
+                    message = f"no window {text!r} after {timeout_s:g} s; windows: {seen}"
+                    raise EnvError(message, kind=ErrorKind.GUEST)
+                self.console.wait_change(0.02)
+            if settled:
+                wait_until_settled(self.console, Settle(first_change_s=0.1, quiet_s=0.06))
+                found = self._wait_active(found)
+        return found
+
+    def _wait_active(self, window: Window, limit_s: float = 1.0) -> Window:
+        """Keys sent before a new window has the focus are lost; some windows never ask for it."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            now = next((w for w in self._windows().list() if w.window_id == window.window_id), window)
+            if now.is_active or time.monotonic() > deadline:
+                return now
+            self.console.wait_change(0.02)
+
+    def activate_window(self, text: str) -> bool:
+        """Raise and focus a window by title or class; False when there is none."""
+        with self._explained():
+            return self._windows().activate(text)
+
+    def close_window(self, text: str) -> bool:
+        """Ask a window to close, as its close button does; False when there is none."""
+        with self._explained():
+            return self._windows().close(text)
+
+
+class DesktopEnv(Desktop):
     """reset / act / observe / close over one leased desktop."""
 
     def __init__(self, client: DeskHostClient, lease: Lease) -> None:
@@ -72,7 +189,6 @@ class DesktopEnv:
         self.lease = lease
         self._console: Console | None = None
         self._agent: AgentClient | None = None
-        self._pending: Settle = AT_ONCE
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -134,6 +250,10 @@ class DesktopEnv:
     # -- connections, made on first use -----------------------------------------------------
 
     @property
+    def provider(self) -> str:
+        return self.lease.desktop.provider
+
+    @property
     def console(self) -> Console:
         """Its screen and input."""
         if self._console is None:
@@ -145,7 +265,7 @@ class DesktopEnv:
     def agent(self) -> AgentClient:
         """execute, launch, put, get inside the desktop."""
         if self._agent is None:
-            self._agent = AgentClient(self.lease.desktop.endpoints.agent)
+            self._agent = open_agent(self.lease.desktop.endpoints)
         return self._agent
 
     @property
@@ -169,92 +289,3 @@ class DesktopEnv:
             self._disconnect()
             reason = self._client.why_dead(self.lease.desktop.desktop_id)
             raise EnvError(f"{exc}. {reason}" if reason else str(exc)) from exc
-
-    # -- acting and seeing ------------------------------------------------------------------
-
-    def act(self, action: Action) -> None:
-        """Do one action; the next `observe` (or `act`) waits for its effect.
-
-        Raises ActionRefused (nothing done, the episode goes on) or EnvError.
-        """
-        with self._explained():
-            # Keys overtake a click that the window manager still holds back, so wait if nobody looked.
-            if self._pending.limit_s > 0:
-                wait_until_settled(self.console, self._pending)
-            self.console.forget_changes()
-            self.console.perform(action)
-        self._pending = settle_for(action.kind)
-
-    def observe(self, settle: Settle | None = None) -> Frame:
-        """The screen, after waiting for the last action's effect (or as `settle` says)."""
-        wait = self._pending if settle is None else settle
-        self._pending = AT_ONCE
-        with self._explained():
-            if wait.limit_s > 0:
-                wait_until_settled(self.console, wait)
-            taken_at, taken_monotonic_s = time.time(), time.monotonic()
-            image = self.console.image()
-        png = images.png_of(image)
-        return Frame(
-            png=png,
-            width=image.width,
-            height=image.height,
-            sha256=images.sha256(png),
-            raw_digest=images.digest(image),
-            taken_at=taken_at,
-            taken_monotonic_s=taken_monotonic_s,
-        )
-
-    # -- windows ----------------------------------------------------------------------------
-
-    def _windows(self) -> WindowManager:
-        windows = self.console.windows
-        if windows is None:
-            message = f"windows of {self.lease.desktop.provider} desktops cannot be asked for"
-            raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
-        return windows
-
-    def windows(self) -> list[Window]:
-        """Managed windows, oldest first."""
-        with self._explained():
-            return self._windows().list()
-
-    def wait_for_window(self, text: str, *, timeout_s: float = 10.0, settled: bool = True) -> Window:
-        """Wait for a window whose title or class contains `text`, then for it to be drawn.
-
-        Raises EnvError (guest) naming the windows that are there instead.
-        """
-        deadline = time.monotonic() + timeout_s
-        with self._explained():
-            while True:
-                found = self._windows().find(text)
-                if found is not None:
-                    break
-                if time.monotonic() > deadline:
-                    seen = ", ".join(repr(w.title) for w in self._windows().list()) or "none"
-                    message = f"no window {text!r} after {timeout_s:g} s; windows: {seen}"
-                    raise EnvError(message, kind=ErrorKind.GUEST)
-                self.console.wait_change(0.02)
-            if settled:
-                wait_until_settled(self.console, Settle(first_change_s=0.1, quiet_s=0.06))
-                found = self._wait_active(found)
-        return found
-
-    def _wait_active(self, window: Window, limit_s: float = 1.0) -> Window:
-        """Keys sent before a new window has the focus are lost; some windows never ask for it."""
-        deadline = time.monotonic() + limit_s
-        while True:
-            now = next((w for w in self._windows().list() if w.window_id == window.window_id), window)
-            if now.is_active or time.monotonic() > deadline:
-                return now
-            self.console.wait_change(0.02)
-
-    def activate_window(self, text: str) -> bool:
-        """Raise and focus a window by title or class; False when there is none."""
-        with self._explained():
-            return self._windows().activate(text)
-
-    def close_window(self, text: str) -> bool:
-        """Ask a window to close, as its close button does; False when there is none."""
-        with self._explained():
-            return self._windows().close(text)
