@@ -53,6 +53,11 @@ class MicroBatch:
     image_index: torch.Tensor | None
     """Which unique screenshot each image slot of the sequences shows, in reading order. [slots]"""
     samples: tuple[Sample, ...] = ()
+    bounds: torch.Tensor | None = None
+    """Packed: where each sequence starts, and the end of the last, int32. Then input_ids and
+    mm_token_type_ids are [1, sum of lengths], position_ids [3, 1, sum of lengths]. [B + 1]"""
+    longest: int = 0
+    """Packed: tokens of the longest sequence."""
 
     def to(self, device: torch.device) -> MicroBatch:
         """A copy on `device`."""
@@ -87,27 +92,54 @@ def split_over_ranks(
     bins = [
         ordered[len(ordered) * i // num_bins : len(ordered) * (i + 1) // num_bins] for i in range(num_bins)
     ]
-    filler = without_loss(next((s for s in ordered if s.images), ordered[0]))
-    has_images = any(sample.images for sample in ordered)
-    for one in bins:
-        if not one or (has_images and not any(sample.images for sample in one)):
-            one.append(filler)
+    bins = fill_bins(bins, ordered)
     return [bins[rank::num_ranks] for rank in range(num_ranks)]
 
 
-def collate(
-    samples: Sequence[Sample], pixels: Pixels, *, pad_id: int, image_pad_id: int, merge_size: int = 2
-) -> MicroBatch:
-    """Right-padded tensors of `samples`. Each distinct screenshot is carried once.
+def fill_bins(bins: Sequence[Sequence[Sample]], ordered: Sequence[Sample]) -> list[list[Sample]]:
+    """`bins` with a filler in each that is empty, or has no image although the step has some.
 
-    Attention is causal, so padding at the right end reaches no real token and needs no mask.
+    `ordered`: all samples, shortest first; the filler is the shortest that runs everything.
+    """
+    filler = without_loss(next((s for s in ordered if s.images), ordered[0]))
+    has_images = bool(filler.images)
+    return [
+        [*one, filler] if not one or (has_images and not any(s.images for s in one)) else list(one)
+        for one in bins
+    ]
+
+
+def collate(
+    samples: Sequence[Sample],
+    pixels: Pixels,
+    *,
+    pad_id: int,
+    image_pad_id: int,
+    merge_size: int = 2,
+    is_packed: bool = False,
+) -> MicroBatch:
+    """Right-padded, or packed, tensors of `samples`. Each distinct screenshot is carried once.
+
+    Attention is causal, so padding at the right end reaches no real token and needs no mask. The tensors of
+    the loss are padded in either layout: they hold a number per token, not a vector.
     """
     length = max(len(sample.token_ids) for sample in samples)
-    input_ids = _padded([s.token_ids for s in samples], length, pad_id, torch.long)
-    positions = torch.zeros((3, len(samples), length), dtype=torch.long)
-    for row, s in enumerate(samples):
-        rows = rope_positions(list(s.token_ids), list(s.grids), image_pad_id, merge_size)
-        positions[:, row, : len(s.token_ids)] = torch.from_numpy(rows)
+    # Positions are computed per sequence in either layout: packing shifts no sequence's own positions.
+    rows = [
+        torch.from_numpy(rope_positions(list(s.token_ids), list(s.grids), image_pad_id, merge_size))
+        for s in samples
+    ]
+    bounds = None
+    if is_packed:
+        input_ids = torch.tensor([[token for s in samples for token in s.token_ids]])
+        positions = torch.cat(rows, dim=1)[:, None]
+        lengths = torch.tensor([0, *(len(s.token_ids) for s in samples)])
+        bounds = lengths.cumsum(0).int()
+    else:
+        input_ids = _padded([s.token_ids for s in samples], length, pad_id, torch.long)
+        positions = torch.zeros((3, len(samples), length), dtype=torch.long)
+        for row, own in enumerate(rows):
+            positions[:, row, : own.shape[1]] = own
     shas = [sha for sample in samples for sha in sample.images]
     grids = {sha: grid for sample in samples for sha, grid in zip(sample.images, sample.grids, strict=True)}
     unique = list(dict.fromkeys(shas))
@@ -130,6 +162,8 @@ def collate(
         image_grid_thw=torch.tensor([grids[sha] for sha in unique], dtype=torch.long) if unique else None,
         image_index=torch.tensor([place[sha] for sha in shas], dtype=torch.long) if unique else None,
         samples=tuple(samples),
+        bounds=bounds,
+        longest=length if is_packed else 0,
     )
 
 

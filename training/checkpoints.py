@@ -20,7 +20,8 @@ from typing import Any
 import torch
 import torch.distributed.checkpoint as dcp
 
-from training.parallel import World, barrier, full_state
+from training.lora import plain_state
+from training.parallel import World, barrier
 from training.trainer import Trainer
 
 COMPLETE = "COMPLETE"
@@ -189,7 +190,7 @@ def export_model(
     """Write a plain transformers folder: our weights, everything else as in `source`. A collective."""
     from safetensors.torch import save_file
 
-    state = full_state(model)
+    state = plain_state(model)
     if not world.is_main:
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,13 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    FSDPModule,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+)
 from torch.distributed.tensor import DTensor
 
 T = TypeVar("T")
@@ -63,18 +69,27 @@ def stop_world() -> None:
         dist.destroy_process_group()
 
 
-def shard(root: nn.Module, model: nn.Module, *, compute_dtype: torch.dtype) -> None:
+def shard(
+    root: nn.Module,
+    model: nn.Module,
+    *,
+    compute_dtype: torch.dtype,
+    reshards: bool = True,
+    offloads: bool = False,
+) -> None:
     """Shard `root` in place: each block that transformers calls indivisible, then the rest.
 
-    Weights and gradient reduction stay fp32; blocks compute in `compute_dtype`.
+    Weights and gradient reduction stay fp32; blocks compute in `compute_dtype`. `reshards`: blocks free their
+    gathered weights between forward and backward. `offloads`: shards live in host memory between uses.
     """
     names = set(getattr(model, "_no_split_modules", None) or ())
     precision = MixedPrecisionPolicy(param_dtype=compute_dtype, reduce_dtype=torch.float32)
     if compute_dtype == torch.float32:
         precision = MixedPrecisionPolicy()
+    where = CPUOffloadPolicy(pin_memory=torch.cuda.is_available()) if offloads else OffloadPolicy()
     for module in [module for module in model.modules() if type(module).__name__ in names]:
-        fully_shard(module, mp_policy=precision)
-    fully_shard(root, mp_policy=precision)
+        fully_shard(module, mp_policy=precision, reshard_after_forward=reshards, offload_policy=where)
+    fully_shard(root, mp_policy=precision, offload_policy=where)
 
 
 def reshard(root: nn.Module) -> None:

@@ -68,10 +68,10 @@ class Policy(nn.Module):
 
     def forward(self, batch: MicroBatch) -> TokenScores:
         """Logprob and entropy of every completion token."""
-        hidden = self._hidden(batch)[:, :-1]
+        hidden = self._hidden(batch)
         chosen = batch.loss_mask[:, 1:] > 0
-        targets = batch.input_ids[:, 1:][chosen]
-        logprobs, entropy = self._score(hidden[chosen], targets)
+        before, targets = _scored_places(batch, chosen)
+        logprobs, entropy = self._score(hidden.flatten(0, 1)[before], batch.input_ids.flatten()[targets])
         # The zero keeps every parameter in the graph when a filler has no token to score.
         anchor = hidden.float().sum() * 0.0
         return TokenScores(
@@ -81,21 +81,24 @@ class Policy(nn.Module):
 
     def _hidden(self, batch: MicroBatch) -> torch.Tensor:
         """Last hidden states, [B, T, hidden]; each distinct screenshot meets the vision tower once."""
-        images: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        if batch.bounds is not None:
+            extra |= {"cu_seq_lens_q": batch.bounds, "cu_seq_lens_k": batch.bounds}
+            extra |= {"max_length_q": batch.longest, "max_length_k": batch.longest}
         if batch.pixel_values is not None:
             assert batch.image_grid_thw is not None
             assert batch.image_index is not None
             features = self.model.model.get_image_features(
                 batch.pixel_values, batch.image_grid_thw, return_dict=True
             )
-            images["mm_encoder_outputs"] = {"image": _spread(features, batch.image_index)}
-            images["image_grid_thw"] = batch.image_grid_thw[batch.image_index]
+            extra["mm_encoder_outputs"] = {"image": _spread(features, batch.image_index)}
+            extra["image_grid_thw"] = batch.image_grid_thw[batch.image_index]
         outputs = self.model.model(
             input_ids=batch.input_ids,
             position_ids=batch.position_ids,
             mm_token_type_ids=batch.mm_token_type_ids,
             use_cache=False,
-            **images,
+            **extra,
         )
         return outputs.last_hidden_state
 
@@ -119,6 +122,19 @@ def _spread(features: Any, index: torch.Tensor) -> Any:
     features.pooler_output = tuple(features.pooler_output[i] for i in slots)
     features.deepstack_features = [tuple(level[i] for i in slots) for level in features.deepstack_features]
     return features
+
+
+def _scored_places(batch: MicroBatch, chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Where, in the flattened sequences, the scored tokens and the hidden states before them are. [N], [N]
+
+    `chosen` [B, T - 1] marks the scored tokens, shifted by one as targets are.
+    """
+    rows, columns = chosen.nonzero(as_tuple=True)
+    starts = torch.arange(len(chosen), device=rows.device) * batch.loss_mask.shape[1]
+    if batch.bounds is not None:
+        starts = batch.bounds[:-1].long()
+    before = starts[rows] + columns
+    return before, before + 1
 
 
 def _scatter(values: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:

@@ -92,13 +92,10 @@ def build_experiment(
     term,
 ):
     """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
-    import torch
-
     from training.checkpoints import CheckpointStore
     from training.experiment import Experiment
     from training.frames import FramePixels
-    from training.parallel import shard
-    from training.policy import Policy, load_model
+    from training.layout import build_policy
     from training.rendering import Renderer
     from training.rollouts import Rollouts
     from training.trainer import TokenIds, Trainer
@@ -110,23 +107,13 @@ def build_experiment(
     source = model_folder(config)
     renderer = Renderer.from_folder(source, config.model, config.prompt)
     pixels = FramePixels(renderer, directory=address.frames_directory, fetch=coordinator.frame)
-    compute = getattr(torch, config.model.dtype)
-
-    def policy_from(folder: Path) -> Policy:
-        model = load_model(folder, world.device)
-        policy = Policy(
-            model,
-            temperature=config.sampling.temperature,
-            banned_ids=renderer.banned_ids,
-            freeze_vision=config.model.freeze_vision,
-        )
-        shard(policy, model, compute_dtype=compute)
-        return policy
-
     tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-    trainer = Trainer(policy_from(source), world, config, tokens, pixels)
+    policy = build_policy(config, source, world, banned_ids=renderer.banned_ids)
+    trainer = Trainer(policy, world, config, tokens, pixels)
     if config.algorithm.kl_coefficient > 0:
-        trainer.reference = policy_from(Path(config.algorithm.reference_path)).requires_grad_(False).eval()
+        trainer.reference = build_policy(
+            config, config.algorithm.reference_path, world, banned_ids=renderer.banned_ids, is_reference=True
+        )
     own = coordinator if world.is_main else None
     experiment = Experiment(
         config=config,

@@ -20,6 +20,7 @@ from training.config import ExperimentConfig
 from training.losses.aggregation import BatchCounts
 from training.objective import TOTALS, Objective, batch_counts, likelihood_objective, policy_objective
 from training.optimisers import Rates, build_optimiser, grpo_rates, warmup_scale
+from training.packing import pack_over_ranks
 from training.parallel import World, full, is_finite_everywhere, reshard, sum_over_ranks
 from training.policy import Policy, TokenScores
 from training.samples import Sample
@@ -106,7 +107,7 @@ class Trainer:
     def _backward(self, samples: Sequence[Sample], loss: Loss, microbatch_size: int) -> Gradient:
         """All microbatches of this rank. A collective."""
         counts = batch_counts(samples, self._max_loss_tokens())
-        shares = split_over_ranks(samples, num_ranks=self.world.size, microbatch_size=microbatch_size)
+        shares = self._shares(samples, microbatch_size)
         totals = dict.fromkeys(("loss", *TOTALS), 0.0)
         per_sequence: dict[int, torch.Tensor] = {}
         self.optimiser.zero_grad()
@@ -122,6 +123,18 @@ class Trainer:
                 per_sequence[key] = per_sequence.get(key, torch.zeros(3)) + row
         sums = dict(zip(totals, sum_over_ranks(totals.values()), strict=True))
         return Gradient(sums=sums, per_sequence=self._gather(per_sequence))
+
+    def _shares(self, samples: Sequence[Sample], microbatch_size: int) -> list[list[list[Sample]]]:
+        """[rank][microbatch][sample]"""
+        optimiser, ranks = self.config.optimiser, self.world.size
+        if not optimiser.packing:
+            return split_over_ranks(samples, num_ranks=ranks, microbatch_size=microbatch_size)
+        return pack_over_ranks(
+            samples,
+            num_ranks=ranks,
+            max_tokens=optimiser.microbatch_tokens,
+            max_patches=optimiser.microbatch_patches,
+        )
 
     def _finish(self, samples: Sequence[Sample], gradient: Gradient, scale: float) -> StepResult:
         """Clip, step and describe. A collective."""
@@ -170,7 +183,12 @@ class Trainer:
     def _collate(self, rows: list[Sample]) -> MicroBatch:
         ids = self.token_ids
         batch = collate(
-            rows, self.pixels, pad_id=ids.pad, image_pad_id=ids.image_pad, merge_size=ids.merge_size
+            rows,
+            self.pixels,
+            pad_id=ids.pad,
+            image_pad_id=ids.image_pad,
+            merge_size=ids.merge_size,
+            is_packed=self.config.optimiser.packing,
         )
         return batch.to(self.world.device)
 

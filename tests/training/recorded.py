@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
-
 from tests.training.toy_desktops import ToyDesktops, toy_tasks
 from training.advantages import group_advantages
 from training.config import ExperimentConfig
 from training.frames import FramePixels
-from training.parallel import World, shard
-from training.policy import Policy, load_model
+from training.layout import build_policy
+from training.parallel import World
 from training.rendering import Renderer
 from training.samples import Sample, build_samples
 from training.trainer import TokenIds, Trainer
@@ -37,13 +35,6 @@ def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4)
 
 def toy_trainer(config: ExperimentConfig, world: World, renderer: Renderer, frames: Path) -> Trainer:
     """A trainer of the model that `config` names."""
-    model = load_model(config.model.path, world.device)
-    policy = Policy(
-        model,
-        temperature=config.sampling.temperature,
-        banned_ids=renderer.banned_ids,
-        freeze_vision=config.model.freeze_vision,
-    )
-    shard(policy, model, compute_dtype=getattr(torch, config.model.dtype))
+    policy = build_policy(config, config.model.path, world, banned_ids=renderer.banned_ids)
     ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
     return Trainer(policy, world, config, ids, FramePixels(renderer, directory=frames))

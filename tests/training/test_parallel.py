@@ -1,10 +1,12 @@
-"""FSDP2 over gloo: the number of processes changes nothing but the speed."""
+"""FSDP2 over gloo: neither the number of processes nor the layout of the data changes what is learned."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,37 +14,46 @@ import pytest
 import torch
 
 from tests.training.conftest import toy_config
+from tests.training.parallel_probe import find
 from tests.training.recorded import record_samples
 from tests.training.toy_desktops import ToyDesktops
 from training.config import to_yaml
+from training.parallel import World, start_world, stop_world
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+LAYOUTS: dict[str, dict[str, dict]] = {
+    "plain": {"optimiser": {"microbatch_size": 2}},
+    # About two sequences, or the patches of three screenshots, per forward-backward.
+    "packed": {"optimiser": {"packing": True, "microbatch_tokens": 160, "microbatch_patches": 144}},
+    "packed-recomputed": {
+        "optimiser": {"packing": True, "microbatch_tokens": 100_000},
+        "parallel": {"activation_checkpointing": True},
+    },
+    "recomputed": {"parallel": {"activation_checkpointing": True}},
+    "kept": {"parallel": {"reshard": "never"}},
+    "offloaded": {"parallel": {"cpu_offload": True}},
+}
 
 
-def probe(folder: Path, processes: int) -> dict:
+def launch(folder: Path, processes: int, names: list[str]) -> dict:
     """What `parallel_probe` finds with this many processes."""
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(processes),
-    ]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *names]
     done = subprocess.run(
-        [*command, "-m", "tests.training.parallel_probe", str(folder)],
+        command,
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return torch.load(folder / f"probe-{processes}.pt", weights_only=False)
 
 
 @pytest.fixture(scope="module")
-def probes(toy_model: Path, toy_renderer, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, dict]:
-    """The findings of one and of two processes over seven samples, one of them without images."""
+def folder(toy_model: Path, toy_renderer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven samples, one of them without images and one to imitate, and a config per layout."""
     from training.engine_transformers import TransformersEngine
 
     folder = tmp_path_factory.mktemp("probe")
@@ -61,31 +72,74 @@ def probes(toy_model: Path, toy_renderer, tmp_path_factory: pytest.TempPathFacto
             for name in ("token_ids", "loss_mask", "behaviour_logprobs", "policy_versions")
         },
     )
-    config = toy_config(
-        toy_model, optimiser={"microbatch_size": 2}, algorithm={"aggregation": "sequence_mean"}
-    )
-    (folder / "config.yaml").write_text(to_yaml(config))
+    for name, sections in LAYOUTS.items():
+        algorithm = {"aggregation": "sequence_mean"}
+        config = toy_config(toy_model, **({"algorithm": algorithm} | sections))
+        (folder / f"{name}.yaml").write_text(to_yaml(config))
     (folder / "samples.pickle").write_bytes(pickle.dumps(samples))
-    return probe(folder, 1), probe(folder, 2)
+    return folder
 
 
-def test_one_and_two_processes_find_the_same_loss_and_sums(probes: tuple[dict, dict]) -> None:
-    one, two = probes
-    assert one["sums"] == pytest.approx(two["sums"], rel=1e-5, abs=1e-6)
-    assert one["per_sequence"].keys() == two["per_sequence"].keys()
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    yield start_world()
+    stop_world()
 
 
-def test_one_and_two_processes_find_the_same_gradient(probes: tuple[dict, dict]) -> None:
-    one, two = probes
-    assert one["gradients"].keys() == two["gradients"].keys()
-    assert any(gradient.abs().max() > 1e-4 for gradient in one["gradients"].values())
-    for name, gradient in one["gradients"].items():
-        torch.testing.assert_close(gradient, two["gradients"][name], rtol=1e-4, atol=1e-6, msg=name)
+@pytest.fixture(scope="module")
+def one(folder: Path, world: World) -> dict:
+    """One process, padded microbatches: what everything else is compared with."""
+    return find(folder, "plain", world, num_steps=3)
 
 
-def test_one_and_two_processes_walk_the_same_way(probes: tuple[dict, dict]) -> None:
-    one, two = probes
-    assert one["losses"] == pytest.approx(two["losses"], rel=1e-4, abs=1e-5)
+@pytest.fixture(scope="module")
+def two(folder: Path) -> dict:
+    return launch(folder, 2, ["plain", "packed", "offloaded"])
+
+
+def assert_same_gradient(expected: dict, found: dict) -> None:
+    assert found["sums"] == pytest.approx(expected["sums"], rel=1e-4, abs=1e-5)
+    assert found["per_sequence"].keys() == expected["per_sequence"].keys()
+    for key, pair in expected["per_sequence"].items():
+        assert found["per_sequence"][key] == pytest.approx(pair, rel=1e-4, abs=1e-5)
+    assert found["gradients"].keys() == expected["gradients"].keys()
+    assert any(gradient.abs().max() > 1e-4 for gradient in expected["gradients"].values())
+    for name, gradient in expected["gradients"].items():
+        torch.testing.assert_close(found["gradients"][name], gradient, rtol=1e-3, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("name", sorted(set(LAYOUTS) - {"plain"}))
+def test_every_layout_finds_the_same_loss_and_gradient(
+    name: str, folder: Path, world: World, one: dict
+) -> None:
+    assert_same_gradient(one, find(folder, name, world))
+
+
+@pytest.mark.parametrize("name", ["plain", "packed", "offloaded"])
+def test_one_and_two_processes_find_the_same_loss_and_gradient(name: str, one: dict, two: dict) -> None:
+    assert_same_gradient(one, two[name])
+
+
+def test_one_and_two_processes_walk_the_same_way(one: dict, two: dict) -> None:
+    assert one["losses"] == pytest.approx(two["plain"]["losses"], rel=1e-4, abs=1e-5)
     assert one["losses"][0] > one["losses"][2], "the steps lower the loss"
     for name, weight in one["weights"].items():
-        torch.testing.assert_close(weight, two["weights"][name], rtol=1e-3, atol=1e-4, msg=name)
+        torch.testing.assert_close(weight, two["plain"]["weights"][name], rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_four_processes_find_the_same_loss_and_gradient(folder: Path, one: dict) -> None:
+    four = launch(folder, 4, ["plain", "packed"])
+    for name in ("plain", "packed"):
+        assert_same_gradient(one, four[name])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_compiled_blocks_find_the_same_gradient(
+    toy_model: Path, folder: Path, world: World, one: dict
+) -> None:
+    sections = {"algorithm": {"aggregation": "sequence_mean"}, "parallel": {"compile_blocks": True}}
+    (folder / "compiled.yaml").write_text(to_yaml(toy_config(toy_model, **sections)))
+    assert_same_gradient(one, find(folder, "compiled", world))
