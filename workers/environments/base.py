@@ -91,10 +91,14 @@ class EnvironmentRequest:
     """Who asks, for leases and for people: worker and thread."""
     key: str = field(default="", compare=False)
     """Names the trajectory, the same at every attempt: who waits in a queue keeps its place by it."""
+    machine_knobs: Section | None = None
+    """Of the provider whose desktops this one drives (`knobs.machines`); None when it has its own."""
 
     @classmethod
     def of(
         cls, config: DesktopConfig, screen: tuple[int, int], *, holder: str, key: str
     ) -> EnvironmentRequest:
         """The request of an experiment's desktops."""
-        return cls(config.provider, screen, getattr(config, config.provider, None), holder, key)
+        knobs = getattr(config, config.provider, None)
+        machine_knobs = getattr(config, getattr(knobs, "machines", ""), None)
+        return cls(config.provider, screen, knobs, holder, key, machine_knobs)

@@ -61,7 +61,9 @@ class OsworldEnvironment:
     def _lease(self, request: EnvironmentRequest) -> LocalEnvironment | None:
         if self._knobs.machines not in OWN_DESKTOPS:
             return None
-        return LocalEnvironment.open(replace(request, provider=self._knobs.machines, knobs=None))
+        return LocalEnvironment.open(
+            replace(request, provider=self._knobs.machines, knobs=request.machine_knobs)
+        )
 
     def _variables(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self._knobs.pass_variables if name in os.environ}
@@ -91,6 +93,10 @@ class OsworldEnvironment:
     @property
     def is_lost(self) -> bool:
         return self._process is None or (self._host is not None and self._host.is_lost)
+
+    @property
+    def vnc_socket(self) -> str:
+        return self._host.vnc_socket if self._host else ""
 
     @property
     def _child(self) -> OsworldProcess:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import desktop_env.controllers.setup as setup_controller
 import desktop_env.desktop_env as library
 from desktop_env.desktop_env import DesktopEnv
 
@@ -22,6 +23,10 @@ from workers.osworld.child.traffic import Traffic
 
 RETRY_S = 0.2
 """Between the library's three tries; its own 5 s make every missing file cost 15 s."""
+HOSTED_ATTEMPTS = 1
+"""Of a whole reset."""
+HOSTED_TRIES = 2
+"""Of reaching the desktop's server, 5 s apart."""
 SETTLE_PAUSE_S = 0.08
 HOSTED_ADDRESS = "desktop.address"
 """File in this folder; see `bridge`."""
@@ -74,6 +79,9 @@ class Session:
         if self._is_hosted:
             hosted = HostedProvider(Bridge(HOSTED_ADDRESS).port, self._ask)
             library.create_vm_manager_and_provider = lambda *_, **__: (HostedManager(), hosted)
+            # Our desktops are up when they are handed out: the library's minutes of waiting for a boot
+            # would only delay the news that one was lost.
+            library.MAX_RETRIES, setup_controller.MAX_RETRIES = HOSTED_ATTEMPTS, HOSTED_TRIES
         try:
             self._env = Env(
                 provider_name=CLEAN_AT_START if self._is_hosted else provider,
