@@ -71,10 +71,10 @@ class GatewayConfig(Section):
     endpoint: str = knob("", "Base URL of the cluster, https://...")
     token_secret: str = knob("", "Name of the secret with the token.")
     owner: str = knob(
-        "deskhand",
-        "Label of our sandboxes. What carries it and serves no trajectory is deleted: use one label per "
-        "installation.",
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+        "",
+        "Label of our sandboxes; empty = one derived from this installation. What carries it and serves no "
+        "trajectory is deleted, so no two installations may use the same.",
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,62})?$",
     )
     image: str = knob("", "Which image the sandboxes start from; empty = the cluster's default.")
     session_header: str = knob("x-session-id", "Header with a sandbox's session.", pattern=r"^[A-Za-z0-9-]+$")

@@ -28,8 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -279,7 +278,7 @@ class DesktopEnv(Desktop):
         return self.console.size
 
     @contextlib.contextmanager
-    def _explained(self):
+    def _explained(self) -> Iterator[None]:
         """Add what the host knows to an error of a lost desktop."""
         try:
             yield

@@ -190,5 +190,7 @@ class Episodes:
 
     def close_all(self) -> None:
         """At shutdown."""
+        with self._lock:
+            self._line.clear()
         for episode in self.held():
             self.close(episode.episode_id)

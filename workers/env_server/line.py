@@ -14,7 +14,8 @@ class WaitingLine:
 
     RETRY_AFTER_S = 2.0
     """Cheap to answer, and a free desktop stands idle for as long on average."""
-    TICKET_S = 60.0
+    TICKET_S = 10.0
+    """Who has not asked for so long is gone, or comes back to the end of the line."""
 
     def __init__(self) -> None:
         self._tickets: dict[str, float] = {}
@@ -39,6 +40,9 @@ class WaitingLine:
 
     def leave(self, key: str) -> None:
         self._tickets.pop(key, None)
+
+    def clear(self) -> None:
+        self._tickets.clear()
 
     def ended(self, duration_s: float) -> None:
         """An episode took so long: the base of the estimate."""

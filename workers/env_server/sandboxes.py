@@ -49,9 +49,13 @@ def act(call: Call) -> Fields:
         first = error.errors()[0]
         raise BadRequest(f"action.{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     with call.server.episodes.use(call.session) as episode:
-        if action.kind is not ActionKind.TERMINATE:
-            episode.environment.act(action)
-    return {}
+
+        def do() -> Fields:
+            if action.kind is not ActionKind.TERMINATE:
+                episode.environment.act(action)
+            return {}
+
+        return episode.once(call.key, do)
 
 
 def execute(call: Call) -> Fields:
@@ -59,14 +63,19 @@ def execute(call: Call) -> Fields:
     timeout_s = min(float(call.fields.get("timeout_s") or 60.0), MAX_COMMAND_S)
     with call.server.episodes.use(call.session) as episode:
         agent = episode.environment.desktop.agent
-        result = agent.execute(command, shell=shell, timeout_s=timeout_s)
-    return {"returncode": result.returncode, "output": result.output, "error": result.error}
+
+        def do() -> Fields:
+            result = agent.execute(command, shell=shell, timeout_s=timeout_s)
+            return {"returncode": result.returncode, "output": result.output, "error": result.error}
+
+        return episode.once(call.key, do)
 
 
 def launch(call: Call) -> Fields:
     command, shell = _command(call.fields)
     with call.server.episodes.use(call.session) as episode:
-        return {"pid": episode.environment.desktop.agent.launch(command, shell=shell)}
+        agent = episode.environment.desktop.agent
+        return episode.once(call.key, lambda: {"pid": agent.launch(command, shell=shell)})
 
 
 def _command(fields: Fields) -> tuple[str | list[str], bool]:

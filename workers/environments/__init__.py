@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workers.environments.base import AtCapacity, Environment, EnvironmentRequest
+from workers.environments.gateway.environment import GatewayEnvironment
 from workers.environments.local import LocalEnvironment
 from workers.environments.osworld import OsworldEnvironment
+from workers.environments.remote import RemoteEnvironment
 
 __all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "open_environment"]
 
@@ -14,6 +16,8 @@ ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "x11": LocalEnvironment.open,
     "osworld": OsworldEnvironment,
     "qemu": LocalEnvironment.open,
+    "remote": RemoteEnvironment.open,
+    "gateway": GatewayEnvironment.open,
 }
 """Config `desktops.provider` -> opens an environment; raises EnvError."""
 

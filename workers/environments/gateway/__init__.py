@@ -1,0 +1,8 @@
+"""Provider `gateway`: sandboxes of a cluster that somebody else runs.
+
+vendor.py        what a cluster must offer: the Protocol that an SDK adapter implements
+http_vendor.py   the reference implementation, HTTP with session and token headers
+desktop.py       a sandbox as a desktop: screen, input, files, commands, windows
+environment.py   one sandbox per trajectory
+reaper.py        deletes our sandboxes that serve no trajectory
+"""

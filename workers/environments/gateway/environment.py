@@ -1,0 +1,111 @@
+"""One sandbox per trajectory: made when it starts, deleted when it ends.
+
+    create (or AtCapacity: parked) -> setup -> turns -> evaluate -> delete
+Setup and evaluation are ours, by commands in the sandbox.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+from typing import Self
+
+from django.conf import settings
+
+from training.config_fleets import GatewayConfig
+from training.types import Action, Task
+from workers.desktop import Frame
+from workers.environments.base import EnvironmentRequest
+from workers.environments.gateway.desktop import SandboxDesktop
+from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor, make_vendor
+from workers.environments.tokens import secret_value
+from workers.providers.base import EnvError
+from workers.tasks import runner
+
+log = logging.getLogger(__name__)
+
+
+class GatewayEnvironment:
+    """A sandbox with a task on it."""
+
+    provider = "gateway"
+
+    def __init__(self, vendor: SandboxVendor, sandbox: Sandbox, knobs: GatewayConfig) -> None:
+        self._vendor = vendor
+        self._sandbox = sandbox
+        self._is_closed = False
+        self.desktop = SandboxDesktop(vendor, sandbox, lossless_only=knobs.screenshot_format == "png")
+
+    @classmethod
+    def open(cls, request: EnvironmentRequest) -> Self:
+        """Start a sandbox. Raises AtCapacity or EnvError."""
+        knobs = request.knobs
+        assert isinstance(knobs, GatewayConfig)
+        vendor = open_vendor(knobs)
+        owner = owner_of(knobs)
+        wanted = SandboxRequest(
+            image=knobs.image,
+            width=request.screen[0],
+            height=request.screen[1],
+            owner=owner,
+            key=f"{owner}/{request.key or secrets.token_hex(8)}",
+        )
+        try:
+            sandbox = vendor.create(wanted)
+        except EnvError:
+            vendor.close()
+            raise
+        environment = cls(vendor, sandbox, knobs)
+        if (sandbox.width, sandbox.height) != request.screen:
+            environment.close()
+            have, want = f"{sandbox.width}x{sandbox.height}", "x".join(map(str, request.screen))
+            raise EnvError(f"the cluster made a screen of {have}, the task needs {want}", permanent=True)
+        return environment
+
+    @property
+    def desktop_id(self) -> str:
+        return self._sandbox.sandbox_id[:64]
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_closed
+
+    def prepare(self, task: Task) -> None:
+        runner.setup(task, self.desktop)
+
+    def observe(self) -> Frame:
+        return self.desktop.observe()
+
+    def act(self, action: Action) -> None:
+        self.desktop.act(action)
+
+    def evaluate(self, task: Task, last_action: Action | None) -> float:
+        return runner.evaluate(task, self.desktop, last_action)
+
+    def reset(self) -> None:
+        """Nothing is kept: an idle sandbox costs money and quota."""
+        self.close()
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            self._vendor.delete(self._sandbox)
+        except EnvError as error:
+            log.warning("sandbox %s not deleted, the reaper tries again: %s", self.desktop_id, error)
+        finally:
+            self._vendor.close()
+
+
+def open_vendor(knobs: GatewayConfig) -> SandboxVendor:
+    """The cluster that the config names, with its token. Raises EnvError."""
+    token = secret_value(knobs.token_secret) if knobs.token_secret else ""
+    return make_vendor(knobs, token)
+
+
+def owner_of(knobs: GatewayConfig) -> str:
+    """The label of our sandboxes: the config's, else one that no other installation has."""
+    digest = hashlib.sha256(f"sandbox owner {settings.SECRET_KEY}".encode()).hexdigest()
+    return knobs.owner or f"deskhand-{digest[:12]}"
