@@ -245,6 +245,7 @@ bind("End", "Last turn; while it runs, live", actions.live, WATCH);
 for (const key of [1, 2, 3, 4]) bind(String(key), `${player.SPEEDS[key]} turns per second`, () => update(player.setSpeed(state, key)), WATCH);
 bind("o", "Draw the action or not", toggleOverlay, WATCH);
 bind("t", "Tokens coloured by probability", toggleTokens, WATCH);
+bind("v", "Watch the desktop itself, take it over", () => root.querySelector("[data-desktop]")?.click(), WATCH);
 bind("h", "Sibling above", () => sibling(-1), "Group");
 bind("l", "Sibling below", () => sibling(1), "Group");
 bind("[", "Group before", () => openGroup(root.dataset.previousGroup), "Group");
