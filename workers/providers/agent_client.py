@@ -1,10 +1,15 @@
-"""Talk to the agent inside a desktop: HTTP over a unix socket or a loopback port, standard library only."""
+"""Talk to the agent inside a desktop: HTTP over a unix socket or a loopback port, standard library only.
+
+Uses what our agent and the server in OSWorld's own image both offer, so either may be in a desktop; only
+`reset` needs ours.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
 import urllib.parse
+import uuid
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -84,7 +89,7 @@ class AgentClient:
     def ask(self, path: str, body: dict[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
         """POST JSON, get JSON. Raises EnvError (guest) on an error answer."""
         status, raw = self.call("POST", path, json.dumps(body).encode(), timeout_s=timeout_s)
-        answer = json.loads(raw)
+        answer = _object(raw)
         if status != 200:
             message = f"{path} failed in the desktop: {answer.get('message', status)}"
             raise EnvError(message, kind=ErrorKind.GUEST)
@@ -109,21 +114,39 @@ class AgentClient:
     def launch(
         self, command: str | list[str], *, shell: bool = False, env: dict[str, str] | None = None
     ) -> int:
-        """Start a program and return its pid inside the desktop."""
-        return int(self.ask("/setup/launch", {"command": command, "shell": shell, "env": env or {}})["pid"])
+        """Start a program and return its pid inside the desktop, 0 when the agent does not tell."""
+        answer = self.ask("/setup/launch", {"command": command, "shell": shell, "env": env or {}})
+        return int(answer.get("pid", 0))
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file; folders are made. ~ is HOME."""
-        target = "/file?path=" + urllib.parse.quote(path)
-        status, raw = self.call("PUT", target, data, kind="application/octet-stream")
+        boundary = uuid.uuid4().hex
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file_path"\r\n\r\n{path}\r\n'
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file_data"; filename="file"\r\n'
+            "Content-Type: application/octet-stream\r\n\r\n"
+        )
+        body = b"".join((head.encode(), data, f"\r\n--{boundary}--\r\n".encode()))
+        kind = f"multipart/form-data; boundary={boundary}"
+        status, raw = self.call("POST", "/setup/upload", body, kind=kind)
         if status != 200:
             raise EnvError(f"{path} could not be written: {raw[:200].decode()}", kind=ErrorKind.GUEST)
 
     def get(self, path: str) -> bytes | None:
         """A file's bytes, None when there is no such file."""
-        status, raw = self.call("GET", "/file?path=" + urllib.parse.quote(path))
+        form = urllib.parse.urlencode({"file_path": path}).encode()
+        status, raw = self.call("POST", "/file", form, kind="application/x-www-form-urlencoded")
         if status == 404:
             return None
         if status != 200:
             raise EnvError(f"{path} could not be read: {raw[:200].decode()}", kind=ErrorKind.GUEST)
         return raw
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    """A JSON answer; OSWorld's server answers some calls with a sentence, which becomes `message`."""
+    try:
+        answer = json.loads(raw)
+    except ValueError:
+        answer = None
+    return answer if isinstance(answer, dict) else {"message": raw[:400].decode("utf-8", "replace")}
