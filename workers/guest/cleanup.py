@@ -10,7 +10,8 @@ import signal
 import time
 from dataclasses import dataclass, field
 
-KILL_ROUNDS = 60
+KILL_LIMIT_S = 4.0
+"""A killed process still has to give back its memory, which takes its time on a busy machine."""
 
 
 class Dirty(Exception):
@@ -60,12 +61,15 @@ def kill_others(keep: set[int]) -> int:
     """SIGKILL every descendant outside `keep` until none is left. Returns how many. Raises Dirty."""
     me = os.getpid()
     killed: set[int] = set()
-    for _ in range(KILL_ROUNDS):
+    deadline = time.monotonic() + KILL_LIMIT_S
+    while True:
         others = [pid for pid in descendants(me) if pid not in keep]
         # Before the return, not only after a kill: what died since the last look is a zombie now.
         reap(keep)
         if not others:
             return len(killed)
+        if time.monotonic() > deadline:
+            raise Dirty(f"{len(others)} processes could not be ended")
         for pid in others:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -73,7 +77,6 @@ def kill_others(keep: set[int]) -> int:
                 continue
             killed.add(pid)
         time.sleep(0.002)
-    raise Dirty(f"{len(others)} processes could not be ended")
 
 
 def reap(keep: set[int]) -> None:
