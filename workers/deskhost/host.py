@@ -138,7 +138,8 @@ class DeskHost:
         managed.living = living
         managed.started_at = time.monotonic()
         managed.resets_since_build = 0
-        managed.is_dirty, managed.ended_for = False, ""
+        managed.is_dirty, managed.ended_for, managed.taken_because = False, "", ""
+        managed.heard_at = time.monotonic()
         managed.watcher = self.spawn(self._watch(managed, living, managed.generation))
         managed.enter(managed.resting_phase)
 
@@ -239,6 +240,8 @@ class DeskHost:
         """The report, or why the desktop has to be rebuilt."""
         if managed.phase is Phase.DEAD or managed.living is None:
             return managed.reason or "it was dead"
+        if managed.taken_because:
+            return managed.taken_because
         if managed.resets_since_build >= self.rebuild_every:
             return f"routine rebuild after {self.rebuild_every} resets"
         managed.enter(Phase.RESETTING)
@@ -330,9 +333,13 @@ class DeskHost:
         with contextlib.suppress(EnvError):
             self.give_back(self._by_lease(lease_id))
 
-    def give_back(self, managed: Managed) -> None:
-        """Clean before the next holder can have it: it stays out of READY until then."""
+    def give_back(self, managed: Managed, *, taken_because: str = "") -> None:
+        """Clean before the next holder can have it: it stays out of READY until then.
+
+        Taken from a holder, it is rebuilt: whoever was cut off may come back with its connections open.
+        """
         managed.lease = None
+        managed.taken_because = taken_because
         self._note_leases(managed.kind)
         self.note_change()
         self.spawn(self._clean_or_drop(managed))

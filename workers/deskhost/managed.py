@@ -55,6 +55,10 @@ class Managed:
     """Why the host itself ended this generation, e.g. its memory."""
     is_dirty: bool = False
     """Something may have happened in it since the last reset."""
+    taken_because: str = ""
+    """Why it was taken from its holder; it has to be rebuilt before anyone gets it."""
+    heard_at: float = 0.0
+    """time.monotonic() of the last sign of life of its agent."""
     quarantine: str = ""
     """Why an operator keeps it; never leased and never cleaned while this stands."""
     ready_since: float = 0.0
@@ -90,6 +94,8 @@ class Managed:
             self.phase = phase
             if phase is Phase.READY:
                 self.ready_since = time.monotonic()
+            if phase is Phase.LEASED:
+                self.heard_at = time.monotonic()
         self.changed()
 
     @property
@@ -161,6 +167,14 @@ class Managed:
         # A rebuilt desktop's account starts at zero again.
         self.cpu_percent = round(max(0.0, used_s) / passed_s * 100, 1) if self.measured_at else 0.0
         self.usage, self.measured_at = usage, now
+
+    def end(self, reason: str) -> None:
+        """SIGKILL; its watcher notices and tells the reason."""
+        if self.living is None or self.phase is Phase.DEAD:
+            return
+        self.ended_for = reason
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.living.pid, signal.SIGKILL)
 
     def end_if_greedy(self) -> None:
         """Where no memory group does it, end a desktop that uses more than its spec allows."""

@@ -24,7 +24,7 @@ PEAK_WINDOW_S = 60.0
 EXPECT_S = 10.0
 """What was said to be queued counts for so long: its teller repeats it every few seconds."""
 SLOW_RESET_S = 0.25
-"""Above it, moving a lease to a clean desktop beats cleaning in place (docs/adr/0011-fleet.md has the figures)."""
+"""Above it, a lease is moved to a clean desktop instead of waiting for its own to be cleaned."""
 SPARE_SHARE = 0.25
 """Spares per leased desktop of a kind with slow resets: a reset takes a fraction of a trajectory."""
 FIRST_PAUSE_S = 1.0

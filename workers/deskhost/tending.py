@@ -12,6 +12,7 @@ import psutil
 from workers.deskhost.host import START_SLOTS, DeskHost
 from workers.deskhost.managed import Kind, Managed
 from workers.deskhost.models import Phase
+from workers.deskhost.vitals import listen, listened_to
 from workers.providers.base import EnvError
 
 log = logging.getLogger("deskhost")
@@ -19,6 +20,7 @@ log = logging.getLogger("deskhost")
 TICK_S = 0.5
 MEASURE_TICKS = 4
 LEAK_TICKS = 10
+VITAL_TICKS = 8
 POOL_SLOTS = START_SLOTS - 1
 """Of all starts at once the pool leaves one to somebody who waits."""
 
@@ -47,8 +49,9 @@ class Tender:
         now = time.monotonic()
         for managed in list(self.host.desktops.values()):
             if managed.lease is not None and managed.lease.expires_at < now:
-                log.warning("lease of %s by %s expired", managed.desktop_id, managed.lease.holder)
-                self.host.give_back(managed)
+                holder = managed.lease.holder
+                log.warning("lease of %s by %s expired", managed.desktop_id, holder)
+                self.host.give_back(managed, taken_because=f"its holder {holder} fell silent")
             is_nobodys = managed.lease is None and not managed.quarantine
             if is_nobodys and managed.phase is Phase.DEAD and not managed.lock.locked():
                 await self.host.destroy(managed.desktop_id)
@@ -83,6 +86,9 @@ class Tender:
         """Resources every few ticks, leaks now and then."""
         if tick % MEASURE_TICKS == 0:
             await asyncio.to_thread(_measure, list(self.host.desktops.values()))
+        if tick % VITAL_TICKS == 0:
+            for managed in listened_to(self.host):
+                self.host.spawn(listen(managed))
         if tick % LEAK_TICKS == 0:
             names = [f"{m.desktop_id}-{m.generation}" for m in self.host.desktops.values()]
             await asyncio.to_thread(self.host.leak_watch.look, names)

@@ -16,6 +16,7 @@ from workers.desktop import DesktopEnv, Frame
 from workers.environments.base import AtCapacity, EnvironmentRequest
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 from workers.tasks import runner
+from workers.tasks.room import require_room
 
 LEASE_S = 15.0
 QUOTA_WAIT_S = 60.0
@@ -78,7 +79,10 @@ class LocalEnvironment:
         self.desktop.act(action)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
-        return runner.evaluate(task, self.desktop, last_action)
+        score = runner.evaluate(task, self.desktop, last_action)
+        if score < 1:
+            require_room(self.desktop)
+        return score
 
     def reset(self) -> None:
         self._reset_is_due = self._keeps_setups  # then `prepare` mostly brings another desktop anyway

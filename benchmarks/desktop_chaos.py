@@ -1,0 +1,226 @@
+"""Chaos: everything around a trajectory dies or is cut off while scripted trajectories run. Is any lost?
+
+Real path: database queue -> Redis -> env workers -> desk host -> desktops -> evaluator -> records. The policy
+is the task's oracle, so every trajectory that infrastructure leaves alone scores 1; whatever scores less was
+spoiled. Networks are cut by stopping the far side (desktops are reached over unix sockets): nothing answers,
+nothing is refused, and after a while it comes back as if nothing had happened.
+
+Bar, for every fault: each place of each group ends with exactly one scored trajectory, of score 1; what the
+fault hit is errored, without a reward, and was run again; leases and desktops that were hit are gone within a
+lease time (15 s; twice that where a silence has to be noticed first); nothing is left afterwards.
+
+    python -m benchmarks.desktop_chaos [--trajectories 16] [--only WORD] [--images DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.chaos_faults import FAULTS, Fault, World, is_reaped, restore_later
+from benchmarks.fleet_throughput import leftover, traces
+from benchmarks.report import finish, print_table
+from training.config import ExperimentConfig
+from training.tasks import first_desk
+from training.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
+from webapp.lib.supervisor.instance import Instance
+from workers.deskhost.client import DeskHostClient
+
+TURNS = 14
+"""Long enough to be hit in the middle."""
+RETRIES = 5
+LIMIT_S = 900
+REAP_WATCH_S = 240
+HEADER = [
+    *("fault", "desktops", "places", "errored", "kinds", "run again"),
+    *("score 1", "spoiled", "lost", "reaped s", "limit s", "passed"),
+]
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--trajectories", type=int, default=16, help="places per fault")
+    arguments.add_argument("--only", default="", help="faults whose name holds this")
+    arguments.add_argument("--images", type=Path, default=Path("var/images"), help="machines' base images")
+    options = arguments.parse_args()
+    has_machines = (options.images / "debian-desk").exists()
+    faults = [f for f in FAULTS if options.only in f.name and (f.provider == "x11" or has_machines)]
+    rows: list[dict[str, Any]] = []
+    with Instance(without=["gpu", "web"], slots=6) as deskhand:
+        os.environ.update(deskhand.environment)
+        if has_machines:
+            (deskhand.folder / "images").symlink_to(options.images.resolve())
+        chaos = Chaos(deskhand)
+        for fault in faults:
+            rows.append(chaos.run(fault, options.trajectories))
+            print(rows[-1], flush=True)
+        leaks = chaos.leaks_at_rest()
+        before_stop = traces(deskhand.folder)
+    left = {name: leftover(deskhand.folder, found) for name, found in before_stop.items()}
+    return report(rows, leaks, left)
+
+
+class Chaos:
+    """Runs the faults one after another on one installation."""
+
+    def __init__(self, deskhand: Instance) -> None:
+        import django
+
+        django.setup()
+        from webapp.accounts.models import Team
+        from webapp.experiments.models import TaskSet
+
+        self.team = Team.objects.order_by("pk").first()
+        self.task_set = TaskSet.objects.create(name="chaos")
+        self.world = World(
+            deskhand.folder,
+            deskhand.redis_port,
+            DeskHostClient(deskhand.folder / "run" / "deskhost.sock"),
+            self.busy,
+        )
+
+    @staticmethod
+    def busy() -> set[str]:
+        from webapp.trajectories.models import Trajectory
+
+        rows = Trajectory.objects.filter(status=TrajectoryStatus.RUNNING, num_turns__gte=2)
+        return set(rows.values_list("desktop__name", flat=True))
+
+    def run(self, fault: Fault, count: int) -> dict[str, Any]:
+        """Queue `count` places, strike while they run, wait until all are final."""
+        from webapp.trajectories.models import Group
+
+        experiment = self.make_experiment(fault)
+        self.queue(experiment, count)
+        started = time.monotonic()
+        groups = Group.objects.filter(experiment=experiment)
+        strike = fault.strike(self.world)
+        struck = time.monotonic()
+        restore_later(strike)
+        reaped_s: float | None = None
+        while groups.filter(finished_at=None).exists() or reaped_s is None:
+            if reaped_s is None and is_reaped(self.world, strike):
+                reaped_s = time.monotonic() - struck
+            if time.monotonic() - started > LIMIT_S:
+                break
+            if reaped_s is None and time.monotonic() - struck > REAP_WATCH_S:
+                reaped_s = REAP_WATCH_S
+            time.sleep(0.25)
+        return self.outcome(fault, experiment, count, reaped_s or LIMIT_S)
+
+    def make_experiment(self, fault: Fault) -> Any:
+        """Not for the gpu worker: it only carries the config that its trajectories run with."""
+        from webapp.experiments.models import Experiment, ExperimentStatus
+
+        desktops = {"provider": fault.provider, "retries": RETRIES, "num_desktops": 6}
+        if fault.provider == "qemu":
+            desktops |= {"num_desktops": 3, "trajectory_timeout_s": 600}
+        config = ExperimentConfig.model_validate({"desktops": desktops})
+        return Experiment.objects.create(
+            team=self.team,
+            name=fault.name,
+            status=ExperimentStatus.PAUSED,
+            config=config.model_dump(mode="json"),
+            queue_order=0,
+        )
+
+    def queue(self, experiment: Any, count: int) -> None:
+        from webapp.experiments.models import TaskRecord
+        from webapp.trajectories.services import GroupRequest, create_group
+
+        tasks = long_tasks()
+        for number in range(count):
+            task = tasks[number % len(tasks)]
+            record, _ = TaskRecord.objects.get_or_create(
+                task_set=self.task_set,
+                task_id=task.task_id,
+                defaults={
+                    "instruction": task.instruction,
+                    "family": task.family,
+                    "split": task.split,
+                    "spec": task.model_dump(mode="json"),
+                },
+            )
+            request = GroupRequest(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+            create_group(request=request, team_id=self.team.pk, experiment=experiment)
+
+    def outcome(self, fault: Fault, experiment: Any, count: int, reaped_s: float) -> dict[str, Any]:
+        """The row of the table."""
+        from django.db.models import Q
+
+        from webapp.trajectories.models import Trajectory
+
+        rows = Trajectory.objects.filter(experiment=experiment)
+        errored = rows.filter(status=TrajectoryStatus.ERRORED)
+        scored = Q(status__in=(TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED))
+        good = rows.filter(scored, score=1.0)
+        result = {
+            "fault": fault.name,
+            "desktops": fault.provider,
+            "places": count,
+            "errored": errored.count(),
+            "kinds": sorted(set(errored.values_list("error_kind", flat=True))),
+            "run_again": errored.exclude(retries=None).distinct().count(),
+            "score_1": good.count(),
+            "places_with_score_1": good.values("group").distinct().count(),
+            "spoiled": rows.filter(scored).exclude(score=1.0).count(),
+            "errored_with_reward": errored.exclude(reward=None).count(),
+            "lost": count - rows.filter(scored).values("group").distinct().count(),
+            "reaped_s": round(reaped_s, 1),
+            "limit_s": fault.reap_limit_s,
+        }
+        result["passed"] = (
+            result["score_1"] == result["places_with_score_1"] == count
+            and result["spoiled"] == result["lost"] == result["errored_with_reward"] == 0
+            and result["run_again"] == result["errored"]
+            and reaped_s <= fault.reap_limit_s
+        )
+        return result
+
+    def leaks_at_rest(self) -> int:
+        """What the desk host's own watch counts once everything has calmed down (two looks of 5 s)."""
+        time.sleep(15)
+        leaks = self.world.client.watch().leaks
+        print("leaks at rest:", [leak.model_dump() for leak in leaks])
+        return len(leaks)
+
+
+def long_tasks() -> list[Task]:
+    """First-desk train tasks whose oracle is padded with pointer moves to `TURNS` turns."""
+    padded = []
+    for task in first_desk.generate():
+        actions = list(task.oracle["actions"])
+        missing = TURNS - len(actions)
+        if task.split != "train" or missing < 0:
+            continue
+        moves = [
+            Action(kind=ActionKind.MOVE, x=20 + 10 * number, y=20).model_dump(mode="json")
+            for number in range(missing)
+        ]
+        update = {"oracle": {**task.oracle, "actions": [*moves, *actions]}, "max_turns": TURNS}
+        padded.append(task.model_copy(update=update))
+    return padded[::7]
+
+
+def report(rows: list[dict[str, Any]], leaks: int, left: dict[str, int]) -> int:
+    table = [
+        (
+            row["fault"], row["desktops"], row["places"], row["errored"], " ".join(row["kinds"]) or "-",
+            row["run_again"], row["score_1"], row["spoiled"], row["lost"], row["reaped_s"], row["limit_s"],
+            "yes" if row["passed"] else "NO",
+        )
+        for row in rows
+    ]  # fmt: skip
+    print_table(HEADER, table)
+    print(f"leaks counted by the desk host at rest: {leaks}; left after the stop: {left}")
+    figures = {"faults": rows, "leaks_at_rest": leaks, "left": left}
+    passed = all(row["passed"] for row in rows) and leaks == 0 and not any(left.values())
+    return finish("desktop_chaos", figures, passed=passed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
