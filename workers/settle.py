@@ -40,6 +40,8 @@ class Pace:
     limit: float = 1.0
     busy_s: float = BUSY_S
     """CPU seconds within one part that mean work."""
+    patience: float = 1.0
+    """Factor on the time that programs get to open a window or to draw."""
 
     def of(self, settle: Settle) -> Settle:
         return Settle(

@@ -20,16 +20,22 @@ LIMIT_S = 10.0
 POLL_S = 0.004
 
 
+def limit_of(console: Console) -> float:
+    """Seconds that a program on this desktop gets to open a window or to draw."""
+    return LIMIT_S * console.pace.patience
+
+
 def wait_focused(desktop: TaskDesktop, text: str) -> Window:
     """The window that contains `text` in title or class, once it has the keyboard. Raises SetupError."""
-    desktop.wait_for_window(text, timeout_s=LIMIT_S, settled=False)
-    deadline = time.monotonic() + LIMIT_S
+    limit_s = limit_of(desktop.console)
+    desktop.wait_for_window(text, timeout_s=limit_s, settled=False)
+    deadline = time.monotonic() + limit_s
     while True:
         window = next((w for w in desktop.windows() if is_named(w, text)), None)
         if window is not None and window.is_active:
             return window
         if time.monotonic() > deadline:
-            raise SetupError(TaskErrorKind.DESKTOP, f"window {text!r} did not get the focus in {LIMIT_S:g} s")
+            raise SetupError(TaskErrorKind.DESKTOP, f"window {text!r} did not get the focus in {limit_s:g} s")
         time.sleep(POLL_S)
 
 
@@ -48,7 +54,7 @@ def place(desktop: TaskDesktop, text: str, box: Box) -> Window:
             raise EnvError("this desktop's windows cannot be placed from outside", kind=ErrorKind.TASK)
         desktop.console.forget_changes()
         desktop.console.windows.move(window.window_id, box)
-        deadline = time.monotonic() + LIMIT_S
+        deadline = time.monotonic() + limit_of(desktop.console)
         while box_of(window := wait_focused(desktop, text)) != box:
             if time.monotonic() > deadline:
                 message = f"window {text!r} stays at {box_of(window)} instead of {box}"
@@ -64,7 +70,7 @@ def box_of(window: Window) -> Box:
 
 def wait_painted(console: Console, points: dict[tuple[int, int], str]) -> None:
     """Wait until every screen point has its colour ("#rrggbb"). Raises SetupError naming the first other."""
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + limit_of(console)
     for (left, top), color in points.items():
         while (seen := console.color_at(left, top)) != color.lower():
             if time.monotonic() > deadline:

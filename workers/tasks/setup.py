@@ -13,7 +13,7 @@ from workers.settle import settle_for, wait_until_settled
 from workers.tasks.base import TaskDesktop
 from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.panel import show_panel
-from workers.tasks.placement import LIMIT_S, is_named, place, wait_focused, wait_painted
+from workers.tasks.placement import is_named, limit_of, place, wait_focused, wait_painted
 
 Parameters = dict[str, Any]
 UNTIL_LIMIT_S = 30.0
@@ -83,7 +83,7 @@ def close_window(parameters: Parameters, desktop: TaskDesktop) -> None:
     title = _wait_for(parameters, desktop)
     num_before = _count(title, desktop)
     desktop.close_window(title)
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + limit_of(desktop.console)
     while _count(title, desktop) >= num_before:
         if time.monotonic() > deadline:
             raise SetupError(TaskErrorKind.TASK, f"window {title!r} did not close; does it ask something?")
@@ -98,7 +98,7 @@ def _count(title: str, desktop: TaskDesktop) -> int:
 def _wait_for(parameters: Parameters, desktop: TaskDesktop) -> str:
     """Title or class of the window meant, waiting for it. Raises SetupError."""
     name, strict = str(parameters["window_name"]), bool(parameters.get("strict", False))
-    deadline = time.monotonic() + LIMIT_S
+    deadline = time.monotonic() + limit_of(desktop.console)
     while not any(is_named(window, name, strict) for window in desktop.windows()):
         if time.monotonic() > deadline:
             seen = ", ".join(repr(window.title) for window in desktop.windows()) or "none"
