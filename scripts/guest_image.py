@@ -99,6 +99,7 @@ def build(recipe: Recipe, data_dir: Path, options: argparse.Namespace) -> None:
     if options.if_changed and published_inputs(images / recipe.name) == inputs:
         announce(f"{recipe.name} is up to date")
         return
+    remove_abandoned(cache, images)
     work = cache / f"work-{recipe.name}-{os.getpid()}"
     draft = images / f".draft-{recipe.name}-{os.getpid()}"
     for folder in (cache, images, work, draft):
@@ -158,6 +159,15 @@ def host_mirror() -> str:
         if release == SUITE and uri.rstrip("/").endswith("/debian"):
             return uri.rstrip("/")
     return DEFAULT_MIRROR
+
+
+def remove_abandoned(*folders: Path) -> None:
+    """Remove what builds left that were killed: their folders end with their process id."""
+    for folder in folders:
+        for path in [p for mark in ("fresh-*", "work-*", ".draft-*") for p in folder.glob(mark)]:
+            pid = path.name.rpartition("-")[2]
+            if pid.isdigit() and not Path(f"/proc/{pid}").exists():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def published_inputs(link: Path) -> str:

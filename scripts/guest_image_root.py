@@ -41,7 +41,8 @@ def install_packages(recipe: Recipe, root: Path, debs: Path, mirror: str) -> Non
         f" && apt-get download $({kernel} | head -1) {' '.join(BOOT_PACKAGES)}",
     ]
     options = ['APT::Install-Recommends "false"', 'Acquire::Languages "none"', 'Acquire::Retries "3"']
-    command = ["mmdebstrap", "--variant=minbase", "--mode=root", f"--keyring={KEYRING}"]
+    # In a mount namespace of its own, so that an ended build leaves no /proc mounted in its folder.
+    command = ["unshare", "--mount", "mmdebstrap", "--variant=minbase", "--mode=root", f"--keyring={KEYRING}"]
     command += [f"--aptopt={option}" for option in options]
     command += ["--dpkgopt=force-unsafe-io", *(f"--dpkgopt=path-exclude={path}" for path in LEFT_OUT)]
     command += [f"--dpkgopt=path-include={path}" for path in KEPT]
