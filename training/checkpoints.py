@@ -48,6 +48,14 @@ class ExperimentState:
     """Its folder name."""
     num_saved: int = 0
     """Checkpoints written so far; numbers their folders."""
+    rate_scale: float = 1.0
+    """Learning rates are multiplied with it; falls at each roll-back."""
+    rolled_back_to: list[str] = field(default_factory=list)
+    """Checkpoints that were gone back to."""
+    rolled_back_saves: list[str] = field(default_factory=list)
+    """Checkpoints saved right after: the same weights under another name."""
+    solve_rates: dict[str, list[float]] = field(default_factory=dict)
+    """task_id -> faded [wins, trials]."""
     replay: dict[str, int] = field(default_factory=dict)
     alarms: dict[str, Any] = field(default_factory=dict)
 
@@ -195,11 +203,12 @@ def export_model(
         return
     folder.mkdir(parents=True, exist_ok=True)
     for path in source.iterdir():
-        if path.is_file() and not _is_weight_file(path):
+        if path.is_file() and not is_weight_file(path):
             shutil.copyfile(path, folder / path.name)
     weights = {name: tensor.to(dtype) for name, tensor in state.items()}
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def _is_weight_file(path: Path) -> bool:
+def is_weight_file(path: Path) -> bool:
+    """True for the files of a model folder that hold tensors."""
     return path.suffix in {".safetensors", ".bin", ".pt", ".pth"} or path.name.endswith(".index.json")

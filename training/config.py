@@ -89,7 +89,9 @@ class TaskConfig(Section):
 class DesktopConfig(Section):
     """The machines that episodes run on."""
 
-    provider: Literal["x11", "qemu", "remote", "gateway", "osworld"] = knob("x11", "Where desktops come from.")
+    provider: Literal["x11", "qemu", "remote", "gateway", "osworld"] = knob(
+        "x11", "Where desktops come from."
+    )
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
     max_turns: int = knob(8, "Turns before a trajectory is truncated.", unit="turns", ge=1, le=200)
     turn_timeout_s: float = knob(30.0, "Limit for one completion and action.", unit="s", gt=0)
@@ -159,7 +161,12 @@ class EvaluationConfig(Section):
     before: bool = knob(True, "Evaluate before the first GRPO step.")
     after: bool = knob(True, "Evaluate after the last step.")
     every: int = knob(0, "Also every so many steps; 0 = never.", unit="steps", ge=0)
-    temperature: float = knob(1.0, "Sampling temperature of evaluations.", ge=0, le=2)
+    temperature: float = knob(1.0, "Sampling temperature of evaluations; 0 = greedy.", ge=0, le=2)
+    only: bool = knob(False, "Evaluate model.path and stop: nothing is trained.")
+
+
+CollapseAlarm = Literal["entropy_collapse", "grad_norm_explosion", "parse_collapse", "all_zero_rewards"]
+"""Alarms of `training.alarms` that can mean that the policy has collapsed."""
 
 
 class CheckpointConfig(Section):
@@ -169,6 +176,15 @@ class CheckpointConfig(Section):
     every: int = knob(5, "Steps between checkpoints.", unit="steps", ge=1)
     keep_last: int = knob(3, "Older ones are deleted, the best by evaluation is kept.", ge=1)
     max_restarts: int = knob(3, "Automatic restarts after a crash.", ge=0, le=100)
+    roll_back_on: tuple[CollapseAlarm, ...] = knob(
+        (),
+        "Alarms after which weights and optimiser go back to the last good checkpoint: entropy_collapse, "
+        "grad_norm_explosion, parse_collapse, all_zero_rewards. Empty = never.",
+    )
+    max_roll_backs: int = knob(2, "Roll-backs per experiment.", ge=1, le=100)
+    roll_back_rate: float = knob(
+        0.5, "What the learning rate is multiplied with at each roll-back.", gt=0, le=1
+    )
 
 
 class AlarmConfig(Section):
@@ -231,6 +247,15 @@ def impossible_combinations(config: ExperimentConfig) -> list[tuple[str, str]]:
                 f"{samples} samples per step cannot be split evenly over {optimiser.num_processes} processes",
             )
         )
+    if bool(config.sampling.later_temperature) != bool(config.sampling.later_from_step):
+        found.append(
+            (
+                "sampling.later_temperature",
+                "a second phase needs both later_temperature and later_from_step",
+            )
+        )
+    if config.evaluation.only and not config.evaluation.num_tasks:
+        found.append(("evaluation.num_tasks", "evaluation.only with 0 tasks would do nothing"))
     if config.model.min_pixels > config.model.max_pixels:
         found.append(("model.min_pixels", "must not exceed model.max_pixels"))
     if config.prompt.text_only and config.sft.enabled:

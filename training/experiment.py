@@ -20,6 +20,7 @@ from training.parallel import World
 from training.rendering import Renderer
 from training.replay import ReplayState
 from training.rollouts import GroupRequest, Rollouts, Ticket
+from training.solve_rates import SolveRates
 from training.trainer import Trainer
 from training.types import EvaluationResult, Group, Purpose, Task
 from training.weight_sync import WeightSync
@@ -46,6 +47,7 @@ class Experiment:
     state: ExperimentState = field(default_factory=ExperimentState)
     history: AlarmHistory = field(default_factory=AlarmHistory)
     replay: ReplayState = field(default_factory=ReplayState)
+    solve_rates: SolveRates = field(default_factory=SolveRates)
 
     def tell(self, report: Callable[[Coordinator], Any]) -> None:
         """Report something from rank 0."""
@@ -73,16 +75,17 @@ class Experiment:
         """Push the current weights as `state.policy_version`; sync/* metrics."""
         return self.sync.push(self.state.policy_version).metrics()
 
-    def save(self, *, is_best: bool = False, success: float | None = None) -> None:
-        """Write a checkpoint, report it, delete old ones."""
+    def save(self, *, is_best: bool = False, success: float | None = None) -> Path:
+        """Write a checkpoint, report it, delete old ones; returns its folder. A collective."""
         state = self.state
         if is_best and success is not None:
             state.best_success = success
         self.history.last_checkpoint_step = state.grpo_step
         state.replay, state.alarms = self.replay.to_json(), self.history.to_json()
+        state.solve_rates = self.solve_rates.counts
         folder = self.checkpoints.save(self.trainer, state, self.source, is_best=is_best)
         if self.coordinator is None:
-            return
+            return folder
         values = {
             "step": state.sft_step if state.stage == "sft" else state.grpo_step,
             "path": str(folder),
@@ -94,12 +97,14 @@ class Experiment:
         self.coordinator.report_checkpoint(values)
         for gone in self.checkpoints.prune(state.best_checkpoint):
             self.coordinator.report_checkpoint_deleted(str(gone))
+        return folder
 
     def resume(self, folder: Path) -> None:
         """Take up the state of a checkpoint. A collective."""
         self.state = self.checkpoints.read_state(folder)
         self.replay = ReplayState.from_json(self.state.replay)
         self.history = AlarmHistory(**self.state.alarms)
+        self.solve_rates = SolveRates(self.state.solve_rates)
         if self.state.stage == "sft":
             self.trainer.use_rates(sft_rates(self.config.sft))
         self.checkpoints.load(folder, self.trainer)

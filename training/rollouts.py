@@ -83,6 +83,13 @@ class Rollouts:
             self._request(ticket, place)
         return ticket
 
+    def cancel(self, ticket: Ticket) -> None:
+        """Give up on a ticket's groups that are not finished."""
+        mine = [group_id for group_id, (owner, _) in self.open.items() if owner is ticket]
+        for group_id in mine:
+            self.coordinator.cancel_group(group_id)
+            del self.open[group_id]
+
     def wait(self, ticket: Ticket, progress: Progress | None = None) -> list[Group]:
         """The ticket's groups in the order of its tasks, useless ones included as they are."""
         while True:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 
 from training.alarms import StepFacts, check_step
 from training.batches import Batch, prepare_batch
@@ -17,9 +18,12 @@ from training.curriculum import TaskOrder
 from training.experiment import Experiment, evaluate, stage
 from training.interrupts import on_main
 from training.optimisers import grpo_rates
+from training.roll_back import roll_back_if_collapsed
 from training.rollouts import GroupRequest, Ticket
+from training.schedule import temperature_at
+from training.solve_rates import SolveRateOrder
 from training.trainer import StepResult
-from training.types import Group, Purpose
+from training.types import Alarm, Group, Purpose
 from training.warm_up import run_sft
 
 logger = logging.getLogger(__name__)
@@ -54,7 +58,7 @@ def run_grpo(experiment: Experiment) -> None:
     total = config.algorithm.num_steps
     if state.grpo_step >= total:
         return
-    order = TaskOrder(experiment.tasks("train"), config.optimiser.seed)
+    order = _order(experiment)
     with stage(experiment, "grpo", total, "steps"):
         experiment.tell(lambda c: c.report_progress("grpo", state.grpo_step, total))
         while state.grpo_step < total:
@@ -78,10 +82,12 @@ def grpo_step(experiment: Experiment, order: TaskOrder) -> StepResult | None:
     batch = on_main(experiment.world, lambda: _prepare(experiment, groups))
     result = None
     if batch.samples:
-        result = experiment.trainer.policy_step(batch.samples, state.grpo_step)
+        experiment.trainer.use_temperature(temperature_at(config.sampling, state.grpo_step))
+        result = experiment.trainer.policy_step(batch.samples, state.grpo_step, state.rate_scale)
     trained = time.monotonic()
+    experiment.solve_rates.record(groups)
     state.grpo_step += 1
-    state.task_cursor += config.algorithm.groups_per_step
+    state.task_cursor += len(groups)
     metrics = batch.metrics | (result.metrics if result else {})
     if result is not None and not result.was_skipped:
         state.policy_version += 1
@@ -92,33 +98,61 @@ def grpo_step(experiment: Experiment, order: TaskOrder) -> StepResult | None:
         "time/step_s": time.monotonic() - started,
         "policy/version": float(state.policy_version),
     }
-    _report(experiment, batch, result, metrics)
+    alarms = _report(experiment, batch, result, metrics)
+    roll_back_if_collapsed(experiment, alarms)
     return result
 
 
+def _order(experiment: Experiment) -> TaskOrder:
+    """The order of the train tasks. `solve_rates` is read at every draw, so it may grow meanwhile."""
+    config, tasks = experiment.config, experiment.tasks("train")
+    if config.tasks.curriculum == "solve_rate":
+        floor = config.tasks.curriculum_floor
+        return SolveRateOrder(tasks, config.optimiser.seed, experiment.solve_rates, floor)
+    return TaskOrder(tasks, config.optimiser.seed)
+
+
 def _groups(experiment: Experiment, order: TaskOrder) -> list[Group]:
-    """The groups of this step; with `max_staleness` the next step's are asked for before this one trains."""
+    """The groups of this step; with `max_staleness` the next step's are asked for before this one trains.
+
+    Each group took one position of the task order, so their number is how far the cursor moves.
+    """
     rollouts, config = experiment.rollouts, experiment.config.algorithm
     assert rollouts is not None
-    ticket, experiment.ahead = experiment.ahead or _ask(experiment, order, 0), None
+    count = config.groups_per_step
+    ticket, experiment.ahead = experiment.ahead or _ask(experiment, order, count), None
     groups = rollouts.wait(ticket)
+    wanted = min(config.max_extra_groups, num_flat(groups))
+    while wanted:
+        extra = rollouts.wait(_ask(experiment, order, wanted, offset=len(groups)))
+        groups += extra
+        left = config.max_extra_groups - (len(groups) - count)
+        wanted = min(left, num_flat(extra))
     if config.max_staleness and experiment.state.grpo_step + 1 < config.num_steps:
-        experiment.ahead = _ask(experiment, order, 1)
+        experiment.ahead = _ask(experiment, order, count, offset=len(groups), steps_ahead=1)
     return groups
 
 
-def _ask(experiment: Experiment, order: TaskOrder, steps_ahead: int) -> Ticket:
+def num_flat(groups: Sequence[Group]) -> int:
+    """Groups that teach nothing: their rewards are equal, or fewer than two members were scored."""
+    return sum(len({member.reward for member in group.scored()}) < 2 for group in groups)
+
+
+def _ask(
+    experiment: Experiment, order: TaskOrder, count: int, *, offset: int = 0, steps_ahead: int = 0
+) -> Ticket:
+    """Request `count` groups from `offset` positions behind the cursor, for this step or a later one."""
     config, state = experiment.config, experiment.state
     assert experiment.rollouts is not None
-    count = config.algorithm.groups_per_step
+    step = state.grpo_step + steps_ahead
     request = GroupRequest(
         size=config.algorithm.group_size,
         purpose=Purpose.TRAIN,
-        step=state.grpo_step + steps_ahead,
-        temperature=config.sampling.temperature,
+        step=step,
+        temperature=temperature_at(config.sampling, step),
         policy_version=state.policy_version,
     )
-    return experiment.rollouts.ask(order.take(state.task_cursor + steps_ahead * count, count), request)
+    return experiment.rollouts.ask(order.take(state.task_cursor + offset, count), request)
 
 
 def _prepare(experiment: Experiment, groups: list[Group]) -> Batch:
@@ -135,7 +169,7 @@ def _prepare(experiment: Experiment, groups: list[Group]) -> Batch:
 
 def _report(
     experiment: Experiment, batch: Batch, result: StepResult | None, metrics: dict[str, float]
-) -> None:
+) -> list[Alarm]:
     """Metrics, advantages, replay uses and alarms of the step that just ended; step numbers start at 1."""
     state, step = experiment.state, experiment.state.grpo_step
     facts = StepFacts(
@@ -155,7 +189,7 @@ def _report(
         metrics["time/rollout_s"], metrics["time/train_s"],
     )  # fmt: skip
     if experiment.coordinator is None:
-        return
+        return alarms
     coordinator, per_sequence = experiment.coordinator, result.per_sequence if result else {}
     finite = {name: value for name, value in metrics.items() if abs(value) < float("inf")}
     coordinator.report_metrics(step, finite, state.policy_version)
@@ -164,3 +198,4 @@ def _report(
         coordinator.report_replay_uses(uses)
     if alarms:
         coordinator.report_alarms(alarms)
+    return alarms

@@ -1,8 +1,8 @@
 """The trainer: `torchrun --nproc-per-node N -m training.train --config FILE --output DIR`.
 
-Runs all stages of one experiment against a coordinator (DESKHAND_COORDINATOR_URL and
-DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes from the newest
-complete checkpoint, and works without torchrun as a single process.
+Runs all stages of one experiment (with `evaluation.only`: one evaluation) against a coordinator
+(DESKHAND_COORDINATOR_URL and DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes
+from the newest complete checkpoint, and works without torchrun as a single process.
 
 Exit codes: 0 finished, 75 paused (checkpoint saved; also after SIGTERM), 76 cancelled,
 2 the config or the environment is wrong, anything else is a crash. torchrun turns every
@@ -17,10 +17,14 @@ import logging
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from training.config import ConfigError, ExperimentConfig, from_yaml
 from training.coordinator import Coordinator, CoordinatorAddress
 from training.types import Control
+
+if TYPE_CHECKING:
+    from training.interrupts import TermSignal
 
 logger = logging.getLogger("training")
 
@@ -63,6 +67,8 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
 
     term = TermSignal()
     term.install()
+    if config.evaluation.only:
+        return _evaluate_only(config, address, term)
     torch.set_num_threads(_num_threads())
     torch.manual_seed(config.optimiser.seed)
     world = start_world()
@@ -81,6 +87,24 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
         return EXIT_PAUSED, "paused", step
     finally:
         stop_world()
+
+
+def _evaluate_only(
+    config: ExperimentConfig, address: CoordinatorAddress, term: TermSignal
+) -> tuple[int, str, int]:
+    """As `_train`, without weights; ranks other than 0 have nothing to do."""
+    from training.evaluate_only import evaluate_only
+    from training.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted
+
+    if os.environ.get("RANK", "0") != "0":
+        return 0, "finished", 0
+    try:
+        evaluate_only(config, Coordinator(address), term)
+    except Interrupted as stop:
+        if stop.command is Control.CANCEL:
+            return EXIT_CANCELLED, "cancelled", 0
+        return EXIT_PAUSED, "paused", 0
+    return 0, "finished", 0
 
 
 def build_experiment(

@@ -83,13 +83,20 @@ class Trainer:
         self.rates = rates
         self.optimiser = build_optimiser(self.policy, rates)
 
-    def policy_step(self, samples: Sequence[Sample], step: int) -> StepResult:
-        """One GRPO or GSPO update; `step` is 0-based and drives the warm-up."""
+    def policy_step(self, samples: Sequence[Sample], step: int, rate_scale: float = 1.0) -> StepResult:
+        """One policy-gradient update; `step` is 0-based and drives the warm-up."""
         gradient = self.policy_gradient(samples)
-        return self._finish(samples, gradient, warmup_scale(step, self.rates.warmup_steps))
+        scale = warmup_scale(step, self.rates.warmup_steps) * rate_scale
+        return self._finish(samples, gradient, scale)
+
+    def use_temperature(self, temperature: float) -> None:
+        """Score at the temperature that the samples were drawn at."""
+        self.policy.temperature = temperature
+        if self.reference is not None:
+            self.reference.temperature = temperature
 
     def policy_gradient(self, samples: Sequence[Sample]) -> Gradient:
-        """Forward and backward of a GRPO or GSPO batch; the gradient is left on the weights."""
+        """Forward and backward of a batch of the GRPO stage; the gradient is left on the weights."""
 
         def loss(batch: MicroBatch, scores: TokenScores, counts: BatchCounts) -> Objective:
             reference = self._reference_logprobs(batch)

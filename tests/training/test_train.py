@@ -257,3 +257,82 @@ def test_after_sigterm_two_processes_leave_a_checkpoint_from_which_one_goes_on(
     assert process.wait(90) == 0, (output / "log").read_text()[-3000:]
     steps = [point["step"] for point in coordinator.seen["/metrics"] if "loss/policy" in point["values"]]
     assert steps == list(range(1, done + 2))
+
+
+def test_flat_groups_are_replaced_by_the_next_tasks_up_to_the_cap(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    coordinator.desktops.never_solved = True
+    assert train(toy_config(toy_model, algorithm={"num_steps": 2, "max_extra_groups": 3})) == 0
+    order = TaskOrder(coordinator.tasks["train"], seed=0)
+    assert [group.step for group in coordinator.groups] == [0] * 5 + [1] * 5
+    assert [group.task for group in coordinator.groups] == order.take(0, 10)
+    assert coordinator.metric("rollout/num_trajectories") == [20.0, 20.0], "what was sampled is shown"
+
+
+@pytest.mark.parametrize("max_staleness", [0, 1])
+def test_the_second_phase_samples_and_trains_at_its_own_temperature(
+    max_staleness: int, toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    sampling = {"temperature": 1.0, "later_temperature": 0.5, "later_from_step": 1}
+    assert train(toy_config(toy_model, sampling=sampling, algorithm={"max_staleness": max_staleness})) == 0
+    asked = [body["temperature"] for body in coordinator.seen["/groups"]]
+    assert asked == [1.0, 1.0, 0.5, 0.5, 0.5, 0.5]
+    if max_staleness == 0:
+        assert max(coordinator.metric("policy/logprob_gap")) < 1e-3
+
+
+def test_a_windowed_history_trains_with_corrections_on_packed_sequences(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    config = toy_config(
+        toy_model,
+        tasks={"curriculum": "solve_rate"},
+        algorithm={"name": "cispo", "correction": "mask", "aggregation": "trajectory_mean", "num_steps": 2},
+        optimiser={"packing": True, "microbatch_tokens": 256},
+    )
+    assert train(config) == 0
+    assert coordinator.metric("policy/correction_cut_fraction") == [0.0, 0.0]
+    assert max(coordinator.metric("policy/logprob_gap")) < 1e-3
+
+
+def test_a_collapse_goes_back_to_the_last_good_checkpoint(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    coordinator.desktops.never_solved = True
+    config = toy_config(
+        toy_model,
+        algorithm={"num_steps": 4, "skip_zero_variance": False, "entropy_coefficient": 0.01},
+        checkpoints={"every": 1, "keep_last": 20, "roll_back_on": ["all_zero_rewards"], "max_roll_backs": 1},
+    )
+    assert train(config) == 0
+    alarms = [alarm for batch in coordinator.seen["/alarms"] for alarm in batch]
+    (rolled,) = [alarm for alarm in alarms if alarm["name"] == "rolled_back"]
+    assert rolled["step"] == 3, "three steps without a success are the alarm"
+    assert "00003-grpo-000002 after all_zero_rewards" in rolled["message"]
+    assert coordinator.metric("checkpoint/rolled_back") == [1.0]
+    rates = coordinator.metric("optimiser/learning_rate")
+    assert rates == pytest.approx([1e-3, 1e-3, 1e-3, 5e-4])
+    versions = [body["policy_version"] for body in coordinator.seen["/weights"]]
+    assert versions == sorted(set(versions)), "a version never means two things"
+    state = json.loads((output / "checkpoints" / "00004-grpo-000003" / "state.json").read_text())
+    assert state["rolled_back_to"] == ["00003-grpo-000002"]
+    good, saved = (
+        (output / "checkpoints" / name / "model" / "model.safetensors").read_bytes()
+        for name in ("00003-grpo-000002", "00004-grpo-000003")
+    )
+    assert good == saved, "the weights are those of the good checkpoint"
+
+
+def test_evaluation_only_reports_success_and_trains_nothing(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    config = toy_config(toy_model, evaluation={"only": True, "num_tasks": 4, "temperature": 0})
+    assert train(config) == 0
+    (result,) = coordinator.seen["/evaluations"]
+    assert (result["name"], result["num_tasks"]) == ("before", 4)
+    assert result["low"] <= result["success"] <= result["high"]
+    assert {body["temperature"] for body in coordinator.seen["/groups"]} == {0.0}
+    assert not coordinator.seen["/weights"]
+    assert not (output / "checkpoints").exists()
+    assert outcome(output)["status"] == "finished"
