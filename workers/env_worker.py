@@ -69,7 +69,7 @@ def _run_claimed(assignment: Assignment) -> None:
     actor = _actor(assignment)
     try:
         desktops, screen = assignment.config.desktops, assignment.task.screen
-        environment = slots.clean_environment(desktops, screen, f"trajectory-{assignment.row.pk}")
+        environment = slots.clean_environment(desktops, screen, reporting.key_of(assignment.row))
         if not reporting.unpark(assignment.row):
             raise Stopped
         with watched(assignment.row.pk, environment):

@@ -47,9 +47,10 @@ def _start_beating(**_: Any) -> None:
     beat()
     threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
     if identity.current().queue == "env":
-        from workers import mirror
+        from workers import gateway_upkeep, mirror
 
         mirror.start(_stopping)
+        gateway_upkeep.start(_stopping)
 
 
 @worker_shutdown.connect

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
 
 from training.config import ExperimentConfig
+from training.config_fleets import GatewayConfig
 from training.types import (
     Observation,
     Purpose,
@@ -19,7 +20,7 @@ from training.types import (
     TrajectoryStatus,
     Turn,
 )
-from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet import services as fleet
 from webapp.fleet.models import Desktop, DesktopPhase, Worker
 from webapp.replay import services as replay
@@ -155,6 +156,25 @@ def _plain(terms: Iterable[RewardTerm]) -> list[dict[str, Any]]:
     return [term.model_dump(mode="json") for term in terms]
 
 
+def key_of(row: TrajectoryRow) -> str:
+    """The trajectory's name towards whoever lends desktops, the same at every attempt."""
+    return f"trajectory-{row.pk}"
+
+
+def trajectory_keys() -> set[str]:
+    """Keys of all trajectories that have not ended."""
+    return {key_of(row) for row in TrajectoryRow.objects.filter(ended_at=None).only("pk")}
+
+
+def gateways_in_use() -> list[GatewayConfig]:
+    """The clusters of experiments that ran in the last day."""
+    recent = TrajectoryRow.objects.filter(created_at__gt=timezone.now() - timedelta(days=1))
+    rows = Experiment.objects.filter(
+        config__desktops__provider="gateway", pk__in=recent.values("experiment_id")
+    )
+    return list({ExperimentConfig.model_validate(row.config).desktops.gateway for row in rows})
+
+
 def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
     """No desktop is to be had now: the trajectory waits without a slot; `limit_s` 0 = as long as it takes."""
     waited_s = (timezone.now() - row.parked_at).total_seconds() if row.parked_at else 0.0
@@ -167,7 +187,8 @@ def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
         wait_s=error.wait_s,
         retry_after_s=error.retry_after_s,
     )
-    parking.park_trajectory(trajectory=row, notice=notice)
+    if not parking.park_trajectory(trajectory=row, notice=notice):
+        errored(row, "desktop_quota", str(error))  # it ran already; a cancelled one stays cancelled
 
 
 def unpark(row: TrajectoryRow) -> bool:
