@@ -41,8 +41,9 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def places(options: argparse.Namespace) -> Places:
     """Where images and templates are: as said, else in the installation's data folder."""
     data_dir = Path(os.environ.get("DESKHAND_DATA_DIR") or options.state_dir).resolve()
+    images = os.environ.get("DESKHAND_IMAGES_DIR") or data_dir / "images"
     return Places(
-        images=(options.images or data_dir / "images").resolve(),
+        images=Path(options.images or images).resolve(),
         templates=(options.templates or data_dir / "templates").resolve(),
     )
 
