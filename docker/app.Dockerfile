@@ -23,7 +23,7 @@ RUN useradd --uid 1000 --create-home deskhand && install -d -o deskhand -g deskh
 USER deskhand
 VOLUME /data
 EXPOSE 8700
-CMD ["uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8700", "--lifespan", "off"]
+CMD ["uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8700", "--lifespan", "off", "--ws-per-message-deflate", "false"]
 
 # The programs of the desktops on top; bubblewrap makes its namespaces as this user.
 FROM web AS env-worker

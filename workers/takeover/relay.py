@@ -181,9 +181,17 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def _socket_path(folder: Path) -> Path:
-    """A name of this process's own, short enough for a socket address."""
+    """A name of this process's own, short enough for a socket address; those of dead processes go."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"screens-{os.getpid()}.sock"
+    host = socket.gethostname()[:24]  # containers that share the folder have equal process ids
+    for old in folder.glob(f"screens-{host}-*.sock"):
+        try:
+            connect_unix(str(old), TICKET_LIMIT_S).close()
+        except ConnectionRefusedError:
+            old.unlink(missing_ok=True)
+        except OSError:
+            log.info("left alone: %s", old)
+    path = folder / f"screens-{host}-{os.getpid()}.sock"
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
         return path
     return Path(tempfile.mkdtemp(prefix="screens-")) / "s"

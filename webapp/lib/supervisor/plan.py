@@ -80,7 +80,8 @@ class Plan:
     def web(self) -> ChildSpec:
         argv = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--host", self.host]
         argv += ["--port", str(self.port), "--lifespan", "off", "--no-access-log"]
-        argv += ["--timeout-graceful-shutdown", "2"]
+        # What is large here is compressed already (screens); the rest is small.
+        argv += ["--timeout-graceful-shutdown", "2", "--ws-per-message-deflate", "false"]
         probe_host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
         return self.spec("web", *argv, probe=http_ok(f"http://{probe_host}:{self.port}/healthz"), grace_s=5)
 
