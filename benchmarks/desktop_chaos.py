@@ -23,7 +23,7 @@ from typing import Any
 
 from benchmarks.chaos_faults import FAULTS, Fault, World, is_reaped, restore_later
 from benchmarks.fleet_throughput import leftover, traces
-from benchmarks.report import finish, print_table
+from benchmarks.report import RESULTS, finish, print_table
 from training.config import ExperimentConfig
 from training.tasks import first_desk
 from training.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
@@ -46,6 +46,7 @@ def main() -> int:
     arguments.add_argument("--trajectories", type=int, default=16, help="places per fault")
     arguments.add_argument("--only", default="", help="faults whose name holds this")
     arguments.add_argument("--images", type=Path, default=Path("var/images"), help="machines' base images")
+    arguments.add_argument("--results", type=Path, default=RESULTS, help="folder for the result file")
     options = arguments.parse_args()
     has_machines = (options.images / "debian-desk").exists()
     faults = [f for f in FAULTS if options.only in f.name and (f.provider == "x11" or has_machines)]
@@ -56,12 +57,12 @@ def main() -> int:
             (deskhand.folder / "images").symlink_to(options.images.resolve())
         chaos = Chaos(deskhand)
         for fault in faults:
-            rows.append(chaos.run(fault, options.trajectories))
+            rows.append(chaos.run(fault, min(options.trajectories, fault.most_places)))
             print(rows[-1], flush=True)
         leaks = chaos.leaks_at_rest()
         before_stop = traces(deskhand.folder)
     left = {name: leftover(deskhand.folder, found) for name, found in before_stop.items()}
-    return report(rows, leaks, left)
+    return report(rows, leaks, left, options.results)
 
 
 class Chaos:
@@ -206,7 +207,7 @@ def long_tasks() -> list[Task]:
     return padded[::7]
 
 
-def report(rows: list[dict[str, Any]], leaks: int, left: dict[str, int]) -> int:
+def report(rows: list[dict[str, Any]], leaks: int, left: dict[str, int], results: Path) -> int:
     table = [
         (
             row["fault"], row["desktops"], row["places"], row["errored"], " ".join(row["kinds"]) or "-",
@@ -219,7 +220,7 @@ def report(rows: list[dict[str, Any]], leaks: int, left: dict[str, int]) -> int:
     print(f"leaks counted by the desk host at rest: {leaks}; left after the stop: {left}")
     figures = {"faults": rows, "leaks_at_rest": leaks, "left": left}
     passed = all(row["passed"] for row in rows) and leaks == 0 and not any(left.values())
-    return finish("desktop_chaos", figures, passed=passed)
+    return finish("desktop_chaos", figures, passed=passed, results=results)
 
 
 if __name__ == "__main__":

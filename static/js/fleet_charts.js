@@ -8,12 +8,14 @@ class History extends Charts {
   async fetchAll() {
     const response = await fetch(this.url);
     if (!response.ok) throw new Error(String(response.status));
-    this.take(await response.json());
+    const answer = await response.json();
+    this.span = answer.span;
+    this.take(answer);
   }
 
   layoutOf(panel, traces) {
     const layout = super.layoutOf(panel, traces);
-    layout.xaxis = { ...layout.xaxis, type: "date", tickformat: undefined, dtick: undefined, nticks: 5 };
+    layout.xaxis = { ...layout.xaxis, type: "date", tickformat: undefined, dtick: undefined, nticks: 5, range: this.span };
     if (panel.kind === "line") layout.yaxis = { ...layout.yaxis, rangemode: "tozero" };
     return layout;
   }
