@@ -26,6 +26,7 @@ DESKTOP_PROGRAMS = (
     "wmctrl",
     "xdotool",
 )
+MACHINE_PROGRAMS = ("qemu-system-x86_64", "qemu-img")
 LOWEST_FREE_GB = 3
 PROBE_TIMEOUT_S = 10
 
@@ -92,6 +93,19 @@ def desktop_programs() -> Finding:
     return Finding("desktops", True, f"{len(DESKTOP_PROGRAMS)} programs found")
 
 
+def machines() -> Finding:
+    """Whether virtual machines can run here; whether KVM really works is found by their first boot."""
+    missing = [name for name in MACHINE_PROGRAMS if not shutil.which(name)]
+    if missing:
+        text = f"missing: {' '.join(missing)}; apt-get install qemu-system-x86 qemu-utils"
+        return Finding("machines", False, text, is_needed=False)
+    images = sorted(path.parent.name for path in settings.DATA_DIR.glob("images/*/image.json"))
+    if not images:
+        text = f"no guest image in {settings.DATA_DIR / 'images'}; run `make guest-image`"
+        return Finding("machines", False, text, is_needed=False)
+    return Finding("machines", True, f"QEMU is there; images: {', '.join(images)}")
+
+
 def isolation() -> Finding:
     """Whether bubblewrap may make namespaces here (containers often forbid it)."""
     bwrap = shutil.which("bwrap")
@@ -129,6 +143,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
     redis,
     assets,
     desktop_programs,
+    machines,
     isolation,
     gpus,
     account,
