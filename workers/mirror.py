@@ -22,7 +22,7 @@ from webapp.fleet import mirror as rows
 from webapp.fleet.models import DesktopPhase
 from webapp.fleet.services import is_host_draining
 from webapp.trajectories.desktops import waiting_desktops
-from workers import desk_operations, identity
+from workers import desk_operations, identity, slots
 from workers.deskhost.client import DeskHostClient
 from workers.deskhost.models import BootFailure, DesktopStatus, HostReport
 from workers.providers.base import EnvError
@@ -56,6 +56,7 @@ class Mirror:
         while not stopping.wait(PAUSE_S):
             try:
                 close_old_connections()
+                slots.give_up_idle()  # here, because a desk host that hangs may hold it up
                 if not self.step():
                     stopping.wait(WATCH_S)
             except DatabaseError as error:

@@ -106,11 +106,9 @@ def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tu
     return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
 
 
-def desktop_phase(desktop_id: str, phase: DesktopPhase) -> None:
-    """Mirror a change of a known desktop's phase."""
-    known = Desktop.objects.filter(name=desktop_id).first()
-    if known is not None:
-        fleet.record_desktop(name=desktop_id, phase=phase)
+def desktop_given_up(desktop_id: str) -> None:
+    """The slot has closed it: that is the end of a remote service's desktop."""
+    fleet.end_remote_desktop(name=desktop_id)
 
 
 def begin_evaluating(row: TrajectoryRow) -> bool:

@@ -1,6 +1,6 @@
 """A slot is one thread of an env worker with one environment, kept between trajectories.
 
-    nothing -> clean -> (a trajectory) -> dirty -> reset -> clean
+    nothing -> clean -> (a trajectory) -> dirty -> reset -> clean -> (idle for long) -> nothing
 An environment is reset right after its trajectory, so the next one starts on a clean screen at once.
 """
 
@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 from training.config import DesktopConfig
-from webapp.fleet.models import DesktopPhase
 from workers import identity, reporting
 from workers.environments import Environment, EnvironmentRequest, open_environment
 from workers.providers.base import EnvError
 
 log = logging.getLogger(__name__)
+
+IDLE_S = 120.0
+"""A slot without a trajectory for so long gives its environment back."""
 
 
 class Slot:
@@ -25,9 +28,15 @@ class Slot:
         self._environment: Environment | None = None
         self._request: EnvironmentRequest | None = None
         self._is_dirty = False
+        self._is_busy = False
+        """From `clean` to `reset_soon`."""
+        self._used_at = time.monotonic()
+        self._giving_up = threading.Lock()
 
     def clean(self, request: EnvironmentRequest) -> Environment:
-        """A clean environment of this kind. Raises EnvError."""
+        """A clean environment of this kind. Raises EnvError. `reset_soon` has to follow in any case."""
+        with self._giving_up:
+            self._is_busy = True
         if self._environment is not None and (self._request != request or self._environment.is_lost):
             self.drop()
         if self._environment is None:
@@ -40,14 +49,22 @@ class Slot:
 
     def reset_soon(self) -> None:
         """Clean up after a trajectory; an environment that cannot be cleaned is given back."""
-        if self._environment is None or not self._is_dirty:
-            return
         try:
-            self._environment.reset()
-            self._is_dirty = False
+            if self._environment is not None and self._is_dirty:
+                self._environment.reset()
+                self._is_dirty = False
         except EnvError as error:
             log.warning("desktop given back, its reset failed: %s", error)
             self.drop()
+        finally:
+            self._used_at = time.monotonic()
+            self._is_busy = False
+
+    def give_up_idle(self, idle_s: float) -> None:
+        """Called from another thread: drop what nobody used for a while."""
+        with self._giving_up:
+            if not self._is_busy and time.monotonic() - self._used_at > idle_s:
+                self.drop()
 
     def drop(self) -> None:
         """Give the environment back. Idempotent."""
@@ -55,7 +72,7 @@ class Slot:
         self._request = None
         self._is_dirty = False
         if environment is not None:
-            reporting.desktop_phase(environment.desktop_id, DesktopPhase.READY)
+            reporting.desktop_given_up(environment.desktop_id)
             environment.close()
 
 
@@ -84,6 +101,12 @@ def reset_soon() -> None:
 def drop_environment() -> None:
     """Give this thread's environment back: something was wrong with it."""
     _slot().drop()
+
+
+def give_up_idle(idle_s: float = IDLE_S) -> None:
+    """Give back what the slots of this process have not used for a while."""
+    for slot in _all:
+        slot.give_up_idle(idle_s)
 
 
 def release_all() -> None:

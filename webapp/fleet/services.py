@@ -86,3 +86,11 @@ def record_desktop(*, name: str, phase: DesktopPhase, **values: Any) -> Desktop:
     if known is None or known.phase != phase:
         publish("fleet", "desktop.updated", {"desktop": name, "phase": phase})
     return desktop
+
+
+@transaction.atomic
+def end_remote_desktop(*, name: str) -> None:
+    """A desktop of a remote service was closed; of its own desktops a desk host tells by itself."""
+    remote = Desktop.objects.filter(name=name, mirrored_at=None).exclude(phase=DesktopPhase.GONE)
+    if remote.update(phase=DesktopPhase.GONE, updated_at=timezone.now()):
+        publish("fleet", "desktop.updated", {"desktop": name, "phase": DesktopPhase.GONE})
