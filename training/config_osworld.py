@@ -16,6 +16,11 @@ class OsworldConfig(Section):
     machines: Literal[
         "x11", "qemu", "docker", "vmware", "virtualbox", "aws", "azure", "aliyun", "volcengine"
     ] = knob("x11", "What DesktopEnv drives: our desktops (x11, qemu), or one of its own providers.")
+    accessibility: bool = knob(
+        False,
+        "x11: programs publish their widgets, for evaluators of the accessibility tree; such a desktop is "
+        "rebuilt for every trajectory (0.5 s).",
+    )
     python: str = knob("", "Python of OSWorld's environment; empty = .venv-osworld beside the product.")
     pause_s: float = knob(
         0.3,

@@ -104,7 +104,7 @@ def setup_key(task: Task) -> str:
 def desktop_spec(request: EnvironmentRequest) -> DesktopSpec:
     """What kind of desktop the request's provider is asked for."""
     wanted: dict[str, Any] = {"width": request.screen[0], "height": request.screen[1]}
-    for name in ("image", "memory_mb", "vcpus"):
+    for name in ("image", "memory_mb", "vcpus", "accessibility"):
         value = getattr(request.knobs, name, None)
         if value is not None:
             wanted[name] = value

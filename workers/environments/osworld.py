@@ -61,9 +61,8 @@ class OsworldEnvironment:
     def _lease(self, request: EnvironmentRequest) -> LocalEnvironment | None:
         if self._knobs.machines not in OWN_DESKTOPS:
             return None
-        return LocalEnvironment.open(
-            replace(request, provider=self._knobs.machines, knobs=request.machine_knobs)
-        )
+        knobs = request.machine_knobs or self._knobs
+        return LocalEnvironment.open(replace(request, provider=self._knobs.machines, knobs=knobs))
 
     def _variables(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self._knobs.pass_variables if name in os.environ}

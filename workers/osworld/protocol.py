@@ -100,8 +100,10 @@ class Entry(Message):
 
     name: str
     module: str
+    needs: tuple[str, ...]
+    """Optional packages that its code refers to; not every call uses all of them."""
     lacks: tuple[str, ...]
-    """Packages that it uses and that are not installed."""
+    """Those of them that are not installed."""
 
 
 class Catalogue(Message):

@@ -98,6 +98,9 @@ class DesktopSpec(BaseModel):
     memory_mb: int = Field(
         768, ge=128, le=65536, description="Memory of all its processes, or of the virtual machine, MiB"
     )
+    accessibility: bool = Field(
+        False, description="Programs publish their widgets (x11; virtual machines as their image says)"
+    )
     max_processes: int = Field(256, ge=32, le=4096, description="Processes and threads in the desktop")
     background: str = Field("#2f5d7c", pattern="^#[0-9a-fA-F]{6}$", description="Colour of the empty desktop")
     image: str = Field("", description="Base image of a virtual machine; empty = none, or the provider's own")

@@ -180,6 +180,7 @@ class X11Desktop:
             "height": self.spec.height,
             "display": 0 if inside else None,
             "scratch": ["/dev/shm"] if inside else [],
+            "accessibility": self.spec.accessibility,
         }
         if not inside:
             for name in ("home", "tmp", "xdg"):
@@ -255,6 +256,8 @@ class X11Desktop:
     # -- reset ------------------------------------------------------------------------------
 
     async def reset(self) -> ResetReport:
+        if self.spec.accessibility:
+            raise NotClean("the accessibility bus does not survive the session bus: make it anew")
         started = time.monotonic()
         try:
             report = await asyncio.wait_for(asyncio.to_thread(self._clean), RESET_LIMIT_S)

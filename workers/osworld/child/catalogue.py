@@ -1,4 +1,4 @@
-"""What the installed DesktopEnv has: metrics, getters and setup steps, and which packages each lacks."""
+"""What the installed DesktopEnv has: metrics, getters and setup steps, and the packages that each needs."""
 
 import dis
 import sys
@@ -9,13 +9,13 @@ from typing import Any
 from desktop_env.controllers.setup import SetupController
 from desktop_env.evaluators import getters, metrics
 
-from workers.osworld.child.optional import package_of
+from workers.osworld.child.optional import PACKAGES, package_of
 
 LIBRARY = "desktop_env."
 
 
 def catalogue() -> dict[str, Any]:
-    """{kind: [{name, module, lacks: [package]}]}, kinds in the order setup, getters, metrics."""
+    """{kind: [{name, module, needs: [package], lacks: [package]}]} of setup, getters, metrics."""
     setup = {
         name.removeprefix("_").removesuffix("_setup"): function
         for name, function in vars(SetupController).items()
@@ -34,12 +34,24 @@ def public(module: types.ModuleType) -> list[tuple[str, Callable]]:
 
 
 def entry(name: str, function: Callable) -> dict[str, Any]:
-    lacks = sorted({package for package in missing_packages(function, set()) if package})
-    return {"name": name, "module": function.__module__.rpartition(".")[2], "lacks": lacks}
+    values = list(used_values(function, set()))
+    return {
+        "name": name,
+        "module": function.__module__.rpartition(".")[2],
+        "needs": sorted({package_named(value) for value in values} - {""}),
+        "lacks": sorted({package_of(value) for value in values} - {""}),
+    }
 
 
-def missing_packages(function: Callable, seen: set[Callable]) -> Iterator[str]:
-    """Packages that `function` and what it calls in the library name and that are not installed."""
+def package_named(value: object) -> str:
+    """PyPI name of the optional package that a global belongs to, installed or not; "" for any other."""
+    own = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", "")
+    root = str(own or type(value).__module__).partition(".")[0]
+    return package_of(value) or PACKAGES.get(root, "")
+
+
+def used_values(function: Callable, seen: set[Callable]) -> Iterator[object]:
+    """What `function` and the functions of the library that it calls refer to, outside the library."""
     function = getattr(function, "__wrapped__", function)
     if function in seen:
         return
@@ -47,9 +59,9 @@ def missing_packages(function: Callable, seen: set[Callable]) -> Iterator[str]:
     for name in names(function.__code__):
         value = function.__globals__.get(name, sys.modules.get(name))
         if isinstance(value, types.FunctionType) and value.__module__.startswith(LIBRARY):
-            yield from missing_packages(value, seen)
+            yield from used_values(value, seen)
         else:
-            yield package_of(value)
+            yield value
 
 
 def names(code: types.CodeType) -> Iterator[str]:

@@ -22,6 +22,7 @@ PACKAGES = {
     "pptx": "python-pptx",
     "pypdf": "pypdf",
     "PyPDF2": "PyPDF2",
+    "pymupdf": "pymupdf",
     "rapidfuzz": "rapidfuzz",
     "tldextract": "tldextract",
     "xmltodict": "xmltodict",
@@ -82,8 +83,9 @@ class Finder:
     """Last on sys.meta_path: answers for the packages of the table that nobody else found."""
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:
-        if name.partition(".")[0] not in PACKAGES:
-            return None
+        root = name.partition(".")[0]
+        if root not in PACKAGES or not isinstance(sys.modules.get(root), MissingModule | None):
+            return None  # an installed package may look for parts that it does not have
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
     def create_module(self, spec: Any) -> types.ModuleType:
