@@ -34,6 +34,7 @@ from websockets.exceptions import ConnectionClosed
 
 from benchmarks.report import finish, percentile, print_table
 from benchmarks.rfb_client import RfbViewer
+from training.config import ExperimentConfig
 from training.tasks import first_desk
 from training.types import Action, ActionKind, Purpose, Source, Task
 from webapp.lib.supervisor.instance import Instance
@@ -172,7 +173,7 @@ def prepare(deskhand: Instance) -> Stage:
 def start_waiting() -> int:
     """A trajectory whose script only waits; returns once its screen is there."""
     from webapp.accounts.models import Team
-    from webapp.experiments.models import TaskRecord, TaskSet
+    from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
     from webapp.screens.models import Screen
     from webapp.trajectories.services import GroupRequest, create_group
 
@@ -184,8 +185,13 @@ def start_waiting() -> int:
         split=task.split,
         spec=task.model_dump(mode="json"),
     )
+    team = Team.objects.order_by("pk")[0]
+    config = ExperimentConfig.model_validate({"desktops": {"trajectory_timeout_s": 3600}})
+    patient = Experiment.objects.create(
+        team=team, name="waiting", status=ExperimentStatus.FINISHED, config=config.model_dump(mode="json")
+    )
     request = GroupRequest(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
-    group = create_group(request=request, team_id=Team.objects.order_by("pk")[0].pk)
+    group = create_group(request=request, team_id=team.pk, experiment=patient)
     deadline = time.monotonic() + LIMIT_S
     while not Screen.objects.filter(trajectory__group=group, trajectory__num_turns__gt=0).exists():
         if time.monotonic() > deadline:

@@ -38,7 +38,7 @@ OTHER_TAB, GONE, CONTROL_OVER, TOO_SLOW = 4409, 4410, 4411, 4508
 CHECK_S = 2.0
 """How long a change that the channel layer lost can stay unseen."""
 CHECKS_PER_RENEWAL = 2
-CHECKS_PER_RIGHTS = 5
+CHECKS_PER_RIGHTS = 2
 GESTURE_TICK_S = 0.2
 MAX_UNWRITTEN = 2000
 """Gestures that wait for the database; no hand makes more."""

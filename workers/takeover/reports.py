@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from django.conf import settings
+from django.utils import timezone
 
 from training.types import Action
 from webapp.screens import services, tokens
@@ -41,8 +42,11 @@ def close_screen(trajectory_id: int) -> None:
 
 def active_control(trajectory_id: int) -> Control | None:
     """Who wants or has control, after ending what nobody renewed."""
-    services.expire_controls(trajectory_id=trajectory_id)
-    return Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
+    control = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
+    if control is not None and control.expires_at < timezone.now():
+        services.expire_controls(trajectory_id=trajectory_id)
+        return None
+    return control
 
 
 def grant(control: Control) -> bool:
@@ -52,8 +56,10 @@ def grant(control: Control) -> bool:
 
 def look_again(control: Control) -> Control:
     """The same row as it is now."""
-    services.expire_controls(trajectory_id=control.trajectory_id)
     control.refresh_from_db()
+    if control.is_active and control.expires_at < timezone.now():
+        services.expire_controls(trajectory_id=control.trajectory_id)
+        control.refresh_from_db()
     return control
 
 
