@@ -5,9 +5,10 @@ is the task's oracle, so every trajectory that infrastructure leaves alone score
 spoiled. Networks are cut by stopping the far side (desktops are reached over unix sockets): nothing answers,
 nothing is refused, and after a while it comes back as if nothing had happened.
 
-Bar, for every fault: each place of each group ends with exactly one scored trajectory, of score 1; what the
-fault hit is errored, without a reward, and was run again; leases and desktops that were hit are gone within a
-lease time (15 s; twice that where a silence has to be noticed first); nothing is left afterwards.
+Bar, for every fault (struck again when it hit nothing): each place of each group ends with exactly one
+scored trajectory, of score 1; what the fault hit is errored, without a reward, and was run again; leases and
+desktops that were hit are gone within a lease time (15 s; twice that where a silence has to be noticed first,
+eight times for virtual machines); nothing is left afterwards.
 
     python -m benchmarks.desktop_chaos [--trajectories 16] [--only WORD] [--images DIR]
 """
@@ -35,6 +36,7 @@ TURNS = 14
 RETRIES = 5
 LIMIT_S = 900
 REAP_WATCH_S = 240
+MOST_STRIKES = 4
 HEADER = [
     *("fault", "desktops", "places", "errored", "kinds", "run again"),
     *("score 1", "spoiled", "lost", "reaped s", "limit s", "passed"),
@@ -57,7 +59,7 @@ def main() -> int:
             (deskhand.folder / "images").symlink_to(options.images.resolve())
         chaos = Chaos(deskhand)
         for fault in faults:
-            rows.append(chaos.run(fault, min(options.trajectories, fault.most_places)))
+            rows.append(chaos.run_until_hit(fault, min(options.trajectories, fault.most_places)))
             print(rows[-1], flush=True)
         leaks = chaos.leaks_at_rest()
         before_stop = traces(deskhand.folder)
@@ -90,6 +92,15 @@ class Chaos:
 
         rows = Trajectory.objects.filter(status=TrajectoryStatus.RUNNING, num_turns__gte=2)
         return set(rows.values_list("desktop__name", flat=True))
+
+    def run_until_hit(self, fault: Fault, count: int) -> dict[str, Any]:
+        """A strike that came between two trajectories proves nothing: once more then."""
+        for _ in range(MOST_STRIKES):
+            result = self.run(fault, count)
+            if result["errored"] or not fault.must_hit or not result["passed"]:
+                return result
+        result["passed"] = False
+        return result
 
     def run(self, fault: Fault, count: int) -> dict[str, Any]:
         """Queue `count` places, strike while they run, wait until all are final."""
