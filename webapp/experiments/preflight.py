@@ -26,6 +26,7 @@ from webapp.experiments.footprint import (
     model_folder,
 )
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
+from webapp.experiments.preflight_osworld import osworld_warnings
 from webapp.experiments.templatetags.deskhand import duration, size
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.services import count_env_slots
@@ -235,6 +236,12 @@ def replay(config: ExperimentConfig, team: Team) -> Iterator[Check]:
         yield Check("good", f"{counts['fitting']} accepted replay entr{plural}")
 
 
+def osworld(config: ExperimentConfig, team: Team) -> Iterator[Check]:
+    if config.desktops.provider == "osworld":
+        for title, detail, path in osworld_warnings(config.desktops.osworld):
+            yield Check("warning", title, detail, path)
+
+
 QUESTIONS = (
     model,
     reference,
@@ -242,6 +249,7 @@ QUESTIONS = (
     group_size,
     batch_division,
     desktops,
+    osworld,
     replay,
     checkpoint_folder,
 )

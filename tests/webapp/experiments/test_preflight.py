@@ -148,3 +148,13 @@ def test_the_memory_formula_adds_its_parts():
         "activations": 2 * 1000 * 2 * 64 * 16 * 4,
         "logits": 2 * 1000 * 320 * 8,
     }
+
+
+def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team):
+    knobs = {"python": "/nowhere/python", "machines": "docker", "checkout": "/nowhere"}
+    config = parse_config({"desktops": {"provider": "osworld", "osworld": knobs}})
+    for knob in knobs:
+        assert level_of(f"desktops.osworld.{knob}", config, team) == "warning"
+    assert not [
+        path for path in run_preflight(ExperimentConfig(), team=team).checks if "osworld" in path.path
+    ]
