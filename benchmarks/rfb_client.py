@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from dataclasses import dataclass, field
+from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 
@@ -28,7 +29,7 @@ class RfbViewer:
     num_bytes: int = 0
 
     @classmethod
-    async def open(cls, url: str, **options: object) -> RfbViewer:
+    async def open(cls, url: str, **options: Any) -> RfbViewer:
         """Connect, greet, choose the encoding. `options` go to websockets."""
         socket = await connect(
             url, compression=None, max_size=None, open_timeout=OPEN_LIMIT_S, ping_interval=None, **options

@@ -134,7 +134,10 @@ function draw() {
   root.querySelector("[data-count]").textContent = state.numTurns;
   root.querySelector("[data-foot]").textContent = foot();
   const isVeiled = state.isFinal || isDenied || !state.hasScreen || line !== "live";
-  root.querySelector("[data-veil]").hidden = !isVeiled;
+  const veil = root.querySelector("[data-veil]");
+  veil.hidden = !isVeiled;
+  veil.classList.toggle("has-last", state.isFinal && Boolean(state.lastFrame));
+  if (state.isFinal && state.lastFrame) veil.style.setProperty("--last", `url("/frames/${state.lastFrame}.jpg")`);
   root.querySelector("[data-veil-title]").textContent = label;
   root.querySelector("[data-veil-text]").textContent = text;
   root.querySelector("[data-spinner]").hidden = state.isFinal || isDenied || state.hasScreen === false && state.status === "running";

@@ -84,6 +84,7 @@ def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, An
         "numTurns": trajectory.num_turns,
         "score": trajectory.score,
         "errorText": trajectory.error[:300],
+        "lastFrame": trajectory.last_frame,
         "numAhead": num_ahead(trajectory),
     }
 
