@@ -134,8 +134,13 @@ class SftConfig(Section):
     """Supervised warm-up on oracle demonstrations; stops by held-out success, not by steps."""
 
     enabled: bool = knob(False, "Run the warm-up stage first.")
+    source: Literal["oracle", "replay"] = knob(
+        "oracle",
+        "Whom to imitate: oracles, recorded as needed; or what people accepted into the replay buffer "
+        "(their own demonstrations, imported and sampled successes).",
+    )
     demonstrations_per_family: int = knob(
-        200, "Oracle trajectories recorded per family on train tasks.", unit="trajectories", ge=1
+        200, "Demonstrations per family on train tasks.", unit="trajectories", ge=1
     )
     batch_size: int = knob(16, "Sequences per optimiser step.", ge=1)
     learning_rate: float = knob(2e-3, "AdamW rate (embeddings, vectors).", gt=0, le=1)
@@ -254,6 +259,8 @@ def impossible_combinations(config: ExperimentConfig) -> list[tuple[str, str]]:
                 "a second phase needs both later_temperature and later_from_step",
             )
         )
+    if not (algorithm.num_steps or config.sft.enabled or config.evaluation.only):
+        found.append(("algorithm.num_steps", "0 steps and no SFT stage would do nothing"))
     if config.evaluation.only and not config.evaluation.num_tasks:
         found.append(("evaluation.num_tasks", "evaluation.only with 0 tasks would do nothing"))
     if config.model.min_pixels > config.model.max_pixels:

@@ -39,7 +39,7 @@ class AlgorithmConfig(Section):
     )
     group_size: int = knob(8, "Trajectories of one task.", unit="trajectories", ge=2, le=128)
     groups_per_step: int = knob(4, "Tasks per optimiser step.", unit="groups", ge=1, le=1024)
-    num_steps: int = knob(20, "Optimiser steps.", unit="steps", ge=1)
+    num_steps: int = knob(20, "Optimiser steps; 0 = only the SFT warm-up.", unit="steps", ge=0)
     max_staleness: int = knob(
         0,
         "Policy versions that rollouts may be behind; 1 = sample the next step while training this one.",

@@ -1,4 +1,4 @@
-"""The SFT stage: oracle demonstrations, then imitation until held-out success says stop."""
+"""The SFT stage: demonstrations of oracles or people, then imitation until held-out success says stop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ METRICS_EVERY = 10
 def run_sft(experiment: Experiment) -> None:
     """Record what is missing, then train until `sft.stop_at_success` on held-out tasks or `max_steps`."""
     state, config = experiment.state, experiment.config.sft
-    demonstrations = collect_demonstrations(experiment)
+    collect = {"oracle": collect_demonstrations, "replay": curated_demonstrations}[config.source]
+    demonstrations = collect(experiment)
     dataset = SftDataset.from_trajectories(
         demonstrations, experiment.renderer, locator_questions=config.locator_questions
     )
@@ -127,6 +128,33 @@ def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:
     if lacking := [family for family in by_family if not have[family]]:
         raise ValueError(f"sft: no oracle demonstration of {', '.join(lacking)} succeeded; run verify_tasks")
     return [trajectory for trajectory in found if trajectory.task.family in by_family]
+
+
+def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
+    """Accepted and gold successes of the train tasks, at most `demonstrations_per_family`. A collective.
+
+    Raises ValueError when there are none.
+    """
+    wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train")
+
+    def collect() -> list[Trajectory]:
+        assert experiment.coordinator is not None
+        found: list[Trajectory] = []
+        have: Counter[str] = Counter()
+        for task in tasks:
+            candidates = experiment.coordinator.replay_candidates(task.task_id)
+            for candidate in candidates[: wanted - have[task.family]]:
+                found.append(candidate.trajectory)
+                have[task.family] += 1
+        return found
+
+    demonstrations = on_main(experiment.world, collect)
+    if not demonstrations:
+        raise ValueError(
+            "sft.source: the replay buffer has no accepted success of these tasks; record or import "
+            "demonstrations and accept them, or use oracle"
+        )
+    return demonstrations
 
 
 def _demonstrations(experiment: Experiment) -> list[Trajectory]:

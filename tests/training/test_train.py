@@ -336,3 +336,41 @@ def test_evaluation_only_reports_success_and_trains_nothing(
     assert not coordinator.seen["/weights"]
     assert not (output / "checkpoints").exists()
     assert outcome(output)["status"] == "finished"
+
+
+def test_sft_alone_imitates_what_people_accepted(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    for number, task in enumerate(coordinator.tasks["train"][:3]):
+        (member,) = coordinator.desktops.group(900 + number, task, 1).trajectories
+        accepted = _without_logprobs(member).model_copy(update={"score": 1.0, "reward": 1.0})
+        coordinator.wishes.replay_entries.append(
+            {
+                "entry_id": number,
+                "label": "accepted",
+                "policy_version": None,
+                "recorded_policy_age": None,
+                "trajectory": accepted.model_dump(mode="json"),
+            }
+        )
+    sft = {"enabled": True, "source": "replay", "locator_questions": 0, "max_steps": 20}
+    sft |= {"evaluate_every": 20, "muon_learning_rate": 0, "learning_rate": 1e-2}
+    assert train(toy_config(toy_model, sft=sft, algorithm={"num_steps": 0})) == 0
+    losses = coordinator.metric("sft/loss")
+    assert losses[-1] < losses[0]
+    assert not coordinator.groups, "nothing was sampled: no oracle was asked"
+    assert outcome(output)["status"] == "finished"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_checkpoint_of_one_process_goes_on_with_two_and_back(
+    toy_model: Path, coordinator: ToyCoordinator, output: Path
+) -> None:
+    for num_steps, processes in ((2, 1), (4, 2), (6, 1)):
+        config = toy_config(toy_model, algorithm={"num_steps": num_steps}, checkpoints={"every": 2})
+        process = start_process(config, output, coordinator, processes=processes)
+        assert process.wait(600) == 0, (output / "log").read_text()[-3000:]
+    steps = [point["step"] for point in coordinator.seen["/metrics"] if "loss/policy" in point["values"]]
+    assert steps == list(range(1, 7))
+    assert max(coordinator.metric("sync/drift")) < 1e-4
