@@ -58,6 +58,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--mirror", default="", help="Debian mirror (default: the one of this machine)")
     parser.add_argument("--fresh", action="store_true", help="install the packages anew, with their updates")
     parser.add_argument("--if-changed", action="store_true", help="do nothing when nothing has changed")
+    parser.add_argument("--prune", action="store_true", help="remove versions that are no longer published")
     parser.add_argument("--print-inputs", action="store_true", help="only print the key for a build cache")
     return parser.parse_args()
 
@@ -114,6 +115,8 @@ def build(recipe: Recipe, data_dir: Path, options: argparse.Namespace) -> None:
     finally:
         shutil.rmtree(work, ignore_errors=True)
         shutil.rmtree(draft, ignore_errors=True)
+    if options.prune:
+        prune(images, recipe.name)
     size_mb = description["files"]["disk"]["bytes"] / 1e6
     announce(f"{link}: {size_mb:.0f} MB, built in {sum(laps.values()):.0f} s")
 
@@ -168,6 +171,15 @@ def remove_abandoned(*folders: Path) -> None:
             pid = path.name.rpartition("-")[2]
             if pid.isdigit() and not Path(f"/proc/{pid}").exists():
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def prune(images: Path, name: str) -> None:
+    """Remove every version of an image but the published one. Machines started from them cannot be cloned."""
+    current = (images / name).resolve()
+    for version in (images / "versions").glob(f"{name}-????????????"):
+        if version != current:
+            shutil.rmtree(version)
+            announce(f"removed {version.name}")
 
 
 def published_inputs(link: Path) -> str:

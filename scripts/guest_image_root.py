@@ -65,8 +65,13 @@ def add_own_files(root: Path) -> None:
     (etc / "machine-id").write_text("de5c4a9dde5c4a9dde5c4a9dde5c4a9d\n")
     _add_programs(root / PROGRAM_ROOT.lstrip("/"))
     _add_user(root)
-    caches = "/var/cache/fontconfig"
-    inside(root, ["fc-cache", "--system-only"], f"font cache {caches}")
+    # mke2fs keeps whole seconds only, and a font cache whose folder's time differs is read no more.
+    inside(
+        root,
+        ["find", "/usr/share/fonts", "-type", "d", "-exec", "touch", "-d", "@1700000000", "{}", "+"],
+        "dating fonts",
+    )
+    inside(root, ["fc-cache", "--system-only", "--force"], "making the font cache")
 
 
 def _add_programs(target: Path) -> None:
@@ -92,7 +97,7 @@ def _add_user(root: Path) -> None:
     sudoers.chmod(0o440)
     home = root / HOME.lstrip("/")
     shutil.copytree(GUEST_PROGRAMS / "skeleton", home, dirs_exist_ok=True)
-    for folder in ("Desktop", "Documents", "Downloads", "Music", "Pictures", "Videos"):
+    for folder in ("Desktop", "Documents", "Downloads", "Music", "Pictures", "Templates", "Videos"):
         (home / folder).mkdir(exist_ok=True)
     inside(root, ["chown", "-R", f"{USER}:{USER}", HOME], "owning HOME")
     home.chmod(0o755)

@@ -24,9 +24,11 @@ ROOT = "/org/a11y/atspi/accessible/root"
 NULL = "/org/a11y/atspi/null"
 MAX_NODES = 5000
 MAX_DEPTH = 50
-CALL_LIMIT_MS = 3000
+CALL_LIMIT_MS = 10_000
 """A program that hangs costs this once; its part of the tree is left out."""
 SCREEN_COORDINATES = 0
+PLAIN_TOOLKITS = ("gtk", "GAIL")
+"""Their widgets have no attributes worth a question but the toolkit's name."""
 MANAGES_DESCENDANTS = "manages_descendants"
 Ref = tuple[str, str]
 """Bus name and object path."""
@@ -103,6 +105,10 @@ class Walker:
             (ATSPI + "Registry", ROOT), ATSPI + "Accessible", "GetChildren", None,
             lambda answer: applications.extend(tuple(ref) for ref in answer.unpack()[0]),
         )  # fmt: skip
+        # Programs keep the cache that brings their whole tree only while somebody listens for changes of it.
+        wish = GLib.Variant("(sass)", ("object:children-changed:", [], ""))
+        registry = (ATSPI + "Registry", "/org/a11y/atspi/registry")
+        self.bus.ask(registry, ATSPI + "Registry", "RegisterEvent", wish, lambda _answer: None)
         self.bus.finish()
         for ref in applications:
             self.bus.ask(
@@ -176,11 +182,25 @@ class Detail:
         self.bus = bus
 
     def fill(self, nodes: list[Node]) -> None:
+        toolkits = self._toolkits({node.ref[0] for node in nodes})
         for node in nodes:
-            self._ask(node)
+            self._ask(node, toolkits.get(node.ref[0], ""))
         self.bus.finish()
 
-    def _ask(self, node: Node) -> None:
+    def _toolkits(self, programs: set[str]) -> dict[str, str]:
+        """Bus name -> name of the toolkit."""
+        found: dict[str, str] = {}
+        question = GLib.Variant("(ss)", (ATSPI + "Application", "ToolkitName"))
+        for program in programs:
+
+            def then(answer: "GLib.Variant", program: str = program) -> None:
+                found[program] = answer.unpack()[0]
+
+            self.bus.ask((program, ROOT), PROPERTIES, "Get", question, then)
+        self.bus.finish()
+        return found
+
+    def _ask(self, node: Node, toolkit: str) -> None:
         ask, ref = self.bus.ask, node.ref
         if "Component" in node.interfaces and {"showing", "visible"} <= node.states:
             kind = GLib.Variant("(u)", (SCREEN_COORDINATES,))
@@ -191,9 +211,12 @@ class Detail:
         if "Value" in node.interfaces:
             about = GLib.Variant("(s)", (ATSPI + "Value",))
             ask(ref, PROPERTIES, "GetAll", about, lambda a: self._value(node, a))
-        if "Action" in node.interfaces:
+        if "Action" in node.interfaces and "showing" in node.states:
             ask(ref, ATSPI + "Action", "GetActions", None, lambda a: self._actions(node, a))
-        ask(ref, ATSPI + "Accessible", "GetAttributes", None, lambda a: self._attributes(node, a))
+        if toolkit in PLAIN_TOOLKITS:
+            node.facts[named("attr", "toolkit")] = toolkit
+        else:
+            ask(ref, ATSPI + "Accessible", "GetAttributes", None, lambda a: self._attributes(node, a))
 
     def _set(self, node: Node, name: str, answer: "GLib.Variant") -> None:
         setattr(node, name, answer.unpack()[0])

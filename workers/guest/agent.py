@@ -33,7 +33,8 @@ class Agent:
         self.session = session
         self.zygote = zygote
         self.machine = Machine(keeper) if keeper else None
-        self.interpreter = Interpreter(SHIM)
+        tools = ("workers.guest.accessibility",) if session.layout.accessibility else ()
+        self.interpreter = Interpreter(SHIM, tools)
         self.files = Files(session.layout)
         self.programs = Programs(session, zygote, self.interpreter, self.files)
         self.screen = Screen(session, self.programs, self.files)
@@ -170,6 +171,7 @@ def start(layout: Layout) -> Agent:
     else:
         session.start_display()
         become(layout.user)
+        os.environ.update(session.env)
         zygote = Zygote()
     session.start_programs()
     return Agent(session, zygote, keeper)

@@ -8,6 +8,7 @@ from the agent, imports what such code needs, opens no display, and forks once p
 import asyncio
 import contextlib
 import ctypes
+import gc
 import importlib
 import json
 import os
@@ -21,7 +22,7 @@ import types
 from dataclasses import dataclass, field
 
 PR_SET_PDEATHSIG = 1
-PRELOADED = ("Xlib.display", "Xlib.XK", "Xlib.ext.xtest", "Xlib.ext.xfixes", "PIL.Image", "pyautogui")
+PRELOADED = ("pyautogui", "Xlib.ext.xfixes", "workers.guest.picture")
 """Loaded before the first request; one that is not installed is left to the program that asks for it."""
 MAX_CODE = 64 << 10
 """Longer code is run by a Python of its own: one message carries it."""
@@ -50,8 +51,10 @@ class Job:
 class Interpreter:
     """The agent's handle: starts the process on first use, hears when programs end."""
 
-    def __init__(self, shim: str) -> None:
+    def __init__(self, shim: str, more: tuple[str, ...] = ()) -> None:
+        """`more`: further modules to load."""
         self._shim = shim
+        self._modules = PRELOADED + more
         self._socket: socket.socket | None = None
         self._jobs: dict[int, Job] = {}
         self._starting: asyncio.Future[Job] | None = None
@@ -73,7 +76,7 @@ class Interpreter:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.pid = os.fork()
         if self.pid == 0:
-            _become_interpreter(theirs, self._shim)
+            _become_interpreter(theirs, self._shim, self._modules)
         theirs.close()
         ours.setblocking(False)
         self._socket = ours
@@ -122,7 +125,7 @@ class Interpreter:
             self._starting.set_exception(ConnectionResetError(why))
 
 
-def _become_interpreter(requests: socket.socket, shim: str) -> None:
+def _become_interpreter(requests: socket.socket, shim: str, modules: tuple[str, ...]) -> None:
     """Turn this fork of the agent into the interpreter; never returns."""
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -133,9 +136,10 @@ def _become_interpreter(requests: socket.socket, shim: str) -> None:
         signal.set_wakeup_fd(-1)
         if shim not in sys.path:
             sys.path.insert(1, shim)
-        for name in PRELOADED:
+        for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
+        gc.freeze()  # a collection in a fork would copy every page that it looks at
         _serve(requests)
     except BaseException:  # noqa: BLE001 - a fork must never fall back into the agent's own code
         traceback.print_exc()

@@ -5,9 +5,9 @@ import sys
 import zlib
 
 import Xlib.display
+from deskhand_input import open_display
 from PIL import Image
 from Xlib import X
-from Xlib.ext import xfixes  # noqa: F401 - registers the pointer's requests
 
 COMPRESSION = 1
 """Under emulation a better one costs half a second and saves a third."""
@@ -50,7 +50,7 @@ def png(image: Image.Image) -> bytes:
 
 
 def main(_arguments: list[str]) -> int:
-    display = Xlib.display.Display()
+    display = open_display("XFIXES")
     image = capture(display)
     draw_pointer(display, image)
     sys.stdout.buffer.write(png(image))

@@ -22,6 +22,7 @@ class Screen:
         self.programs = programs
         self.files = files
         self._windows = None
+        self._wallpaper = ""
 
     def routes(self) -> dict[tuple[str, str], Route]:
         return {
@@ -114,7 +115,8 @@ class Screen:
         """The bytes of the picture on the desktop."""
         config = configparser.ConfigParser(interpolation=None)
         config.read(os.path.join(self.session.layout.home, WALLPAPER_CONFIG), encoding="utf-8")
-        path = config.get("*", "wallpaper", fallback="")
+        # The file manager writes its settings down some time later.
+        path = self._wallpaper or config.get("*", "wallpaper", fallback="")
         if not path:
             raise HttpError(404, "this desktop has no wallpaper")
         return self.files.fetch(path, "image/png")
@@ -130,6 +132,7 @@ class Screen:
         outcome = await self.programs.run(command, {}, 60.0)
         if outcome.returncode != 0:
             raise HttpError(500, f"the file manager did not take it: {outcome.error.decode()[-200:]}")
+        self._wallpaper = path
         return json_response({"status": "success"})
 
     # -- commands with a condition ----------------------------------------------------------

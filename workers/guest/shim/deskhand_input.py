@@ -4,6 +4,7 @@ import functools
 import time
 
 import Xlib.display
+import Xlib.ext
 from Xlib import XK, X
 from Xlib.ext import xtest
 
@@ -22,11 +23,21 @@ def keysym_of_char(char: str) -> int:
     return code if latin_1 else UNICODE_KEYSYMS.start + code
 
 
+def open_display(*extensions: str) -> Xlib.display.Display:
+    """A connection that knows only these extensions: asking for all takes half a second under emulation."""
+    known = Xlib.ext.__extensions__
+    Xlib.ext.__extensions__ = [row for row in known if row[0] in extensions]
+    try:
+        return Xlib.display.Display()
+    finally:
+        Xlib.ext.__extensions__ = known
+
+
 class Input:
-    """One connection; the keyboard map is read once."""
+    """One connection; the keyboard map is read with the first key."""
 
     def __init__(self) -> None:
-        self.display = Xlib.display.Display()
+        self.display = open_display("XTEST")
         self.screen = self.display.screen()
         self._keys: dict[int, tuple[int, bool]] = {}
         """keysym -> (keycode, whether Shift is needed)"""
@@ -34,9 +45,10 @@ class Input:
         """Keycodes without a meaning."""
         self._borrowed: list[int] = []
         """Keycodes that carry a character which an earlier program typed."""
-        self._read_keymap()
 
     def _read_keymap(self) -> None:
+        if self._keys:
+            return
         info = self.display.display.info
         rows = self.display.get_keyboard_mapping(info.min_keycode, info.max_keycode - info.min_keycode + 1)
         numbered = list(enumerate(rows, info.min_keycode))
@@ -73,6 +85,7 @@ class Input:
 
     def key(self, keysym: int, *, down: bool) -> None:
         """Press or release the key of a keysym, Shift included where it is needed."""
+        self._read_keymap()
         self._make_typable([keysym])
         keycode, shifted = self._keys[keysym]
         if shifted and down:
@@ -84,6 +97,7 @@ class Input:
 
     def type(self, text: str, interval_s: float = 0.0) -> None:
         """Type text in parts that fit the free keycodes."""
+        self._read_keymap()
         for part in self._parts(text.replace("\r\n", "\n")):
             keysyms = [keysym_of_char(char) for char in part]
             self._make_typable(keysyms)

@@ -104,6 +104,8 @@ def _place(x: object, y: object) -> tuple[float, float]:
     """Target of a call: numbers, a pair, or None for where the pointer is."""
     if isinstance(x, Sequence) and not isinstance(x, str):
         x, y = x[0], x[1]
+    if x is not None and y is not None:
+        return float(x), float(y)  # type: ignore[arg-type]
     now = position()
     return (now.x if x is None else float(x)), (now.y if y is None else float(y))  # type: ignore[arg-type]
 
