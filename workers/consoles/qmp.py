@@ -35,7 +35,7 @@ class QmpConsole:
 
     # An emulated guest repaints 100 to 550 ms after an event, and at rest uses 1 to 4 % of a core; it opens
     # an editor in 5 to 12 s.
-    pace = Pace(first_change=5.0, quiet=5.0, limit=3.0, busy_s=0.012, patience=9.0)
+    pace = Pace(first_change=5.0, quiet=5.0, limit=3.0, busy_s=0.012, patience=30.0)
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._client = QmpClient(endpoints.qmp)
