@@ -33,7 +33,6 @@ from workers.deskhost.client import DeskHostClient
 
 TURNS = 14
 """Long enough to be hit in the middle."""
-RETRIES = 5
 LIMIT_S = 900
 REAP_WATCH_S = 240
 MOST_STRIKES = 4
@@ -128,7 +127,7 @@ class Chaos:
         """Not for the gpu worker: it only carries the config that its trajectories run with."""
         from webapp.experiments.models import Experiment, ExperimentStatus
 
-        desktops = {"provider": fault.provider, "retries": RETRIES, "num_desktops": 6}
+        desktops = {"provider": fault.provider, "num_desktops": 6}
         if fault.provider == "qemu":
             desktops |= {"num_desktops": 3, "trajectory_timeout_s": 600}
         config = ExperimentConfig.model_validate({"desktops": desktops})

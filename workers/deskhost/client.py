@@ -30,6 +30,10 @@ BUILD_LIMIT_S = 1200.0
 BUILDING = frozenset({"create", "acquire", "reset", "prepare", "keep", "restart"})
 
 
+class HostAway(EnvError):
+    """Raised when nobody answers on the desk host's socket; its supervisor starts it again within seconds."""
+
+
 class DeskHostClient:
     """Blocking calls to one desk host. Every failure is an EnvError."""
 
@@ -136,7 +140,7 @@ class DeskHostClient:
         except OSError as exc:
             self.close()
             hint = "is `python -m workers.deskhost` up?"
-            raise EnvError(f"the desk host does not answer on {self.socket_path} ({exc}); {hint}") from exc
+            raise HostAway(f"the desk host does not answer on {self.socket_path} ({exc}); {hint}") from exc
         if "error" in answer:
             error = answer["error"]
             raise EnvError(error["message"], kind=error["kind"], permanent=error["permanent"])

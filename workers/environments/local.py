@@ -10,7 +10,7 @@ from typing import Any, Self
 from django.conf import settings
 
 from training.types import Action, Task
-from workers.deskhost.client import DeskHostClient, LeaseKeeper
+from workers.deskhost.client import DeskHostClient, HostAway, LeaseKeeper
 from workers.deskhost.models import Lease
 from workers.desktop import DesktopEnv, Frame
 from workers.environments.base import AtCapacity, EnvironmentRequest
@@ -118,7 +118,8 @@ def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float)
         try:
             return client.acquire(request.provider, spec, holder=request.holder, ttl_s=LEASE_S)
         except EnvError as error:
-            if error.kind is not ErrorKind.QUOTA:
+            # A desk host that is away comes back: failing at once would use up the place's retries.
+            if error.kind is not ErrorKind.QUOTA and not isinstance(error, HostAway):
                 raise
             if time.monotonic() >= deadline:
                 raise AtCapacity(str(error)) from error
