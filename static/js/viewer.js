@@ -7,12 +7,6 @@ import { drawOverlay } from "./overlay.js";
 import * as player from "./player.js";
 import { LaneFeed, TurnFeed } from "./feeds.js";
 
-const WAITING = {
-  queued: "Waiting for a free desktop",
-  resetting: "The desktop is being reset",
-  running: "Waiting for the first screenshot",
-  none: "No screen was recorded",
-};
 const AFTER_FRAME_MS = 60; // a new turn's screen first, then its card
 const root = document.getElementById("viewer");
 const find = (name) => root.querySelector(`[data-${name}]`);
@@ -169,7 +163,8 @@ async function refreshSummary() {
   parts.reward.innerHTML = summary.reward;
   if (summary.endCell.trim()) replaceOrInsert(parts.strip, "data-cell", "end", summary.endCell);
   refreshTimes(parts.figures);
-  parts.wait.querySelector("p").textContent = WAITING[parts.figures.firstElementChild.dataset.status] ?? WAITING.none;
+  parts.wait.querySelector("[data-waiting]").innerHTML = summary.waiting;
+  refreshTimes(parts.wait);
   if (summary.isFinal && !state.isFinal) {
     update(player.finish(state, summary.endFrame));
     feed.want(...state.turns.map((turn) => turn.index)); // their reward terms come with the score

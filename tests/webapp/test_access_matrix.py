@@ -126,6 +126,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "trajectory-list": page("/trajectories/"),
     "trajectory-detail": thing("/trajectories/{trajectory}/"),
     "trajectory-turns": thing("/trajectories/{trajectory}/turns/"),
+    "trajectory-status": thing("/trajectories/{trajectory}/status/"),
     "trajectory-summary": thing("/trajectories/{trajectory}/summary/"),
     "group-detail": thing("/groups/{group}/"),
     "group-lane": thing("/groups/{group}/lane/"),

@@ -51,6 +51,8 @@ def list_rows(team_id: int) -> QuerySet[Trajectory]:
             "reward",
             "advantage",
             "error_kind",
+            "parked_at",
+            "parking",
             "last_frame",
             "group_id",
             "created_at",
@@ -114,6 +116,14 @@ def member_cursors(group: Group) -> dict[str, int]:
     names = group.trajectories.annotate(stream=Concat(Value("trajectory."), Cast("pk", CharField())))
     streams = Stream.objects.filter(name__in=names.values("stream"))
     return dict(streams.values_list("name", "last_seq"))
+
+
+def list_cursors(rows: list[Trajectory]) -> None:
+    """Give each row that has not ended the cursor of its stream, so that its status can follow; one query."""
+    names = {f"trajectory.{row.pk}": row for row in rows if not row.is_final}
+    known = dict(Stream.objects.filter(name__in=names).values_list("name", "last_seq"))
+    for name, row in names.items():
+        row.cursor = known.get(name, 0)  # type: ignore[attr-defined]
 
 
 def group_lane(group: Group, watched_id: int | None) -> Lane:

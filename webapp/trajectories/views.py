@@ -40,6 +40,7 @@ def trajectory_list(request: HttpRequest) -> HttpResponse:
     chosen = TrajectoryFilter.from_query(request.GET)
     rows = chosen.apply(queries.list_rows(team_id))
     page = paginate(rows, request.GET, sorts=SORTS, default=DEFAULT_SORT, noun="trajectories")
+    queries.list_cursors(page.rows)
     experiments = Experiment.objects.filter(team_id=team_id).order_by("-id").values_list("pk", "name")
     families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
     ctx = {
@@ -113,6 +114,12 @@ def trajectory_turns(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
+def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
+    """The list's status cell, drawn again when the trajectory changed."""
+    return render(request, "trajectories/_status.html", {"trajectory": get_trajectory(request, pk)})
+
+
+@require_safe
 def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     """JSON with the HTML of what changes apart from turns: figures and reward breakdown."""
     trajectory = get_trajectory(request, pk)
@@ -126,6 +133,7 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     return JsonResponse(
         {
             "figures": render(request, "trajectories/_figures.html", ctx).content.decode(),
+            "waiting": render(request, "trajectories/_waiting.html", ctx).content.decode(),
             "reward": render(request, "trajectories/_reward.html", ctx).content.decode(),
             "endCell": render(request, "trajectories/_end_cell.html", ctx).content.decode(),
             "isFinal": trajectory.is_final,

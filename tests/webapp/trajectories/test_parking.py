@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 import redis
 from django.core.management import call_command
+from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_experiment, make_task, make_team
+from tests.factories import make_experiment, make_task, make_team, make_user
 from training.types import Purpose, TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
@@ -155,3 +156,17 @@ def test_without_a_hint_the_pauses_grow(asked: int, least: float, most: float) -
 def test_a_hint_is_kept_and_never_undercut() -> None:
     assert 7 <= parking.pause_s(7, 50) <= 7.7
     assert parking.pause_s(0, 1) >= parking.SHORTEST_PAUSE_S
+
+
+def test_pages_tell_place_and_time(client: Client) -> None:
+    row = parked()
+    client.force_login(make_user(team=row.team))
+    for path in ("", f"{row.pk}/", f"{row.pk}/status/"):
+        page = client.get(f"/trajectories/{path}").content.decode()
+        assert "place 4" not in page
+        assert "<b>place 3</b> · about 40 s · waits <time" in page
+    summary = client.get(f"/trajectories/{row.pk}/summary/").json()
+    assert "The quota is used up." in summary["waiting"]
+    assert 'data-status="parked"' in summary["figures"]
+    assert "place 3" in client.get("/trajectories/?status=parked").content.decode()
+    assert "place 3" not in client.get("/trajectories/?status=queued").content.decode()

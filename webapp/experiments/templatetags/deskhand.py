@@ -133,6 +133,15 @@ def duration(value: timedelta | float | None) -> str:
 
 
 @register.filter
+def elapsed(at: datetime | None) -> SafeString | str:
+    """How long ago, as a duration that static/js/lib/times.js keeps fresh."""
+    if at in MISSING:
+        return "—"
+    text = duration(timezone.now() - at)
+    return format_html('<time datetime="{}" data-elapsed>{}</time>', at.isoformat(), text)
+
+
+@register.filter
 def size(num_bytes: float | None) -> str:
     """Bytes as "812 B", "3.4 MB" or "1.2 GB" (powers of 1000)."""
     if num_bytes in MISSING:
