@@ -76,7 +76,7 @@ def test_an_oracle_solves_tasks_through_it(server, url, episodes):
     for task in (COLOUR, TASKS["first-desk/note/0000"]):
         environment = RemoteEnvironment.open(request_for(url))
         assert play(environment, task) == 1.0
-        assert environment.desktop_id.startswith(url.removeprefix("http://"))
+        assert environment.desktop_id == f"{url.removeprefix('http://')}#1"
         environment.reset()
         assert environment.is_lost
         assert len(episodes) == 0

@@ -66,7 +66,7 @@ def test_an_oracle_solves_a_task_in_a_rented_sandbox(cluster, family):
     environment = GatewayEnvironment.open(request_for(cluster))
     assert play(environment, TASKS[f"first-desk/{family}/0000"]) == 1.0
     (sandbox,) = cluster.episodes.held(OWNER)
-    assert environment.desktop_id == sandbox.episode_id
+    assert environment.sandbox.sandbox_id == sandbox.episode_id
     environment.reset()
     assert environment.is_lost
     assert cluster.episodes.held() == []
@@ -118,7 +118,7 @@ def test_a_lost_answer_makes_no_second_sandbox_and_no_second_click(cluster, cut)
 def test_a_second_create_with_the_same_key_gets_the_same_sandbox(cluster):
     first = GatewayEnvironment.open(request_for(cluster, key="trajectory-8"))
     second = GatewayEnvironment.open(request_for(cluster, key="trajectory-8"))
-    assert first.desktop_id == second.desktop_id
+    assert first.sandbox == second.sandbox
     first.close()
     second.close()
     assert cluster.episodes.held() == []
@@ -225,9 +225,9 @@ def test_its_windows_can_be_found_placed_and_closed(environment):
 def test_the_reaper_deletes_what_serves_no_trajectory(cluster):
     lost, used = (GatewayEnvironment.open(request_for(cluster, key=f"trajectory-{n}")) for n in (1, 2))
     knobs = GatewayConfig.model_validate(cluster.knobs())
-    assert reap(knobs, lambda: {"trajectory-2"}) == [lost.desktop_id]
+    assert reap(knobs, lambda: {"trajectory-2"}) == [lost.sandbox.sandbox_id]
     (left,) = cluster.episodes.held()
-    assert left.episode_id == used.desktop_id
+    assert left.episode_id == used.sandbox.sandbox_id
     other = GatewayConfig.model_validate(cluster.knobs(owner="somebody-else"))
     assert reap(other, lambda: set()) == []
     unreachable = GatewayConfig.model_validate(cluster.knobs(endpoint="https://127.0.0.1:9", max_attempts=1))

@@ -99,7 +99,8 @@ class RemoteEnvironment:
 
     @property
     def desktop_id(self) -> str:
-        return f"{urlsplit(self._seat.url).netloc}/{self._episode_id or '-'}"[:64]
+        """The seat: episodes come and go on it."""
+        return f"{urlsplit(self._seat.url).netloc}#{self._seat.number}"[-64:]
 
     @property
     def is_lost(self) -> bool:

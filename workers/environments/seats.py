@@ -28,8 +28,10 @@ RETRY_AFTER_S = 3.0
 class Seat:
     """The right to use one URL until it is given up."""
 
-    def __init__(self, url: str, lock: Lock) -> None:
+    def __init__(self, url: str, number: int, lock: Lock) -> None:
         self.url = url
+        self.number = number
+        """1 = the first of this URL."""
         self.lost = threading.Event()
         self._lock = lock
         self._stop = threading.Event()
@@ -67,7 +69,7 @@ def take_seat(client: redis.Redis, urls: tuple[str, ...], seats_per_url: int) ->
         lock = client.lock(name, timeout=SEAT_S, blocking=False, thread_local=False)
         try:
             if lock.acquire(blocking=False):
-                return Seat(url, lock)
+                return Seat(url, number + 1, lock)
         except RedisError as error:
             raise AtCapacity(f"Redis does not answer, so nobody knows which URL is free: {error}") from error
     text = f"all {len(numbered)} slots of {len(urls)} URL(s) are in use"

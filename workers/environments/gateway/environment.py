@@ -31,9 +31,12 @@ class GatewayEnvironment:
 
     provider = "gateway"
 
-    def __init__(self, vendor: SandboxVendor, sandbox: Sandbox, knobs: GatewayConfig) -> None:
+    def __init__(self, vendor: SandboxVendor, sandbox: Sandbox, request: EnvironmentRequest) -> None:
+        knobs = request.knobs
+        assert isinstance(knobs, GatewayConfig)
+        self.sandbox = sandbox
         self._vendor = vendor
-        self._sandbox = sandbox
+        self._holder = request.holder
         self._is_closed = False
         self.desktop = SandboxDesktop(vendor, sandbox, lossless_only=knobs.screenshot_format == "png")
 
@@ -56,7 +59,7 @@ class GatewayEnvironment:
         except EnvError:
             vendor.close()
             raise
-        environment = cls(vendor, sandbox, knobs)
+        environment = cls(vendor, sandbox, request)
         if (sandbox.width, sandbox.height) != request.screen:
             environment.close()
             have, want = f"{sandbox.width}x{sandbox.height}", "x".join(map(str, request.screen))
@@ -65,7 +68,8 @@ class GatewayEnvironment:
 
     @property
     def desktop_id(self) -> str:
-        return self._sandbox.sandbox_id[:64]
+        """The slot that rents: sandboxes come and go, and a page of each would never end."""
+        return f"rented@{self._holder}"[:64]
 
     @property
     def is_lost(self) -> bool:
@@ -92,9 +96,9 @@ class GatewayEnvironment:
             return
         self._is_closed = True
         try:
-            self._vendor.delete(self._sandbox)
+            self._vendor.delete(self.sandbox)
         except EnvError as error:
-            log.warning("sandbox %s not deleted, the reaper tries again: %s", self.desktop_id, error)
+            log.warning("sandbox %s not deleted, the reaper tries again: %s", self.sandbox.sandbox_id, error)
         finally:
             self._vendor.close()
 
