@@ -24,6 +24,8 @@ TITLES = {
     "sft": "SFT warm-up",
     "rewards": "Reward",
     "optimiser": "Optimiser",
+    "parallel": "Layout (FSDP2)",
+    "lora": "LoRA",
 }
 WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
