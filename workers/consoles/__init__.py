@@ -23,9 +23,16 @@ def _qmp(endpoints: Endpoints) -> Console:
     return QmpConsole(endpoints)
 
 
+def _qmp_slow(endpoints: Endpoints) -> Console:
+    from workers.consoles.qmp_slow import QmpSlowConsole
+
+    return QmpSlowConsole(endpoints)
+
+
 CONSOLES: dict[str, Callable[[Endpoints], Console]] = {
     "x11": _x11,
     "qmp": _qmp,
+    "qmp-slow": _qmp_slow,
 }
 
 

@@ -31,7 +31,14 @@ def _qemu(places: Places) -> Provider:
     return QemuProvider(places.images, places.templates)
 
 
+def _windows(places: Places) -> Provider:
+    from workers.providers.qemu_windows import QemuWindowsProvider
+
+    return QemuWindowsProvider(places.images, places.templates)
+
+
 PROVIDERS: dict[str, Callable[[Places], Provider]] = {
     "x11": _x11,
     "qemu": _qemu,
+    "windows": _windows,
 }

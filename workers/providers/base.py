@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -116,6 +116,8 @@ class Endpoints(BaseModel):
     """X11 socket."""
     agent: str = ""
     """HTTP: the in-desktop agent."""
+    agent_protocol: Literal["http", "guest-agent"] = "http"
+    """guest-agent: QEMU's, over the unix socket of a serial port."""
     qmp: str = ""
     """A virtual machine's monitor: its screen, keyboard and pointer."""
     vnc: str = ""

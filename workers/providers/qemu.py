@@ -29,8 +29,8 @@ from workers.providers.base import (
     Usage,
 )
 from workers.qemu.boot import LOG_LINES, Machine, Progress
-from workers.qemu.lab import Lab, welcome
-from workers.qemu.machine import CONSOLE, LOG, OVERHEAD_MB, VNC, MachineSpec, qemu_version
+from workers.qemu.lab import Lab
+from workers.qemu.machine import LOG, OVERHEAD_MB, MachineSpec, qemu_version
 from workers.qemu.process import tail
 from workers.qemu.templates import DEFAULT_LIMIT_MB, Template
 
@@ -46,6 +46,7 @@ class QemuProvider:
     """Starts virtual machines on this machine."""
 
     name = "qemu"
+    lab_class = Lab
     capabilities = frozenset(
         {Capability.EXEC, Capability.FILES, Capability.MOUSE, Capability.VNC, Capability.SNAPSHOT}
     )
@@ -60,7 +61,7 @@ class QemuProvider:
         """Made on first use: a host without machines needs none of its folders."""
         if self._lab is None:
             images, templates, limit_mb = self._folders
-            self._lab = Lab(images, templates, limit_mb=limit_mb)
+            self._lab = self.lab_class(images, templates, limit_mb=limit_mb)
         return self._lab
 
     def probe(self) -> Health:
@@ -198,16 +199,9 @@ class QemuDesktop:
         progress.enter(BootPhase.BOOTING)
         if running.agent:
             async with asyncio.timeout(WELCOME_LIMIT_S):
-                await asyncio.to_thread(welcome, running.agent)
+                await asyncio.to_thread(self.lab.welcome, running.agent)
         self.agent_s = time.monotonic() - started
-        self.endpoints = Endpoints(
-            console="qmp",
-            qmp=str(self.folder / CONSOLE),
-            agent=running.agent,
-            vnc=str(self.folder / VNC),
-            cpu_account=running.vm.cpu_account,
-            home=self.machine.image.manifest.home,
-        )
+        self.endpoints = self.lab.endpoints(running, self.machine)
         progress.enter(BootPhase.READY)
 
     async def _wake(self, name: str) -> Machine:

@@ -87,7 +87,7 @@ class Machine:
 Start = Callable[[], Awaitable[Machine]]
 
 
-async def boot(start: Start, screen: tuple[int, int], progress: Progress, failures: Path) -> Machine:
+async def boot(start: Start, come_up: ComeUp, progress: Progress, failures: Path) -> Machine:
     """Start a machine and wait until it is ready. Raises BootFailed; nothing runs then."""
     tries = dict.fromkeys(RULES, 0)
     while True:
@@ -96,13 +96,13 @@ async def boot(start: Start, screen: tuple[int, int], progress: Progress, failur
         try:
             async with asyncio.timeout(RULES[BootPhase.CREATING].limit_s):
                 machine = await start()
-            await _come_up(machine, screen, progress)
+            await come_up(machine, progress)
             progress.enter(BootPhase.READY)
             return machine
         except (EnvError, TimeoutError) as exc:
             phase = progress.phase
             failure = await _failure(machine, phase, exc, failures)
-            permanent = isinstance(exc, EnvError) and exc.permanent
+            failure.permanent = permanent = isinstance(exc, EnvError) and exc.permanent
             tries[phase] += 1
             if permanent or tries[phase] > RULES[phase].retries:
                 raise failure from exc
@@ -113,22 +113,23 @@ async def boot(start: Start, screen: tuple[int, int], progress: Progress, failur
             raise
 
 
-async def _come_up(machine: Machine, screen: tuple[int, int], progress: Progress) -> None:
+async def come_up(machine: Machine, screen: tuple[int, int], progress: Progress) -> None:
+    """The phases of a guest with our agent, or with none."""
     progress.enter(BootPhase.BOOTING)
     if machine.agent:
-        await _within(BootPhase.BOOTING, machine, _agent_answers)
+        await within(BootPhase.BOOTING, machine, _agent_answers)
         progress.enter(BootPhase.AGENT_UP)
 
         async def session(machine: Machine) -> bool:
             return await _session_stands(machine, screen)
 
-        await _within(BootPhase.AGENT_UP, machine, session)
+        await within(BootPhase.AGENT_UP, machine, session)
     progress.enter(BootPhase.LOGGED_IN)
     await machine.vm.execute("input-send-event", {"events": PARKED_POINTER})
-    await _screen_at_rest(machine)
+    await screen_at_rest(machine)
 
 
-async def _within(phase: BootPhase, machine: Machine, check: Callable[[Machine], Awaitable[bool]]) -> None:
+async def within(phase: BootPhase, machine: Machine, check: Callable[[Machine], Awaitable[bool]]) -> None:
     """Ask again and again until the check holds. Raises TimeoutError, or EnvError when the machine ended."""
     async with asyncio.timeout(RULES[phase].limit_s):
         while not await check(machine):
@@ -169,7 +170,7 @@ def ask_agent(address: str, method: str, path: str, timeout_s: float = ANSWER_LI
         return agent.call(method, path, b"{}" if method == "POST" else b"")
 
 
-async def _screen_at_rest(machine: Machine) -> None:
+async def screen_at_rest(machine: Machine) -> None:
     """Until for a while nothing was drawn and, where an agent can tell, nobody computed."""
     rest_s = AT_REST_S if machine.agent else AT_REST_WITHOUT_AGENT_S
     seen, since, work = "", time.monotonic(), await _work(machine)
@@ -185,7 +186,7 @@ async def _screen_at_rest(machine: Machine) -> None:
         since = time.monotonic()
         return work.busy - before.busy <= MOST_BUSY * max(1, work.all - before.all)
 
-    await _within(BootPhase.LOGGED_IN, machine, rests)
+    await within(BootPhase.LOGGED_IN, machine, rests)
 
 
 @dataclass(frozen=True)

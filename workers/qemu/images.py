@@ -9,6 +9,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -50,6 +51,8 @@ class Manifest(BaseModel):
     agent: AgentInfo | None = AgentInfo()
     """None: a guest without an agent, driven by screen and keys only."""
     machine: Wanted = Wanted()
+    hardware: Literal["virtio", "plain"] = "virtio"
+    """Which devices its guest has drivers for: `workers.qemu.machine.HARDWARE`."""
     home: str = "/home/user"
 
     @property

@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 
 from workers.providers.agent_client import AgentClient
-from workers.providers.base import DesktopSpec, EnvError
+from workers.providers.base import DesktopSpec, Endpoints, EnvError
 from workers.qemu import accel, boot
 from workers.qemu.boot import Machine, Progress
 from workers.qemu.images import GuestImage, ImageStore
-from workers.qemu.machine import DISK, RAM, MachineSpec, argv, qemu_version
+from workers.qemu.machine import CONSOLE, DISK, RAM, VNC, MachineSpec, argv, qemu_version
 from workers.qemu.process import VmProcess
 from workers.qemu.templates import SCREEN, STATE, Meta, Template, TemplateRefused, TemplateStore, template_key
 
@@ -53,7 +53,7 @@ class Lab:
         image = await asyncio.to_thread(self.images.load, spec.image or DEFAULT_IMAGE)
         async with self._probing:
             accelerator, _ = await asyncio.to_thread(
-                accel.accelerator, image.kernel, self.store.folder / "accelerator.json"
+                accel.accelerator, self.probe_kernel(image), self.store.folder / "accelerator.json"
             )
         return MachineSpec(
             image=image,
@@ -100,11 +100,16 @@ class Lab:
             boot.empty_folder(folder)
             await overlay(machine.image.disk, folder / DISK)
             await asyncio.to_thread(_empty_memory, folder / RAM, machine.memory_mb)
+            await asyncio.to_thread(self.furnish, machine.image, folder)
             vm = await VmProcess.start(folder, argv(machine, shared=True), folder.name[1:], machine.memory_mb)
             return await self._machine(vm, machine.image)
 
         try:
-            running = await boot.boot(start, (machine.width, machine.height), progress, self.failures)
+
+            async def come_up(running: Machine, progress: Progress) -> None:
+                await self.come_up(running, machine, progress)
+
+            running = await boot.boot(start, come_up, progress, self.failures)
             boot_s = time.monotonic() - started
             return await self.save(running, machine, key, boot_s=boot_s)
         finally:
@@ -118,7 +123,7 @@ class Lab:
         vm = running.vm
         try:
             if running.agent:
-                await asyncio.to_thread(_flush, running.agent)
+                await asyncio.to_thread(self.flush, running.agent)
             await vm.execute("stop")
             await vm.screenshot(vm.folder / SCREEN)
             await vm.save(vm.folder / STATE)
@@ -168,6 +173,7 @@ class Lab:
     ) -> Machine:
         line = argv(machine, shared=shared, incoming=True)
         await overlay(template.folder / DISK, folder / DISK)
+        await asyncio.to_thread(self.furnish, machine.image, folder)
         vm = await VmProcess.start(folder, line, name, machine.memory_mb)
         try:
             await vm.restore(template.folder / STATE)
@@ -176,6 +182,38 @@ class Lab:
         except BaseException:
             await vm.end()
             raise
+
+    # -- what depends on the guest: a subclass serves another kind --------------------------
+
+    def probe_kernel(self, image: GuestImage) -> Path | None:
+        """The kernel with which acceleration is tried."""
+        return image.kernel
+
+    def furnish(self, image: GuestImage, folder: Path) -> None:
+        """Put into a machine's folder what its command line names besides disk and memory."""
+
+    async def come_up(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
+        """Wait through the phases of a start. Raises TimeoutError, EnvError."""
+        await boot.come_up(running, (machine.width, machine.height), progress)
+
+    def flush(self, address: str) -> None:
+        """Bring what programs wrote onto the disk."""
+        _flush(address)
+
+    def welcome(self, address: str) -> None:
+        """Tell a fresh clone what it must not share with the template."""
+        welcome(address)
+
+    def endpoints(self, running: Machine, machine: MachineSpec) -> Endpoints:
+        """Where a clone is reached."""
+        return Endpoints(
+            console="qmp",
+            qmp=str(running.vm.folder / CONSOLE),
+            agent=running.agent,
+            vnc=str(running.vm.folder / VNC),
+            cpu_account=running.vm.cpu_account,
+            home=machine.image.manifest.home,
+        )
 
     async def _machine(self, vm: VmProcess, image: GuestImage) -> Machine:
         port = await vm.agent_port() if image.manifest.agent else 0

@@ -10,6 +10,7 @@ import functools
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from workers.providers.base import EnvError
@@ -59,10 +60,20 @@ def argv(spec: MachineSpec, *, shared: bool, incoming: bool = False) -> list[str
     line += ["-object", memory, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"]
     line += ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"]
     line += _boot(spec)
-    line += ["-drive", f"file={DISK},if=none,id=disk0,format=qcow2,cache=unsafe,discard=unmap"]
+    line += HARDWARE[image.manifest.hardware](spec)
+    video = f"VGA,vgamem_mb={VIDEO_MB},edid=on,xres={spec.width},yres={spec.height}"
+    line += ["-device", video, "-vnc", f"unix:{VNC}", "-serial", f"file:{LOG}"]
+    for name in (MONITOR, CONSOLE):
+        line += ["-qmp", f"unix:{name},server=on,wait=off"]
+    return [*line, "-incoming", "defer"] if incoming else line
+
+
+def _virtio(spec: MachineSpec) -> list[str]:
+    """Devices made for virtual machines: the fastest."""
+    line = ["-drive", f"file={DISK},if=none,id=disk0,format=qcow2,cache=unsafe,discard=unmap"]
     line += ["-device", "virtio-blk-pci,drive=disk0"]
     # restrict: the guest reaches nothing, only its agent is reached. Port 0: the kernel finds a free one.
-    port = image.manifest.agent.port if image.manifest.agent else 0
+    port = spec.image.manifest.agent.port if spec.image.manifest.agent else 0
     forward = f",hostfwd=tcp:127.0.0.1:0-:{port}" if port else ""
     line += [
         "-netdev",
@@ -70,12 +81,19 @@ def argv(spec: MachineSpec, *, shared: bool, incoming: bool = False) -> list[str
         "-device",
         "virtio-net-pci,netdev=net0,romfile=",
     ]
-    line += ["-device", "virtio-keyboard-pci", "-device", "virtio-tablet-pci", "-device", "virtio-rng-pci"]
-    video = f"VGA,vgamem_mb={VIDEO_MB},edid=on,xres={spec.width},yres={spec.height}"
-    line += ["-device", video, "-vnc", f"unix:{VNC}", "-serial", f"file:{LOG}"]
-    for name in (MONITOR, CONSOLE):
-        line += ["-qmp", f"unix:{name},server=on,wait=off"]
-    return [*line, "-incoming", "defer"] if incoming else line
+    input_devices = ["-device", "virtio-keyboard-pci", "-device", "virtio-tablet-pci"]
+    return [*line, *input_devices, "-device", "virtio-rng-pci"]
+
+
+def _plain(spec: MachineSpec) -> list[str]:
+    """Devices that every system knows without drivers of ours."""
+    from workers.windows.hardware import devices
+
+    return devices(spec)
+
+
+HARDWARE: dict[str, Callable[[MachineSpec], list[str]]] = {"virtio": _virtio, "plain": _plain}
+"""image.json's `hardware` -> disk, network, input and further ports."""
 
 
 def _boot(spec: MachineSpec) -> list[str]:

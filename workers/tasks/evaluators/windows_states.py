@@ -39,7 +39,8 @@ class LinuxState:
     """A Linux desktop with the usual X tools."""
 
     def processes(self, desktop: TaskDesktop) -> list[str]:
-        return _output(desktop, "cat /proc/[0-9]*/comm 2>/dev/null; true").splitlines()
+        # Some end while they are listed, which is no failure.
+        return _output(desktop, "cat /proc/[0-9]*/comm 2>/dev/null || true").splitlines()
 
     def windows(self, desktop: TaskDesktop) -> list[dict[str, Any]]:
         active = _output(desktop, "xprop -root _NET_ACTIVE_WINDOW; true").rpartition("#")[2].strip()
@@ -56,12 +57,13 @@ class LinuxState:
         return found
 
     def files(self, desktop: TaskDesktop, folder: str) -> list[dict[str, Any]]:
-        script = (
-            f"find {shlex.quote(folder)} -mindepth 1 -maxdepth {DEPTH} -printf '%y %P\\n' 2>/dev/null; true"
-        )
-        return [
-            {"path": line[2:], "folder": line[0] == "d"} for line in _output(desktop, script).splitlines()
-        ]
+        found = []
+        for kind in "df":
+            listing = f"find . -mindepth 1 -maxdepth {DEPTH} -type {kind}"
+            script = f"cd {shlex.quote(folder)} 2>/dev/null || exit 0; {listing}"
+            paths = _output(desktop, script).splitlines()
+            found += [{"path": path.removeprefix("./"), "folder": kind == "d"} for path in paths]
+        return found
 
     def setting(self, desktop: TaskDesktop, key: str, name: str) -> dict[str, Any]:
         raw = desktop.agent.get(key)
