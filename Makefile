@@ -37,8 +37,9 @@ test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go 
 	@scripts/test $(ARGS)
 
 .PHONY: test-slow
-test-slow: setup-test ## The tests that take minutes
-	@$(PY) -m pytest -m slow $(ARGS)
+test-slow: setup-test ## The tests that take minutes, and those in virtual machines
+	@$(MAKE) --no-print-directory guest-image ARGS=--if-changed || echo "tests on the guest image are skipped"
+	@$(PY) -m pytest -m 'slow or vm' $(ARGS)
 
 .PHONY: check
 check: setup-test ## Lint, import directions and types
