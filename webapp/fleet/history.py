@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Q
-from django.db.models.functions import TruncMinute
+from django.db.models.functions import TruncHour, TruncMinute
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, HostSample
@@ -25,6 +25,7 @@ WINDOWS = {
 """Hours as the URL has them."""
 MAX_POINTS = 360
 SHORTEST_BUCKET_S = 10.0
+MOST_MINUTES = timedelta(minutes=MAX_POINTS)
 
 PANELS = [
     {"title": "Desktops", "names": ["desktops/leased", "desktops/ready", "desktops/booting"], "unit": ""},
@@ -85,12 +86,13 @@ def _of_hosts(since: datetime) -> Series:
 
 
 def _errored(since: datetime) -> Series:
-    """Share of the trajectories ending in a minute that errored, over all teams: it is the fleet's figure."""
+    """Share of the trajectories ending in a minute (or hour) that errored, over all teams: the fleet's figure."""
     model: Any = Desktop._meta.get_field("trajectory").related_model
     rows = model.objects.filter(ended_at__gte=since).exclude(status="cancelled")
-    counted = rows.annotate(minute=TruncMinute("ended_at", tzinfo=UTC)).values("minute").order_by("minute")
+    truncate = TruncMinute if timezone.now() - since <= MOST_MINUTES else TruncHour
+    counted = rows.annotate(bucket=truncate("ended_at", tzinfo=UTC)).values("bucket").order_by("bucket")
     found = list(counted.annotate(ended=Count("pk"), errored=Count("pk", filter=Q(status="errored"))))
     if not found:
         return {}
-    x = [row["minute"].timestamp() * 1000 for row in found]
+    x = [row["bucket"].timestamp() * 1000 for row in found]
     return {"errored/of_all_that_ended": {"x": x, "y": [row["errored"] / row["ended"] for row in found]}}

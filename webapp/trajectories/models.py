@@ -120,6 +120,7 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "family", "-id"], name="trajectory_by_family"),
             models.Index(fields=["team", "-reward", "-id"], name="trajectory_by_reward"),
             models.Index(fields=["status", "sent_at", "id"], name="trajectory_waiting"),
+            models.Index(fields=["ended_at"], name="trajectory_ended"),
         ]
 
     def __str__(self) -> str:

@@ -213,15 +213,17 @@ def test_history_sums_hosts_takes_the_worst_reset_and_the_errored_share(client: 
             reset_p99_s=p99,
             **counts,
         )
-    make_trajectory(team=team)
-    make_trajectory(team=team, status="errored")
+    make_trajectory(team=team, ended_at=now)
+    make_trajectory(team=team, status="errored", ended_at=now)
     make_trajectory(status="errored", ended_at=now - timedelta(hours=5))
     answer = client.get("/fleet/history/?hours=1").json()
     series = answer["series"]
     assert series["desktops/ready"]["y"] == [5]
     assert series["desktops/leased"]["y"] == [2]
     assert series["reset/p99"]["y"] == [0.5]
-    assert sum(series["errored/of_all_that_ended"]["y"]) == 0.5
+    assert series["errored/of_all_that_ended"]["y"] == [0.5]
+    longer = client.get("/fleet/history/?hours=24").json()["series"]
+    assert 1.0 in longer["errored/of_all_that_ended"]["y"]
     assert {name for panel in answer["panels"] for name in panel["names"]} >= set(series)
     assert client.get("/fleet/history/?hours=evil").json()["series"]["trouble/leaked"]["y"] == [0]
 
