@@ -66,11 +66,8 @@ def add_own_files(root: Path) -> None:
     _add_programs(root / PROGRAM_ROOT.lstrip("/"))
     _add_user(root)
     # mke2fs keeps whole seconds only, and a font cache whose folder's time differs is read no more.
-    inside(
-        root,
-        ["find", "/usr/share/fonts", "-type", "d", "-exec", "touch", "-d", "@1700000000", "{}", "+"],
-        "dating fonts",
-    )
+    fonts = ["find", "/usr/share/fonts", "/usr/local/share/fonts", "-type", "d"]
+    inside(root, [*fonts, "-exec", "touch", "-d", "@1700000000", "{}", "+"], "dating the font folders")
     inside(root, ["fc-cache", "--system-only", "--force"], "making the font cache")
 
 
