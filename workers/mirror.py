@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from webapp.fleet import mirror as rows
 from webapp.fleet.models import DesktopPhase
-from webapp.fleet.services import is_host_draining
+from webapp.fleet.services import count_slots_of_host, is_host_draining
 from webapp.trajectories.desktops import waiting_desktops
 from workers import desk_operations, identity, slots
 from workers.deskhost.client import DeskHostClient
@@ -83,7 +83,7 @@ class Mirror:
             return False
         self.record(report)
         desk_operations.carry_out(self._client, self._host)
-        self._tell_demand()
+        self._tell_demand(num_leased=sum(bool(status.lease_id) for status in report.desktops))
         return True
 
     def record(self, report: HostReport) -> None:
@@ -113,11 +113,12 @@ class Mirror:
             self._client.drain(wanted)
             self._is_draining = wanted
 
-    def _tell_demand(self) -> None:
-        """Queued trajectories become warm desktops before their slots ask."""
+    def _tell_demand(self, num_leased: int) -> None:
+        """Queued trajectories become warm desktops before their slots ask; slots that have one ask for none."""
+        free_slots = max(0, count_slots_of_host(self._host) - num_leased)
         for (provider, width, height), count in waiting_desktops().items():
             try:
-                self._client.expect(provider, width, height, count)
+                self._client.expect(provider, width, height, min(count, free_slots))
             except EnvError as error:
                 log.warning("mirror: the desk host was not told of the queue: %s", error)
                 return

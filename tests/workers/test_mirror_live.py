@@ -96,6 +96,20 @@ def test_a_drained_host_leases_nothing_until_it_is_undrained(client: DeskHostCli
     client.acquire("x11", SPEC, holder="a", ttl_s=60)
 
 
+def test_the_pool_expects_no_more_leases_than_there_are_free_slots(short_dir):
+    make_worker("env1@h1", slots=2)
+    with running_host(short_dir, "--max-desktops", "6") as client:
+        mirror = Mirror(client, host="h1", name="env1@h1")
+        leases = [client.acquire("x11", SPEC, holder=f"env1@h1/t{n}", ttl_s=60) for n in range(2)]
+        for _ in range(20):
+            make_trajectory(status="queued")
+        mirror.step()
+        assert [kind.wanted for kind in client.watch().pool] == [0], "every slot has its desktop"
+        client.destroy(leases[0].desktop.desktop_id)
+        mirror.step()
+        assert [kind.wanted for kind in client.watch().pool] == [1]
+
+
 def test_a_desk_host_that_is_gone_is_told_and_one_that_comes_back_is_drained_again(short_dir):
     make_worker("env1@h1")
     mirror = Mirror(DeskHostClient(short_dir / "s"), host="h1", name="env1@h1")

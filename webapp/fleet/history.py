@@ -86,7 +86,7 @@ def _of_hosts(since: datetime) -> Series:
 
 
 def _errored(since: datetime) -> Series:
-    """Share of the trajectories ending in a minute (or hour) that errored, over all teams: the fleet's figure."""
+    """Share of the trajectories of a minute (or hour) that errored, over all teams: the fleet's figure."""
     model: Any = Desktop._meta.get_field("trajectory").related_model
     rows = model.objects.filter(ended_at__gte=since).exclude(status="cancelled")
     truncate = TruncMinute if timezone.now() - since <= MOST_MINUTES else TruncHour

@@ -66,6 +66,12 @@ def count_env_slots() -> int:
     return online.aggregate(total=Sum("slots"))["total"] or 0
 
 
+def count_slots_of_host(host: str) -> int:
+    """The same of one machine."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False, host=host)
+    return online.aggregate(total=Sum("slots"))["total"] or 0
+
+
 def count_env_workers() -> int:
     """Online env workers that take work."""
     return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
