@@ -1,6 +1,7 @@
 """Prove tasks on real desktops, without database or queue: oracle = 1.0 and doing nothing = 0.0.
 
     python scripts/prove_tasks.py [--family colour] [--limit 20] [--desktops 2]
+    python scripts/prove_tasks.py --task-set windows-keyboard --provider windows --image windows
 
 Starts its own desk host, prints a line per family and every task that fails; exits 1 if one does.
 """
@@ -8,6 +9,7 @@ Starts its own desk host, prints a line per family and every task that fails; ex
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import statistics
 import subprocess
@@ -22,6 +24,7 @@ from queue import Empty, SimpleQueue
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from training.tasks import windows_keyboard
 from training.tasks.real_apps import generate_all
 from training.types import Task
 from workers.deskhost.client import DeskHostClient
@@ -30,11 +33,14 @@ from workers.providers.base import DesktopSpec, EnvError
 from workers.tasks.errors import TaskError
 from workers.tasks.proof import Proof, prove
 
+TASK_SETS = {"first-desk": generate_all, "windows-keyboard": windows_keyboard.generate}
+DATA_DIR = Path(os.environ.get("DESKHAND_DATA_DIR") or Path(__file__).resolve().parent.parent / "var")
+
 
 def chosen(options: argparse.Namespace) -> Iterator[Task]:
     """The tasks asked for, spread evenly over each family."""
     families: dict[str, list[Task]] = defaultdict(list)
-    for task in generate_all(options.seed):
+    for task in TASK_SETS[options.task_set](options.seed):
         if options.family in ("", task.family):
             families[task.family].append(task)
     for tasks in families.values():
@@ -42,10 +48,22 @@ def chosen(options: argparse.Namespace) -> Iterator[Task]:
         yield from (tasks[len(tasks) * i // count] for i in range(count))
 
 
-def work(socket: Path, todo: SimpleQueue[Task], done: list[Proof], failures: list[str]) -> None:
+def work(
+    options: argparse.Namespace,
+    socket: Path,
+    todo: SimpleQueue[Task],
+    done: list[Proof],
+    failures: list[str],
+) -> None:
     """One desktop: proves tasks until none is left."""
     client = DeskHostClient(socket)
-    lease = client.acquire("x11", DesktopSpec(), holder="prove_tasks", ttl_s=3600)
+    first = next(chosen(options))
+    spec = DesktopSpec(width=first.screen[0], height=first.screen[1], image=options.image)
+    try:
+        lease = client.acquire(options.provider, spec, holder="prove_tasks", ttl_s=3600)
+    except EnvError as error:
+        failures.append(f"no desktop: {error}")
+        return
     with DesktopEnv(client, lease) as env:
         while True:
             try:
@@ -82,6 +100,9 @@ def main() -> int:
     parser.add_argument("--limit", type=int, default=0, help="tasks per family; 0 = all")
     parser.add_argument("--desktops", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--task-set", choices=sorted(TASK_SETS), default="first-desk")
+    parser.add_argument("--provider", default="x11", help="x11, qemu or windows")
+    parser.add_argument("--image", default="", help="image of a virtual machine")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the desk host is stopped too
     todo: SimpleQueue[Task] = SimpleQueue()
@@ -93,13 +114,14 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="desk-") as folder:
         socket = Path(folder) / "desk.sock"
         host = subprocess.Popen(
-            [sys.executable, "-m", "workers.deskhost", "--state-dir", folder, "--socket", str(socket)],
+            [sys.executable, "-m", "workers.deskhost", "--state-dir", folder, "--socket", str(socket)]
+            + ["--images", str(DATA_DIR / "images"), "--templates", str(DATA_DIR / "templates")],
             cwd=Path(__file__).resolve().parent.parent,
         )
         try:
             while not socket.exists():
                 time.sleep(0.05)
-            arguments = (socket, todo, done, failures)
+            arguments = (options, socket, todo, done, failures)
             threads = [
                 threading.Thread(target=work, args=arguments, daemon=True) for _ in range(options.desktops)
             ]

@@ -18,6 +18,7 @@ from training.config_fleets import GatewayConfig, RemoteConfig, fleet_problems
 from training.config_osworld import OsworldConfig
 from training.config_qemu import QemuConfig
 from training.config_trainer import LoraConfig, OptimiserConfig, ParallelConfig
+from training.config_windows import WindowsConfig
 from training.knobs import Section, knob
 
 
@@ -89,7 +90,7 @@ class TaskConfig(Section):
 class DesktopConfig(Section):
     """The machines that episodes run on."""
 
-    provider: Literal["x11", "qemu", "remote", "gateway", "osworld"] = knob(
+    provider: Literal["x11", "qemu", "windows", "remote", "gateway", "osworld"] = knob(
         "x11", "Where desktops come from."
     )
     num_desktops: int = knob(8, "Trajectories in flight at most.", unit="desktops", ge=1, le=512)
@@ -98,6 +99,7 @@ class DesktopConfig(Section):
     trajectory_timeout_s: float = knob(120.0, "Limit for a whole trajectory.", unit="s", gt=0)
     retries: int = knob(2, "Re-runs of an errored trajectory before its place stays empty.", ge=0, le=10)
     qemu: QemuConfig = QemuConfig()
+    windows: WindowsConfig = WindowsConfig()
     remote: RemoteConfig = RemoteConfig()
     gateway: GatewayConfig = GatewayConfig()
     osworld: OsworldConfig = OsworldConfig()

@@ -122,6 +122,22 @@ def test_a_reset_leaves_nothing_of_the_trajectory_before(guest):
     assert keyboard_guest.USER in guest.agent.execute(["who"]).output
 
 
+def test_a_tasks_setup_runs_once_and_is_cloned(guest):
+    """The keyboard, the disc drive and the agent's port go on working in a clone of a clone."""
+    ran = []
+
+    def setup() -> None:
+        ran.append(guest.agent.execute("date +%N > /tmp/setup; cat /tmp/setup", shell=True).output)
+
+    assert not guest.prepare("keys-setup", setup)
+    guest.reset()
+    assert guest.prepare("keys-setup", setup)
+    assert (guest.agent.get("/tmp/setup") or b"").decode() == ran[0]
+    assert len(ran) == 1
+    say(guest, "typeline cat /tmp/setup > again.txt")
+    assert file_of(guest, "/home/operator/again.txt", b"") == ran[0].encode()
+
+
 def test_files_come_in_by_disc_and_go_out_by_the_agent(guest):
     content = bytes(range(256)) * 40
     guest.console.insert_disc(make_disc({"Task Files/data one.bin": content}))

@@ -15,6 +15,7 @@ __all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "o
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "x11": LocalEnvironment.open,
     "osworld": OsworldEnvironment,
+    "windows": LocalEnvironment.open,
     "qemu": LocalEnvironment.open,
     "remote": RemoteEnvironment.open,
     "gateway": GatewayEnvironment.open,
