@@ -57,7 +57,8 @@ def packed_attention(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=True
         )
     assert len(query) == 1, "packed sequences are one row"
-    parts = [part[0].transpose(0, 1) for part in (query, key, value)]
+    # The kernels want one dtype; norms and rotations may have left queries and keys in a wider one.
+    parts = [part[0].transpose(0, 1).to(value.dtype) for part in (query, key, value)]
     out = attend_within(*parts, bounds, int(kwargs["max_length_q"]), scaling=scaling, is_causal=True)
     return out[None], None
 

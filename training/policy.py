@@ -73,7 +73,7 @@ class Policy(nn.Module):
         before, targets = _scored_places(batch, chosen)
         logprobs, entropy = self._score(hidden.flatten(0, 1)[before], batch.input_ids.flatten()[targets])
         # The zero keeps every parameter in the graph when a filler has no token to score.
-        anchor = hidden.float().sum() * 0.0
+        anchor = hidden[:, :1].float().sum() * 0.0
         return TokenScores(
             logprobs=_scatter(logprobs, chosen) + anchor,
             entropy=_scatter(entropy, chosen),

@@ -185,7 +185,12 @@ class Trainer:
 
     @torch.no_grad()
     def _reference_logprobs(self, batch: MicroBatch) -> torch.Tensor | None:
-        return None if self.reference is None else self.reference(batch).logprobs
+        if self.reference is None:
+            return None
+        logprobs = self.reference(batch).logprobs
+        if self.config.algorithm.reference_offload:
+            reshard(self.reference)  # the root would keep its gathered embedding on the device
+        return logprobs
 
     def _collate(self, rows: list[Sample]) -> MicroBatch:
         ids = self.token_ids

@@ -97,3 +97,32 @@ def test_metrics_count_turns_errors_and_families(prepare) -> None:
     assert batch.metrics["rollout/turns_mean"] == 2
     assert batch.metrics["success/menu"] == 0.5
     assert batch.metrics["reward/task_score.v1"] == 0.5
+
+
+def test_stale_tokens_are_masked_one_by_one_when_the_config_says_so(prepare) -> None:
+    group = make_group([1.0, 0.0])
+    newer = make_turn(1)
+    newer = newer.model_copy(update={"completion": newer.completion.model_copy(update={"policy_version": 5})})
+    long = group.trajectories[0].model_copy(update={"turns": (make_turn(), newer)})
+    group = group.model_copy(update={"trajectories": (long, group.trajectories[1])})
+    batch = prepare([group], policy_version=5, algorithm={"mask_stale_tokens": True})
+    (sample,) = batch.samples
+    kept = {v for v, bit in zip(sample.policy_versions, sample.loss_mask, strict=True) if bit}
+    assert kept == {5}, "the turn of the same policy stays, the older one is only context"
+    assert batch.metrics["staleness/masked_tokens"] == 4
+
+
+def test_discounted_turns_and_last_turns_reach_the_tokens(prepare) -> None:
+    group = make_group([1.0, 0.0])
+    long = group.trajectories[0].model_copy(update={"turns": (make_turn(), make_turn(1), make_turn(2))})
+    group = group.model_copy(update={"trajectories": (long, group.trajectories[1])})
+    batch = prepare([group], algorithm={"turn_discount": 0.5, "train_last_turns": 2})
+    first = next(sample for sample in batch.samples if sample.trajectory_id == 10)
+    on = [a for a, bit in zip(first.token_advantages, first.loss_mask, strict=True) if bit]
+    assert len(on) == 4, "two turns of two tokens"
+    assert on[0] == on[1] < on[2] == on[3]
+
+
+def test_only_own_successes_are_imitated_beside_their_gradient(prepare) -> None:
+    batch = prepare([make_group([1.0, 0.0])], algorithm={"success_likelihood": 0.3})
+    assert {sample.trajectory_id: sample.imitation_weight for sample in batch.samples} == {10: 0.3, 11: 0.0}

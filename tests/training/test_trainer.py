@@ -13,6 +13,7 @@ import torch
 from tests.training.conftest import toy_config
 from tests.training.recorded import record_samples, toy_trainer
 from tests.training.toy_desktops import ToyDesktops
+from training.layout import build_policy
 from training.parallel import World, full_state, start_world, stop_world
 from training.samples import Sample
 from training.trainer import Trainer
@@ -109,12 +110,15 @@ def test_every_weight_learns_from_images_and_text(make, samples: list[Sample]) -
     }
 
 
+@pytest.mark.parametrize("offload", [False, True])
 def test_kl_to_a_reference_is_zero_at_the_start_and_grows(
-    make, toy_model: Path, samples: list[Sample]
+    offload: bool, make, toy_model: Path, toy_renderer, world: World, samples: list[Sample]
 ) -> None:
-    sections = {"algorithm": {"kl_coefficient": 0.1, "reference_path": str(toy_model)}}
-    trainer = make(**sections)
-    trainer.reference = make(**sections).policy.requires_grad_(False).eval()
+    settings = {"kl_coefficient": 0.1, "reference_path": str(toy_model), "reference_offload": offload}
+    trainer = make(algorithm=settings)
+    trainer.reference = build_policy(
+        trainer.config, toy_model, world, banned_ids=toy_renderer.banned_ids, is_reference=True
+    )
     found = [trainer.policy_step(samples, step).metrics["loss/kl"] for step in range(3)]
     assert found[0] == pytest.approx(0, abs=1e-6)
     assert found[2] > found[0] + 1e-4
