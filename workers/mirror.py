@@ -114,7 +114,7 @@ class Mirror:
             self._is_draining = wanted
 
     def _tell_demand(self, num_leased: int) -> None:
-        """Queued trajectories become warm desktops before their slots ask; slots that have one ask for none."""
+        """Queued trajectories become warm desktops before slots ask; slots that have one ask for none."""
         free_slots = max(0, count_slots_of_host(self._host) - num_leased)
         for (provider, width, height), count in waiting_desktops().items():
             try:
