@@ -11,7 +11,10 @@ import re
 import stat
 from pathlib import Path
 
-NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
+"""No underscore: this installation's own keys in the same folder have one; no config may send them away."""
+RESERVED = frozenset({"key"})
+"""DESKHAND_SECRET_KEY signs sessions."""
 
 
 class SecretError(ValueError):
@@ -20,13 +23,13 @@ class SecretError(ValueError):
 
 def variable_of(name: str) -> str:
     """The environment variable of a secret."""
-    return "DESKHAND_SECRET_" + re.sub(r"[.-]", "_", name).upper()
+    return f"DESKHAND_SECRET_{re.sub('[.-]', '_', name).upper()}"
 
 
 def read_secret(name: str, folder: Path) -> str:
     """The value of a secret. Raises SecretError."""
-    if not NAME.fullmatch(name):
-        raise SecretError(f"secret {name!r}: use small letters, digits, dots and dashes")
+    if not NAME.fullmatch(name) or name in RESERVED:
+        raise SecretError(f"secret {name!r}: use small letters, digits, dots and dashes, and not 'key'")
     value = os.environ.get(variable_of(name), "").strip() or _from_file(name, folder / name)
     if not value.isascii() or any(char.isspace() for char in value):
         raise SecretError(f"secret {name}: it holds a space or a letter that cannot be sent in a header")

@@ -2,7 +2,12 @@
 
 import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,12 +16,15 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from tests.workers.conftest import ROOT
 from tests.workers.env_serving import TOKEN, application, episodes_over, serving
 from training.action_text import format_action
 from training.config import CoordinateSpace
 from training.tasks.first_desk import generate
 from training.tasks.loaders import to_osworld
 from training.types import Action, Task
+from webapp.lib.supervisor.ports import free_port
+from workers.env_server.__main__ import main as env_server_main
 
 pytestmark = pytest.mark.desktop
 
@@ -270,3 +278,41 @@ def test_a_bad_request_is_told_which_field_is_wrong(client, path, body, names):
     status, answer, _ = client.ask(path, body)
     assert (status, answer["code"]) == (400, "bad_request")
     assert names in answer["error"]
+
+
+def test_the_command_serves_with_a_token_of_its_own_and_gives_everything_back(desk_client, short_dir):
+    port = free_port()
+    command = [sys.executable, "-m", "workers.env_server", "--socket", desk_client.socket_path]
+    command += ["--port", str(port), "--secrets-dir", str(short_dir / "secrets"), "--screen", "512x384"]
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, "DJANGO_SETTINGS_MODULE": ""})
+    try:
+        client = Client(f"http://127.0.0.1:{port}")
+        for _ in range(1200):
+            assert process.poll() is None
+            try:
+                assert client.ask("/health")[0] == 401
+                break
+            except urllib.error.URLError:
+                time.sleep(0.1)
+        token = (short_dir / "secrets" / "env-server").read_text()
+        client = Client(f"http://127.0.0.1:{port}/token/{token}")
+        held = {row.lease_id for row in desk_client.list()}
+        client.reset()
+        assert {row.lease_id for row in desk_client.list()} - held
+    finally:
+        process.terminate()
+        assert process.wait(60) in (0, -signal.SIGTERM)
+    assert not {row.lease_id for row in desk_client.list()} - held - {""}
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--host", "0.0.0.0", "--no-token"], "127.0.0.1 only"),
+        (["--no-token"], "the desk host does not answer"),
+    ],
+)
+def test_the_command_says_why_it_cannot_start(short_dir, options, why, capsys):
+    arguments = ["--socket", str(short_dir / "none"), "--secrets-dir", str(short_dir), *options]
+    assert env_server_main(arguments) == 1
+    assert why in capsys.readouterr().err

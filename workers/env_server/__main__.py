@@ -79,9 +79,9 @@ def server_of(options: argparse.Namespace) -> EnvServer:
     return EnvServer(facts, token=token_of(options), wait_s=options.wait_s)
 
 
-def main() -> int:
+def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s env server %(levelname)s %(message)s")
-    options = parse()
+    options = parse(argv)
     try:
         server = server_of(options)
         health = DeskHostClient(options.socket).health()
