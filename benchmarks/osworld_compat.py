@@ -38,6 +38,9 @@ def main() -> int:
     arguments.add_argument("--provider", nargs="+", default=["x11"], choices=["x11", "qemu"])
     arguments.add_argument("--family", help="only this one; nothing is saved")
     arguments.add_argument("--images", type=Path, default=REPOSITORY / "var" / "images")
+    arguments.add_argument(
+        "--templates", type=Path, help="keep the machines' template here, for the next run"
+    )
     options = arguments.parse_args()
     documents = make_documents()
     families = [family for family in FAMILIES if options.family in (None, family.name)]
@@ -45,7 +48,7 @@ def main() -> int:
         folder = Path(name)
         configure(folder)
         lay_out_gold(folder / "downloads", families, documents)
-        with running_host(folder, options.images):
+        with running_host(folder, options.images, options.templates or folder / "templates"):
             found = {name: prove_all(name, families, folder, documents) for name in options.provider}
             functions = catalogue(folder)
         left = [path.name for path in (folder / "osworld").iterdir()]
@@ -77,16 +80,9 @@ def lay_out_gold(folder: Path, families: list[Family], documents: dict[str, str]
 
 
 @contextmanager
-def running_host(folder: Path, images: Path) -> Iterator[None]:
+def running_host(folder: Path, images: Path, templates: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "workers.deskhost", "--state-dir", str(folder / "h")]
-    command += [
-        "--socket",
-        str(folder / "s"),
-        "--images",
-        str(images),
-        "--templates",
-        str(folder / "templates"),
-    ]
+    command += ["--socket", str(folder / "s"), "--images", str(images), "--templates", str(templates)]
     with open(folder / "host.log", "wb") as log:
         host = subprocess.Popen(command, stderr=log, stdout=log)
     try:
@@ -94,7 +90,7 @@ def running_host(folder: Path, images: Path) -> Iterator[None]:
         yield
     finally:
         host.terminate()
-        host.wait(timeout=60)
+        host.wait(timeout=300)
         shutil.rmtree(folder / "h", ignore_errors=True)
 
 
