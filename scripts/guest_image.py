@@ -141,7 +141,10 @@ def run_phases(
 
 
 def packages_root(recipe: Recipe, cache: Path, root: Path, options: argparse.Namespace) -> None:
-    """A private copy of the folder with only packages, made anew when the list of packages changed."""
+    """The folder with only packages, made anew when their list changed, as hard links.
+
+    A copy takes minutes on a busy disk; so who changes a file below `root` replaces it (`write_anew`).
+    """
     key = digest([*recipe.packages, *LEFT_OUT, *KEPT, SUITE])[:16]
     kept = cache / f"packages-{recipe.name}-{key}"
     if options.fresh or not kept.is_dir():
@@ -150,7 +153,7 @@ def packages_root(recipe: Recipe, cache: Path, root: Path, options: argparse.Nam
         for old in cache.glob(f"packages-{recipe.name}-*"):
             shutil.rmtree(old)
         os.replace(fresh, kept)
-    subprocess.run(["cp", "-a", "--reflink=auto", str(kept), str(root)], check=True)
+    subprocess.run(["cp", "-al", str(kept), str(root)], check=True)
 
 
 def host_mirror() -> str:

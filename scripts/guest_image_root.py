@@ -55,20 +55,32 @@ def install_packages(recipe: Recipe, root: Path, debs: Path, mirror: str) -> Non
 
 def add_own_files(root: Path) -> None:
     """The user, the agent and the start-up program."""
-    shutil.copytree(OVERLAY, root, dirs_exist_ok=True, symlinks=True)
+    shutil.copytree(OVERLAY, root, dirs_exist_ok=True, symlinks=True, copy_function=copy_anew)
     (root / "usr/sbin/desk-init").chmod(0o755)
     etc = root / "etc"
-    (etc / "hostname").write_text("desk\n")
-    (etc / "hosts").write_text("127.0.0.1 localhost desk\n::1 localhost desk\n")
-    (etc / "resolv.conf").write_text("nameserver 10.0.2.3\n")
-    (etc / "fstab").write_text("/dev/vda / ext4 rw,noatime 0 0\n")
-    (etc / "machine-id").write_text("de5c4a9dde5c4a9dde5c4a9dde5c4a9d\n")
+    write_anew(etc / "hostname", "desk\n")
+    write_anew(etc / "hosts", "127.0.0.1 localhost desk\n::1 localhost desk\n")
+    write_anew(etc / "resolv.conf", "nameserver 10.0.2.3\n")
+    write_anew(etc / "fstab", "/dev/vda / ext4 rw,noatime 0 0\n")
+    write_anew(etc / "machine-id", "de5c4a9dde5c4a9dde5c4a9dde5c4a9d\n")
     _add_programs(root / PROGRAM_ROOT.lstrip("/"))
     _add_user(root)
     # mke2fs keeps whole seconds only, and a font cache whose folder's time differs is read no more.
     fonts = ["find", "/usr/share/fonts", "/usr/local/share/fonts", "-type", "d"]
     inside(root, [*fonts, "-exec", "touch", "-d", "@1700000000", "{}", "+"], "dating the font folders")
     inside(root, ["fc-cache", "--system-only", "--force"], "making the font cache")
+
+
+def write_anew(path: Path, text: str) -> None:
+    """Write a file in place of another, which may be a link into the kept folder of packages."""
+    path.unlink(missing_ok=True)
+    path.write_text(text)
+
+
+def copy_anew(source: str, target: str) -> None:
+    """Copy a file in place of another, as `write_anew` does it."""
+    Path(target).unlink(missing_ok=True)
+    shutil.copy2(source, target)
 
 
 def _add_programs(target: Path) -> None:
@@ -90,7 +102,7 @@ def _add_user(root: Path) -> None:
         inside(root, ["usermod", "--append", "--groups", GROUPS, USER], "adding the user's groups")
     inside(root, ["chpasswd"], "setting the password", stdin=f"{USER}:{PASSWORD}\n")
     sudoers = root / "etc/sudoers.d/user"
-    sudoers.write_text(f"{USER} ALL=(ALL:ALL) ALL\nDefaults !fqdn, !syslog\n")
+    write_anew(sudoers, f"{USER} ALL=(ALL:ALL) ALL\nDefaults !fqdn, !syslog\n")
     sudoers.chmod(0o440)
     home = root / HOME.lstrip("/")
     shutil.copytree(GUEST_PROGRAMS / "skeleton", home, dirs_exist_ok=True)
