@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.workers.osworld_desktop import Agent, png
+from training.tasks.support_osworld import functions
 from workers.consoles.base import ActionRefused
 from workers.osworld.installation import FOLDER, installed_level
 from workers.osworld.process import OsworldProcess, remove_abandoned
@@ -40,14 +41,15 @@ class Bench:
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def bench(*, is_open: bool = True) -> Iterator[Bench]:
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
     (folder / "home").mkdir()
     agent, reverts = Agent(folder / "agent.sock", folder / "home"), []
     child = OsworldProcess(PYTHON, folder / "children", pass_on={}, on_ask=reverts.append)
     try:
         child.point(str(folder / "agent.sock"))
-        child.call("open", options(folder), Opened, LIMIT_S)
+        if is_open:
+            child.call("open", options(folder), Opened, LIMIT_S)
         yield Bench(child, agent, reverts, folder)
     finally:
         child.close()
@@ -303,7 +305,19 @@ def test_folders_of_killed_workers_are_removed_and_living_ones_stay(child, share
     assert child.folder.exists()
 
 
-def test_the_catalogue_names_everything_that_a_task_can_name(child):
+def test_our_list_of_functions_is_that_of_the_installed_package(child):
     found = child.call("catalogue", Nothing(), Catalogue, LIMIT_S)
-    assert (len(found.setup), len(found.getters), len(found.metrics)) == (20, 54, 137)
-    assert {entry.name: entry.lacks for entry in found.metrics}["exact_match"] == ()
+    for kind, listed in functions().items():
+        assert {entry.name: entry.module for entry in getattr(found, kind)} == listed
+    metrics = {entry.name: entry for entry in found.metrics}
+    assert metrics["exact_match"].needs == ()
+    assert "python-docx" in metrics["compare_docx_files"].needs
+
+
+@pytest.mark.skipif(Path("/var/run/docker.sock").exists(), reason="there is a Docker engine here")
+def test_a_provider_of_desktopenv_without_its_engine_says_so():
+    change = {"provider": "docker", "path_to_vm": "/nowhere.qcow2"}
+    with bench(is_open=False) as made:
+        wanted = options(made.folder).model_copy(update=change)
+        with pytest.raises((EnvError, SetupError), match="[Dd]ocker"):
+            made.child.call("open", wanted, Opened, LIMIT_S)

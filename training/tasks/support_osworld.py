@@ -1,7 +1,6 @@
 """What of OSWorld's task schema xlang-ai's DesktopEnv 1.0.2 can run, and on which machines. Torch-free.
 
-The names come from the installed package (`benchmarks.osworld_compat --names` writes the JSON, a test
-compares); the reasons why something is missing are ours.
+The names are those of the package (a test compares); the reasons why something is missing are ours.
 """
 
 from __future__ import annotations
