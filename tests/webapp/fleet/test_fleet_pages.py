@@ -141,6 +141,17 @@ def test_another_teams_work_is_named_but_not_shown(client: Client, viewer):
         assert "another team" in page
 
 
+def test_the_live_screen_is_linked_while_a_trajectory_of_ours_runs(client: Client, viewer, team):
+    desktop = make_desktop("d1", has_vnc=True)
+    running = make_trajectory(team=team, desktop=desktop, status="running")
+    link = f'href="/trajectories/{running.pk}/desktop/"'
+    assert link in page_of(client)
+    assert link in page_of(client, "/fleet/desktops/d1/")
+    running.ended_at = timezone.now()
+    running.save()
+    assert link not in page_of(client)
+
+
 def test_a_desktops_page_tells_why_it_is_how_it_is(client: Client, viewer, team):
     desktop = make_desktop(
         "d1", phase="dead", reason="it ended with code -9", log="Xvnc: killed", holder="", num_rebuilds=3
