@@ -21,7 +21,7 @@ from workers.providers.base import EnvError
 
 LEASE_S = 15.0
 """As `workers.environments.local` leases."""
-SLACK_S = 2.0
+SLACK_S = 3.0
 """The desk host looks twice a second, and this benchmark four times."""
 FIRST_BOOT_S = 600
 """The first virtual machine of an installation is booted, without KVM in minutes; all others are clones."""

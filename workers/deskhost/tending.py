@@ -31,18 +31,18 @@ class Tender:
     def __init__(self, host: DeskHost) -> None:
         self.host = host
         self._building = 0
+        self._looking: asyncio.Task | None = None
 
     async def run(self) -> None:
-        tick = 0
+        looks = 0
         while True:
             await asyncio.sleep(TICK_S)
-            tick += 1
             await self.tend_desktops()
             await self.tend_pool()
-            try:
-                await self.look_around(tick)
-            except (OSError, psutil.Error) as exc:  # a look may fail; the leases must go on
-                log.warning("could not look at the desktops: %s", exc)
+            if self._looking is None or self._looking.done():
+                # Beside this loop: on a busy machine a look takes seconds, and leases must end in time.
+                looks += 1
+                self._looking = self.host.spawn(self.look_around(looks))
 
     async def tend_desktops(self) -> None:
         """Take back expired leases; end dead desktops that nobody has."""
@@ -82,16 +82,19 @@ class Tender:
             self._building -= 1
             self.host.pool.note_build(kind, problem)
 
-    async def look_around(self, tick: int) -> None:
-        """Resources every few ticks, leaks now and then."""
-        if tick % MEASURE_TICKS == 0:
-            await asyncio.to_thread(_measure, list(self.host.desktops.values()))
-        if tick % VITAL_TICKS == 0:
-            for managed in listened_to(self.host):
-                self.host.spawn(listen(managed))
-        if tick % LEAK_TICKS == 0:
-            names = [f"{m.desktop_id}-{m.generation}" for m in self.host.desktops.values()]
-            await asyncio.to_thread(self.host.leak_watch.look, names)
+    async def look_around(self, look: int) -> None:
+        """Resources and signs of life at every few looks, leaks now and then. A look may fail."""
+        try:
+            if look % MEASURE_TICKS == 0:
+                await asyncio.to_thread(_measure, list(self.host.desktops.values()))
+            if look % VITAL_TICKS == 0:
+                for managed in listened_to(self.host):
+                    self.host.spawn(listen(managed))
+            if look % LEAK_TICKS == 0:
+                names = [f"{m.desktop_id}-{m.generation}" for m in self.host.desktops.values()]
+                await asyncio.to_thread(self.host.leak_watch.look, names)
+        except (OSError, psutil.Error) as exc:
+            log.warning("could not look at the desktops: %s", exc)
 
 
 def _measure(desktops: Iterable[Managed]) -> None:
