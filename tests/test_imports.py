@@ -52,7 +52,9 @@ def test_the_web_application_imports_only_the_torch_free_part_of_training():
     # Presets and task sets are data in terms of types and config; their readers import nothing else of
     # training, and a fresh interpreter shows above that no torch comes with them.
     readers = {name for name in imported if name.split(".")[1] in ("presets", "tasks")}
-    assert imported - readers <= {"training.types", "training.config"}
+    # The config's sections have files of their own, config_*.py; importing the config imports them all.
+    sections = {name for name in imported if name.startswith("training.config")}
+    assert imported - readers - sections <= {"training.types"}
 
 
 def test_jobs_that_the_web_application_sends_by_name_are_registered():
