@@ -154,7 +154,8 @@ class ScreenConsumer(AsyncWebsocketConsumer):
         assert self.link is not None
         while data := await self.link.read():
             try:
-                await asyncio.wait_for(self.send(bytes_data=data), SEND_LIMIT_S)
+                async with asyncio.timeout(SEND_LIMIT_S):
+                    await self.send(bytes_data=data)
             except TimeoutError:
                 await self._end(TOO_SLOW)
                 return

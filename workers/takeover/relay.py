@@ -15,14 +15,14 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from workers.providers.unix_socket import MAX_PATH_BYTES, connect_unix
 
 log = logging.getLogger(__name__)
 
-CHUNK = 1 << 16
+CHUNK = 1 << 18
 TICKET_LIMIT_S = 5.0
 MAX_TICKET = 512
 STOP_LIMIT_S = 10.0
@@ -41,6 +41,7 @@ class Relay:
         self._path = _socket_path(folder)
         self._screens: dict[int, Locate] = {}
         self._connections: dict[int, set[asyncio.Task[None]]] = {}
+        self._answering: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
         self.addresses: list[str] = []
@@ -82,102 +83,121 @@ class Relay:
             self._loop.close()
 
     async def _serve(self, started: threading.Event) -> None:
-        self._path.unlink(missing_ok=True)
-        before = os.umask(0o177)  # nobody else may even ask
-        try:
-            servers = [await asyncio.start_unix_server(self._answer, str(self._path), limit=MAX_TICKET)]
-        finally:
-            os.umask(before)
+        listeners = [_listen_unix(self._path)]
         addresses = [f"unix:{self._path}"]
         if self._host:
-            server = await asyncio.start_server(self._answer, self._host, 0, limit=MAX_TICKET)
-            servers.append(server)
-            addresses.append(f"tcp:{self._host}:{server.sockets[0].getsockname()[1]}")
+            listeners.append(socket.create_server((self._host, 0)))
+            addresses.append(f"tcp:{self._host}:{listeners[-1].getsockname()[1]}")
+        accepting = [asyncio.create_task(self._accept(listener)) for listener in listeners]
         self.addresses = addresses
         started.set()
         await self._stopping.wait()
-        for server in servers:
-            server.close()
-        for trajectory_id in list(self._connections):
-            await self._cut(trajectory_id)
+        await _end(accepting)
+        for listener in listeners:
+            listener.close()
+        await _end(self._answering)
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(self, listener: socket.socket) -> None:
+        listener.setblocking(False)
+        while True:
+            connection, _ = await self._loop.sock_accept(listener)
+            connection.setblocking(False)
+            if connection.family != socket.AF_UNIX:
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            task = asyncio.create_task(self._answer(connection))
+            self._answering.add(task)
+            task.add_done_callback(self._answering.discard)
+
+    async def _answer(self, web: socket.socket) -> None:
         """One connection of the web process, from its ticket to its end."""
-        try:
-            trajectory_id = await self._admit(reader)
-            if trajectory_id is None or not await self._join(trajectory_id, reader, writer):
-                writer.write(REFUSED)
-        except OSError as error:
-            log.info("a screen's connection ended: %s", error)
-        finally:
-            writer.close()
+        with web:
+            try:
+                trajectory_id = await self._admit(web)
+                if trajectory_id is None or not await self._join(trajectory_id, web):
+                    await self._loop.sock_sendall(web, REFUSED)
+            except OSError as error:
+                log.info("a screen's connection ended: %s", error)
 
-    async def _admit(self, reader: asyncio.StreamReader) -> int | None:
-        try:
-            line = await asyncio.wait_for(reader.readline(), TICKET_LIMIT_S)
-        except (TimeoutError, ValueError):
-            return None
+    async def _admit(self, web: socket.socket) -> int | None:
+        """The trajectory of the ticket. The web says nothing more until it is answered."""
+        line = b""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(TICKET_LIMIT_S):
+                while b"\n" not in line and len(line) <= MAX_TICKET:
+                    data = await self._loop.sock_recv(web, MAX_TICKET)
+                    if not data:
+                        return None
+                    line += data
         trajectory_id = self._read_ticket(line.decode("ascii", errors="replace").strip())
         return trajectory_id if trajectory_id in self._screens else None
 
-    async def _join(
-        self, trajectory_id: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
+    async def _join(self, trajectory_id: int, web: socket.socket) -> bool:
         """Copy both ways until one side ends; False when the desktop has no VNC server just now."""
         locate = self._screens.get(trajectory_id)
         path = locate() if locate else ""
         if not path:
             return False
         try:
-            desktop = await asyncio.open_unix_connection(sock=connect_unix(path))
+            desktop = connect_unix(path, TICKET_LIMIT_S)
         except OSError as error:
             log.info("no VNC server at %s: %s", path, error)
             return False
-        task = asyncio.current_task()
-        assert task is not None
-        if trajectory_id not in self._screens:  # withdrawn while we connected, and cut without us
-            desktop[1].transport.abort()
-            return False
-        self._connections.setdefault(trajectory_id, set()).add(task)
-        try:
-            writer.write(ACCEPTED)
-            await _both_ways((reader, writer), desktop)
-        except asyncio.CancelledError:
-            if trajectory_id in self._screens and not self._stopping.is_set():
-                raise
-        finally:
-            self._connections.get(trajectory_id, set()).discard(task)
-            desktop[1].transport.abort()
-            writer.transport.abort()
+        with desktop:
+            desktop.setblocking(False)
+            task = asyncio.current_task()
+            assert task is not None
+            if trajectory_id not in self._screens:  # withdrawn just now, and cut without us
+                return False
+            self._connections.setdefault(trajectory_id, set()).add(task)
+            try:
+                await self._loop.sock_sendall(web, ACCEPTED)
+                await self._both_ways(web, desktop)
+            finally:
+                self._connections.get(trajectory_id, set()).discard(task)
         return True
+
+    async def _both_ways(self, web: socket.socket, desktop: socket.socket) -> None:
+        """Until either side has nothing more to say."""
+        copies = [
+            asyncio.create_task(self._copy(web, desktop)),
+            asyncio.create_task(self._copy(desktop, web)),
+        ]
+        try:
+            await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(copies)
+
+    async def _copy(self, source: socket.socket, target: socket.socket) -> None:
+        """From socket buffer to socket buffer, through one piece of memory of our own."""
+        memory = memoryview(bytearray(CHUNK))
+        with contextlib.suppress(ConnectionError):
+            while length := await self._loop.sock_recv_into(source, memory):
+                await self._loop.sock_sendall(target, memory[:length])
 
     async def _cut(self, trajectory_id: int) -> None:
         """End a trajectory's connections and wait until they have ended."""
-        tasks = self._connections.pop(trajectory_id, set())
-        for task in set(tasks):
-            task.cancel()
-        await asyncio.gather(*set(tasks), return_exceptions=True)
+        await _end(self._connections.pop(trajectory_id, set()))
 
 
-Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Cancel and wait."""
+    ending = list(tasks)
+    for task in ending:
+        task.cancel()
+    await asyncio.gather(*ending, return_exceptions=True)
 
 
-async def _both_ways(one: Stream, other: Stream) -> None:
-    """Until either side has nothing more to say."""
-    copies = [asyncio.create_task(_copy(one[0], other[1])), asyncio.create_task(_copy(other[0], one[1]))]
+def _listen_unix(path: Path) -> socket.socket:
+    """A listening socket that nobody else may even ask."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    before = os.umask(0o177)
     try:
-        await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
+        listener.bind(str(path))
     finally:
-        for copy in copies:
-            copy.cancel()
-        await asyncio.gather(*copies, return_exceptions=True)
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while data := await reader.read(CHUNK):
-            writer.write(data)
-            await writer.drain()
+        os.umask(before)
+    listener.listen()
+    return listener
 
 
 def _socket_path(folder: Path) -> Path:
