@@ -121,6 +121,7 @@ def wall(experiment: Experiment, request: HttpRequest) -> Context:
             for row in shown
         ],
         "num_running": sum(TrajectoryStatus(row.status) not in FINAL_STATUSES for row in shown),
+        "num_parked": experiment.trajectories.filter(status=TrajectoryStatus.PARKED).count(),
     }
 
 
