@@ -63,6 +63,7 @@ def options(folder: Path) -> Open:
         downloads=str(folder / "downloads"),
         checkout="",
         strict_setup=True,
+        console_camera=False,
         screen_size=(64, 48),
         os_type="Ubuntu",
         headless=True,
@@ -303,6 +304,18 @@ def test_folders_of_killed_workers_are_removed_and_living_ones_stay(child, share
     remove_abandoned(shared.folder / "children")
     assert not abandoned.exists()
     assert child.folder.exists()
+
+
+def test_screenshots_may_come_from_the_worker_instead_of_the_desktop():
+    with bench(is_open=False) as made:
+        screen = made.child.folder / "screen.png"
+        made.child._on_ask = lambda question: screen.write_bytes(png("gold")) and None
+        wanted = options(made.folder).model_copy(update={"console_camera": True})
+        made.child.call("open", wanted, Opened, LIMIT_S)
+        assert prepare(made.child, task()) == png("gold")
+        screen.unlink()
+        assert act(made.child, "pyautogui.click(1, 1)") == png("gold")
+        assert "/screenshot" not in made.agent.requests
 
 
 def test_our_list_of_functions_is_that_of_the_installed_package(child):

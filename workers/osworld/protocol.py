@@ -2,7 +2,7 @@
 
 worker -> child   {id, call, arguments}                      one at a time
 child  -> worker  {id, result} | {id, error: {kind, message}}
-child  -> worker  {ask: "revert"}        during a call; the worker answers {} or {refusal: why}
+child  -> worker  {ask: "revert" | "screenshot"}        during a call; the worker answers {} or {refusal: why}
 child  -> worker  {ready: true}          once, when DesktopEnv is imported
 """
 
@@ -50,6 +50,8 @@ class Open(Message):
     checkout: str
     """OSWorld checkout that relative `local_path`s of upload_file are in; "" = none."""
     strict_setup: bool
+    console_camera: bool
+    """Screenshots come from the worker, by `ask: screenshot`, instead of from the desktop's agent."""
     screen_size: tuple[int, int]
     os_type: str
     headless: bool

@@ -5,6 +5,7 @@ opened -> prepared -> (observe, act)* -> scored -> prepared ...
 
 import base64
 import math
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,8 @@ from workers.osworld.child.traffic import Traffic
 
 RETRY_S = 0.2
 """Between the library's three tries; its own 5 s make every missing file cost 15 s."""
+SCREENSHOT = os.path.abspath("screen.png")
+"""Where the parent puts it; some evaluators change the folder."""
 HOSTED_ATTEMPTS = 1
 """Of a whole reset."""
 HOSTED_TRIES = 2
@@ -35,11 +38,15 @@ CLEAN_AT_START = "docker"
 
 
 class Env(DesktopEnv):  # type: ignore[misc]
-    """The library's environment with a shorter pause between its retries."""
+    """The library's environment with a shorter pause between its retries, and perhaps another camera."""
+
+    camera: Callable[[], bytes] | None = None
 
     def _start_emulator(self) -> None:
         super()._start_emulator()
         self.controller.retry_interval = RETRY_S
+        if self.camera is not None:
+            self.controller.get_screenshot = self.camera
 
 
 class Session:
@@ -69,7 +76,13 @@ class Session:
     # -- life -------------------------------------------------------------------------------
 
     def open(
-        self, provider: str, downloads: str, checkout: str, strict_setup: bool, **options: Any
+        self,
+        provider: str,
+        downloads: str,
+        checkout: str,
+        strict_setup: bool,
+        console_camera: bool,
+        **options: Any,
     ) -> dict[str, Any]:
         """Make the environment; provider "hosted" is our own desktop behind HOSTED_ADDRESS."""
         self._strict = strict_setup
@@ -82,6 +95,8 @@ class Session:
             # Our desktops are up when they are handed out: the library's minutes of waiting for a boot
             # would only delay the news that one was lost.
             library.MAX_RETRIES, setup_controller.MAX_RETRIES = HOSTED_ATTEMPTS, HOSTED_TRIES
+        if console_camera:
+            Env.camera = staticmethod(self._photograph)
         try:
             self._env = Env(
                 provider_name=CLEAN_AT_START if self._is_hosted else provider,
@@ -94,6 +109,11 @@ class Session:
             raise self._blamed("infra", error) from error
         self._phase = "opened"
         return {"address": self._address()}
+
+    def _photograph(self) -> bytes:
+        """The screen as the parent sees it by the machine's monitor."""
+        self._ask("screenshot")
+        return Path(SCREENSHOT).read_bytes()
 
     def _address(self) -> str:
         """The desktop's server now; it may change with every revert."""
