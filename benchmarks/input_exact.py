@@ -37,7 +37,8 @@ GRID = 11
 RANDOM_POINTS = 150
 DRAGS = 12
 SEED = 7
-ARRIVAL_LIMIT_S = 60.0
+ARRIVAL_LIMIT_S = 600.0
+"""Long: an emulated machine on a busy host is slow, which is not what is measured here."""
 ASCII = "".join(chr(code) for code in range(32, 127))
 SCRIPTS = {
     "ascii": ASCII,
@@ -217,7 +218,7 @@ def events_of(env: DesktopEnv) -> Seen:
 def measure_typing(env: DesktopEnv) -> dict[str, Any]:
     env.agent.put("~/typed.txt", b"")
     env.agent.launch(["mousepad", f"{env.home}/typed.txt"])
-    env.wait_for_window("typed.txt", timeout_s=120.0)
+    env.wait_for_window("typed.txt", timeout_s=ARRIVAL_LIMIT_S)
     wrong: dict[str, int] = {}
     characters = 0
     started = time.monotonic()
