@@ -137,8 +137,7 @@ def cut_off_display(world: World) -> Strike:
 
 def fill_disk(world: World) -> Strike:
     """HOME and /tmp of every desktop in use, to the last byte; nothing dies of it."""
-    busy = world.busy()
-    world.victim()
+    busy = {world.victim().info.desktop_id} | world.busy()
     for row in world.client.list():
         if row.phase is Phase.LEASED and row.info.desktop_id in busy:
             with contextlib.suppress(EnvError), AgentClient(row.info.endpoints.agent, timeout_s=60) as agent:

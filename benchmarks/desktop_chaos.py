@@ -10,7 +10,7 @@ scored trajectory, of score 1; what the fault hit is errored, without a reward, 
 desktops that were hit are gone within a lease time (15 s; twice that where a silence has to be noticed first,
 eight times for virtual machines); nothing is left afterwards.
 
-    python -m benchmarks.desktop_chaos [--trajectories 16] [--only WORD [--keep]] [--images DIR]
+    python -m benchmarks.desktop_chaos [--trajectories 16] [--only PATTERN [--keep]] [--images DIR]
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from datetime import UTC, datetime
@@ -47,13 +48,13 @@ HEADER = [
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--trajectories", type=int, default=16, help="places per fault")
-    arguments.add_argument("--only", default="", help="faults whose name holds this")
+    arguments.add_argument("--only", default="", help="faults whose name this pattern finds")
     arguments.add_argument("--images", type=Path, default=Path("var/images"), help="machines' base images")
     arguments.add_argument("--results", type=Path, default=RESULTS, help="folder for the result file")
     arguments.add_argument("--keep", action="store_true", help="keep the last rows of faults not run now")
     options = arguments.parse_args()
     has_machines = (options.images / "debian-desk").exists()
-    faults = [f for f in FAULTS if options.only in f.name and (f.provider == "x11" or has_machines)]
+    faults = [f for f in FAULTS if re.search(options.only, f.name) and (f.provider == "x11" or has_machines)]
     rows: list[dict[str, Any]] = []
     with Instance(without=["gpu", "web"], slots=6) as deskhand:
         os.environ.update(deskhand.environment)
