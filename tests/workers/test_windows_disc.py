@@ -7,6 +7,10 @@ import xml.etree.ElementTree as ElementTree
 import pycdlib
 import pytest
 
+from training.tasks import support
+from training.types import Task
+from workers.tasks.errors import SetupError
+from workers.tasks.setup import run_steps
 from workers.windows.disc import MEDIA, DiscError, guest_files, make_disc
 
 FILES = {
@@ -66,3 +70,36 @@ def test_the_answer_file_is_xml_without_account_password_key_or_clock():
     assert not names & {"Password", "ProductKey", "UserAccounts", "AutoLogon", "TimeZone", "SkipRearm"}
     for path in MEDIA.glob("*.ps1"):
         assert not re.search(r"password|slmgr|Set-Date|w32tm", path.read_text(), re.IGNORECASE)
+
+
+def disc_step(**parameters) -> list[dict]:
+    return [{"type": "insert_disc", "parameters": parameters}]
+
+
+def test_a_task_can_put_files_on_a_disc():
+    inserted: list[bytes] = []
+
+    class Console:
+        def insert_disc(self, disc: bytes) -> None:
+            inserted.append(disc)
+
+    class Desktop:
+        console = Console()
+
+    files = [{"path": "Data/plan.txt", "content": "red fox"}, {"path": "b", "content_base64": "AAE="}]
+    run_steps(disc_step(files=files), Desktop())
+    assert read_disc(inserted[0], "joliet_path") == {"Data/plan.txt": b"red fox", "b": b"\0\1"}
+    with pytest.raises(SetupError, match="is no file name"):
+        run_steps(disc_step(files=[{"path": "../x", "content": ""}]), Desktop())
+
+
+def test_a_desktop_without_a_drive_says_so():
+    class Desktop:
+        console = object()
+
+    with pytest.raises(SetupError, match="no disc drive"):
+        run_steps(disc_step(files=[]), Desktop())
+    reason = support.unsupported_reason(
+        Task(task_id="t", instruction="", config=disc_step(files=[{"path": "x"}]))
+    )
+    assert "needs inline content" in reason

@@ -36,6 +36,7 @@ SETUP_VERBS: dict[str, Row] = {
     "activate_window": _row("window_name", "strict by_class"),
     "close_window": _row("window_name", "strict by_class"),
     "upload_file": _row("files"),
+    "insert_disc": _row("files", "label"),
     "write_file": _row("path content"),
     "panel": _row("spec result"),
     "place_window": _row("window_name x y width height"),
@@ -112,7 +113,7 @@ def setup_problems(steps: Any, where: str) -> Iterator[str]:
             continue
         verb, parameters = str(step.get("type")), step.get("parameters", {})
         yield from _row_problems(SETUP_VERBS, verb, parameters, "setup verb", f"{where}[{index}]")
-        if verb == "upload_file" and isinstance(parameters.get("files"), list):
+        if verb in ("upload_file", "insert_disc") and isinstance(parameters.get("files"), list):
             yield from _upload_problems(parameters["files"], f"{where}[{index}]")
         if verb in ("launch", "execute", "command"):
             yield from _program_problems(parameters.get("command"), f"{where}[{index}]")
@@ -125,7 +126,7 @@ def _upload_problems(files: list[Any], where: str) -> Iterator[str]:
         if not isinstance(item, dict) or "path" not in item:
             yield f"{where}: every upload needs a path"
         elif "content" not in item and "content_base64" not in item:
-            yield f"{where}: upload_file needs inline content; local_path names a file that was not imported"
+            yield f"{where}: needs inline content; local_path names a file that was not imported"
 
 
 def _program_problems(command: Any, where: str) -> Iterator[str]:

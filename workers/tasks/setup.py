@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any
 from training.types import Action, ActionKind
 from workers.settle import settle_for, wait_until_settled
 from workers.tasks.base import TaskDesktop
+from workers.tasks.disc import content_of, insert_disc
 from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.panel import show_panel
 from workers.tasks.placement import is_named, limit_of, place, wait_focused, wait_painted
@@ -110,11 +110,7 @@ def _wait_for(parameters: Parameters, desktop: TaskDesktop) -> str:
 def upload_file(parameters: Parameters, desktop: TaskDesktop) -> None:
     """Files with inline `content` (text) or `content_base64`."""
     for item in parameters["files"]:
-        if "content_base64" in item:
-            data = base64.b64decode(item["content_base64"], validate=True)
-        else:
-            data = str(item["content"]).encode()
-        desktop.agent.put(str(item["path"]), data)
+        desktop.agent.put(str(item["path"]), content_of(item))
 
 
 def write_file(parameters: Parameters, desktop: TaskDesktop) -> None:
@@ -153,6 +149,7 @@ SETUP_VERBS: dict[str, Callable[[Parameters, TaskDesktop], None]] = {
     "activate_window": activate_window,
     "close_window": close_window,
     "upload_file": upload_file,
+    "insert_disc": insert_disc,
     "write_file": write_file,
     "panel": panel,
     "place_window": place_window,
