@@ -83,6 +83,7 @@ def lay_out_gold(folder: Path, families: list[Family], documents: dict[str, str]
 def running_host(folder: Path, images: Path, templates: Path) -> Iterator[None]:
     command = [sys.executable, "-m", "workers.deskhost", "--state-dir", str(folder / "h")]
     command += ["--socket", str(folder / "s"), "--images", str(images), "--templates", str(templates)]
+    command += ["--warm-limit", "0"]  # a spare machine would cost a boot
     with open(folder / "host.log", "wb") as log:
         host = subprocess.Popen(command, stderr=log, stdout=log)
     try:
