@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -163,13 +164,16 @@ def test_processes_and_folders_that_no_desktop_accounts_for_are_counted_as_leaks
         client.create("x11", SPEC)
         stray = short_dir / "d" / "dffffff-1"
         stray.mkdir()
-        process = subprocess.Popen(["tail", "-f", "/dev/null", f"--pid={os.getpid()}", str(stray / "x")])
+        idle = "import sys, time; time.sleep(1000)"
+        process = subprocess.Popen([sys.executable, "-c", idle, str(stray / "disk.qcow2")])
         try:
-            found = eventually(lambda: client.watch().leaks, "the leak is seen")
-            assert {(leak.kind, leak.name.partition(":")[0]) for leak in found} == {
-                ("folder", "dffffff-1"),
-                ("process", "dffffff-1"),
-            }
+            eventually(
+                lambda: (
+                    {(leak.kind, leak.name.partition(":")[0]) for leak in client.watch().leaks}
+                    == {("folder", "dffffff-1"), ("process", "dffffff-1")}
+                ),
+                "both are counted",
+            )
         finally:
             process.kill()
             process.wait()
