@@ -52,7 +52,9 @@ class Pace:
 
 
 class Watched(Protocol):
-    pace: Pace
+    @property
+    def pace(self) -> Pace:
+        """How slowly it reacts."""
 
     def wait_change(self, timeout_s: float) -> bool:
         """True as soon as something was drawn since the last call."""
@@ -78,14 +80,15 @@ def settle_for(kind: ActionKind) -> Settle:
 
 def wait_until_settled(screen: Watched, settle: Settle = DEFAULT) -> bool:
     """Wait; True when anything was drawn."""
-    started, settle = time.monotonic(), screen.pace.of(settle)
+    started, pace = time.monotonic(), screen.pace
+    settle = pace.of(settle)
     window_s = settle.quiet_s / WINDOWS
     changed, calm, used_s = False, 0, screen.cpu_s()
     while (waited_s := time.monotonic() - started) < settle.limit_s:
         drawn = screen.wait_change(min(window_s, settle.limit_s - waited_s))
         before_s, used_s = used_s, screen.cpu_s()
         changed = changed or drawn
-        calm = 0 if drawn or used_s - before_s > screen.pace.busy_s else calm + 1
+        calm = 0 if drawn or used_s - before_s > pace.busy_s else calm + 1
         if calm >= WINDOWS and (changed or time.monotonic() - started >= settle.first_change_s):
             break
     return changed

@@ -63,8 +63,9 @@ class WindowManager(Protocol):
 class Console(Protocol):
     """Screen and input of one desktop."""
 
-    pace: Pace
-    """How slowly this kind of desktop reacts; `workers.settle` waits by it."""
+    @property
+    def pace(self) -> Pace:
+        """How slowly this desktop reacts; `workers.settle` waits by it."""
 
     @property
     def size(self) -> tuple[int, int]:

@@ -26,16 +26,15 @@ from workers.settle import Pace
 
 POLL_S = 0.03
 AGENT_LIMIT_S = 60.0
+MAX_STRAIN = 6.0
+MAX_LIMIT = 8.0
+"""Factor on the wait for screens that never rest."""
 PPM = b"P6"
 TYPE_CODE = "import pyautogui; pyautogui.FAILSAFE = False; pyautogui.write({text!r})"
 
 
 class QmpConsole:
     """One machine's screen, keys and pointer; its windows by its agent."""
-
-    # An emulated guest repaints 100 to 550 ms after an event, and at rest uses 1 to 4 % of a core; it opens
-    # an editor in 5 to 12 s.
-    pace = Pace(first_change=5.0, quiet=5.0, limit=3.0, busy_s=0.012, patience=30.0)
 
     def __init__(self, endpoints: Endpoints) -> None:
         self._client = QmpClient(endpoints.qmp)
@@ -47,6 +46,22 @@ class QmpConsole:
         self._seen = ""
         self.windows = AgentWindows(self._agent) if self._agent else None
         self._input = QmpInput(self._client, lambda: self.size, self._type_inside if self._agent else None)
+
+    @property
+    def pace(self) -> Pace:
+        """An emulated guest repaints 100 to 550 ms after an event, and opens an editor in 5 to 12 s.
+
+        At rest it uses 1 to 4 % of a core. On a starved host it gets as little while it works, so its CPU
+        account proves nothing there, and every wait is stretched by the host's load instead.
+        """
+        strain = host_strain()
+        return Pace(
+            first_change=5.0 * strain,
+            quiet=5.0 * strain,
+            limit=min(3.0 * strain, MAX_LIMIT),
+            busy_s=0.012,
+            patience=30.0,
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -117,6 +132,11 @@ class QmpConsole:
         self._client.close()
         if self._agent is not None:
             self._agent.close()
+
+
+def host_strain() -> float:
+    """How many want each processor of this machine, 1 to MAX_STRAIN."""
+    return min(MAX_STRAIN, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def digest(ppm: bytes) -> str:
