@@ -28,6 +28,7 @@ from workers.providers.base import (
     ResetReport,
     Usage,
 )
+from workers.qemu import accel
 from workers.qemu.boot import LOG_LINES, Machine, Progress
 from workers.qemu.lab import Lab
 from workers.qemu.machine import LOG, OVERHEAD_MB, MachineSpec, qemu_version
@@ -259,6 +260,8 @@ def _failure(desktop: QemuDesktop, progress: Progress, exc: Exception) -> BootFa
 
 def _verdict(cache: Path) -> str:
     """The accelerator, when it was tried already."""
+    if reason := accel.plain_refusal():
+        return f"tcg ({reason})"
     with contextlib.suppress(OSError, ValueError, KeyError):
         kept = json.loads(cache.read_text())
         return f"{kept['accelerator']} ({kept['reason']})"

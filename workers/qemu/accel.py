@@ -27,10 +27,8 @@ PROBE_LIMIT_S = 15.0
 
 def accelerator(kernel: Path | None, cache: Path) -> tuple[str, str]:
     """("kvm" | "tcg", why). The verdict is kept in `cache` until kernel, QEMU or host kernel change."""
-    if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):
-        return "tcg", f"{KVM_DEVICE} cannot be opened"
-    if KNOWN_BAD_MODULE.exists():
-        return "tcg", "this host's KVM (pvm) runs only guests that were built for it"
+    if reason := plain_refusal():
+        return "tcg", reason
     if kernel is None:
         return "tcg", "the image has no kernel of its own to try KVM with"
     conditions = [qemu_version(), platform.release(), str(kernel), kernel.stat().st_mtime_ns]
@@ -45,6 +43,15 @@ def accelerator(kernel: Path | None, cache: Path) -> tuple[str, str]:
     partial.write_text(json.dumps({"conditions": conditions, "accelerator": verdict, "reason": reason}))
     os.replace(partial, cache)
     return verdict, reason
+
+
+def plain_refusal() -> str:
+    """Why KVM needs no trial here, "" when only a boot can tell."""
+    if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):
+        return f"{KVM_DEVICE} cannot be opened"
+    if KNOWN_BAD_MODULE.exists():
+        return "this host's KVM (pvm) runs only guests that were built for it"
+    return ""
 
 
 def _try_kvm(kernel: Path) -> tuple[str, str]:
