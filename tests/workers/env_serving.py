@@ -12,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from workers.deskhost.client import DeskHostClient
+from workers.env_server.__main__ import LEASE_S
 from workers.env_server.call import ServerFacts
 from workers.env_server.episodes import Episodes
 from workers.env_server.server import EnvServer
@@ -25,7 +26,7 @@ def episodes_over(desk_client: DeskHostClient, *, max_episodes: int = 2, ttl_s: 
     """Episodes on the desk host's x11 desktops."""
     path = desk_client.socket_path
     return Episodes(
-        lambda request: LocalEnvironment.lease(DeskHostClient(path), request, wait_s=0.0),
+        lambda request: LocalEnvironment.lease(DeskHostClient(path), request, wait_s=0.0, ttl_s=LEASE_S),
         max_episodes=max_episodes,
         ttl_s=ttl_s,
     )

@@ -24,6 +24,8 @@ from workers.environments.local import LocalEnvironment
 from workers.providers.base import EnvError
 from workers.secrets import SecretError, read_secret, variable_of
 
+LEASE_S = 60.0
+"""Longer than a stall of a busy machine; a killed server's desktops are taken back after as long."""
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
@@ -72,7 +74,7 @@ def server_of(options: argparse.Namespace) -> EnvServer:
     """The server over the desk host's desktops."""
 
     def opener(request: EnvironmentRequest) -> LocalEnvironment:
-        return LocalEnvironment.lease(DeskHostClient(options.socket), request, wait_s=0.0)
+        return LocalEnvironment.lease(DeskHostClient(options.socket), request, wait_s=0.0, ttl_s=LEASE_S)
 
     episodes = Episodes(opener, max_episodes=options.max_episodes, ttl_s=options.ttl_s)
     facts = ServerFacts(episodes, options.provider, options.screen)

@@ -41,9 +41,11 @@ class LocalEnvironment:
         return cls.lease(DeskHostClient(settings.DESKHOST_SOCKET), request, wait_s=QUOTA_WAIT_S)
 
     @classmethod
-    def lease(cls, client: DeskHostClient, request: EnvironmentRequest, *, wait_s: float) -> Self:
-        """The same from a given desk host."""
-        environment = cls(client, _acquire(client, request, wait_s))
+    def lease(
+        cls, client: DeskHostClient, request: EnvironmentRequest, *, wait_s: float, ttl_s: float = LEASE_S
+    ) -> Self:
+        """The same from a given desk host; without a renewal for `ttl_s` the desktop is taken back."""
+        environment = cls(client, _acquire(client, request, wait_s, ttl_s))
         environment._keeps_setups = bool(getattr(request.knobs, "task_templates", False))
         return environment
 
@@ -111,12 +113,12 @@ def desktop_spec(request: EnvironmentRequest) -> DesktopSpec:
     return DesktopSpec(**wanted)
 
 
-def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float) -> Lease:
+def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float, ttl_s: float) -> Lease:
     spec = desktop_spec(request)
     deadline = time.monotonic() + wait_s
     while True:
         try:
-            return client.acquire(request.provider, spec, holder=request.holder, ttl_s=LEASE_S)
+            return client.acquire(request.provider, spec, holder=request.holder, ttl_s=ttl_s)
         except EnvError as error:
             # A desk host that is away comes back: failing at once would use up the place's retries.
             if error.kind is not ErrorKind.QUOTA and not isinstance(error, HostAway):
