@@ -85,6 +85,8 @@ class Machine:
 
 
 Start = Callable[[], Awaitable[Machine]]
+ComeUp = Callable[[Machine, Progress], Awaitable[None]]
+"""Waits until a started machine is ready, entering its phases. Raises TimeoutError, EnvError."""
 
 
 async def boot(start: Start, come_up: ComeUp, progress: Progress, failures: Path) -> Machine:
@@ -143,7 +145,7 @@ async def _agent_answers(machine: Machine) -> bool:
         status, _ = await asyncio.to_thread(ask_agent, machine.agent, "GET", "/health")
     except EnvError:
         return False  # still booting
-    return status == 200
+    return status in (200, 404)  # OSWorld's own server has no such page
 
 
 async def _session_stands(machine: Machine, screen: tuple[int, int]) -> bool:
