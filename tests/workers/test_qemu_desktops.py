@@ -130,7 +130,7 @@ def test_keys_pointer_and_files_reach_the_guest_and_a_reset_leaves_nothing_of_th
     clean = machine.observe()
     machine.agent.put("~/note.txt", b"")
     machine.agent.launch(["mousepad", f"{machine.home}/note.txt"])
-    machine.wait_for_window("Mousepad", timeout_s=120)
+    machine.wait_for_window("Mousepad", timeout_s=400)
     typed = "".join(chr(code) for code in range(0x20, 0x7F))
     machine.act(Action(kind="type", text=typed))
     machine.act(Action(kind="key", keys=("ctrl", "s")))
@@ -180,7 +180,7 @@ def test_a_setup_is_run_once_and_every_member_of_a_group_starts_from_the_same_pi
                     runs.append(name)
                     env.agent.put("~/prepared.txt", name.encode())
                     env.agent.launch(["galculator"])
-                    env.wait_for_window("galculator", timeout_s=120)
+                    env.wait_for_window("galculator", timeout_s=400)
 
                 env.prepare(key, setup)
                 frames[name] = env.observe().raw_digest
