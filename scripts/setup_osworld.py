@@ -10,7 +10,7 @@ import sys
 import time
 
 from setup_common import REPOSITORY, SetupError, announce, digest, run
-from setup_python import PIP_NOISE, REQUIREMENTS, TORCH_CPU_INDEX
+from setup_python import PIP_NOISE, REQUIREMENTS, torch_options
 
 FOLDER = REPOSITORY / ".venv-osworld"
 PYTHON = FOLDER / "bin" / "python"

@@ -18,9 +18,7 @@ def session_cookie(user: User) -> str:
     return f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
 
 
-def communicator(
-    cookie: str = "", origin: bytes = ORIGIN, path: str = "/ws/live/"
-) -> WebsocketCommunicator:
+def communicator(cookie: str = "", origin: bytes = ORIGIN, path: str = "/ws/live/") -> WebsocketCommunicator:
     headers = [(b"origin", origin), (b"host", b"localhost")]
     if cookie:
         headers.append((b"cookie", cookie.encode()))
