@@ -23,6 +23,7 @@ from webapp.fleet.models import (
     Worker,
     WorkerStatus,
 )
+from webapp.live.services import cursor_of, last_seq
 
 RECENT = timedelta(hours=1)
 """Workers that left longer ago are not shown."""
@@ -125,15 +126,21 @@ def drain_status(is_draining: bool, running: int) -> str:
 
 
 def workers() -> list[WorkerRow]:
-    """Online workers and those lost or stopped lately; one query."""
+    """Online workers and those lost or stopped lately, with the fleet's cursor; one query."""
     now = timezone.now()
     living = ~Q(desktops__phase__in=(DesktopPhase.GONE, DesktopPhase.DEAD))
     rows = Worker.objects.filter(Q(status=WorkerStatus.ONLINE) | Q(heartbeat_at__gt=now - RECENT))
     counted = rows.annotate(
         num_desktops=Count("desktops", filter=living, distinct=True),
         running=Count("trajectory", filter=Q(trajectory__ended_at=None), distinct=True),
+        cursor=cursor_of("fleet"),
     )
     return [WorkerRow(row, row.num_desktops, row.running) for row in counted.order_by("queue", "name")]
+
+
+def cursor_before(found: list[WorkerRow]) -> int:
+    """The cursor of the statement that read the workers, which a page reads first."""
+    return (found[0].worker.cursor or 0) if found else last_seq("fleet")  # type: ignore[attr-defined]
 
 
 def hosts(found: list[WorkerRow], desktops: list[Desktop]) -> list[HostRow]:

@@ -22,8 +22,7 @@ PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 @require_safe
 def fleet(request: HttpRequest) -> HttpResponse:
     """Hosts, workers and desktops, what they do, and what operators did."""
-    cursor = last_seq("fleet")
-    return render(request, "fleet/fleet.html", {**_context(request), "cursor": cursor})
+    return render(request, "fleet/fleet.html", _context(request))
 
 
 @require_safe
@@ -72,13 +71,15 @@ def boot_failure_screen(request: HttpRequest, pk: int) -> HttpResponse:
 def _context(request: HttpRequest) -> dict[str, Any]:
     membership = member(request)
     filters = {name: request.GET.get(name, "") for name in queries.FILTERS}
-    workers, living = queries.workers(), queries.living_desktops()
+    workers = queries.workers()
+    cursor, living = queries.cursor_before(workers), queries.living_desktops()
     hosts = queries.hosts(workers, living)
     shown = queries.fitting(living, filters)
     operations = queries.recent_operations()
     wanted = request.GET.get("view", "")
     return {
         "nav": "fleet",
+        "cursor": cursor,
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "workers": workers,
         "hosts": hosts,

@@ -6,10 +6,11 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import connection, transaction
+from django.db.models import Subquery
 from django.utils import timezone
 
 from webapp.live.broadcast import broadcast
-from webapp.live.models import Event
+from webapp.live.models import Event, Stream
 
 MAX_EVENT_BYTES = 1024
 STREAM_NAME = re.compile(r"^[a-z]+(\.[A-Za-z0-9-]+)?$")
@@ -41,6 +42,11 @@ def publish(stream: str, type: str, payload: dict[str, object]) -> int:
         Event.objects.create(stream=stream, seq=seq, type=type, payload=payload)
         transaction.on_commit(partial(broadcast, stream, seq, type, payload), robust=True)
     return seq
+
+
+def cursor_of(stream: str) -> Subquery:
+    """`last_seq` as an expression, for pages that read it in the same statement as their first rows."""
+    return Subquery(Stream.objects.filter(name=stream).values("last_seq")[:1])
 
 
 def last_seq(stream: str) -> int:

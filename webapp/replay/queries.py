@@ -7,12 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BigIntegerField, Count, Min, QuerySet, Value
+from django.db.models import BigIntegerField, Count, Max, Min, QuerySet, Value
 
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.live.services import cursor_of, last_seq
 from webapp.replay.checks import Check, checks_of
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
+from webapp.replay.services import stream_of
 from webapp.trajectories.describing import turn_json
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.partials import end_frame
@@ -119,11 +121,17 @@ def check_json(check: Check) -> dict[str, Any]:
     return {"tone": check.tone, "text": check.text, "entry": check.entry_id}
 
 
-def verdict_counts(team_id: int, chosen: EntryFilter) -> dict[str, int]:
-    """verdict -> entries within the rest of the filter; every verdict is there."""
-    rows = chosen.apply_but_verdict(ReplayEntry.objects.filter(team_id=team_id))
-    counts = dict(rows.order_by().values_list("verdict").annotate(number=Count("id")))
-    return {verdict: counts.get(verdict, 0) for verdict in Verdict.values}
+def counts_and_cursor(team_id: int, chosen: EntryFilter) -> tuple[dict[str, int], int]:
+    """(verdict -> entries within the rest of the filter, all verdicts; cursor of the inbox stream)."""
+    rows = chosen.apply_but_verdict(ReplayEntry.objects.filter(team_id=team_id)).order_by()
+    stream = stream_of(team_id)
+    found = rows.values("verdict").annotate(number=Count("id"), cursor=Max(cursor_of(stream)))
+    counts = {row["verdict"]: row["number"] for row in found}
+    cursor = max((row["cursor"] or 0 for row in found), default=None)
+    return (
+        {verdict: counts.get(verdict, 0) for verdict in Verdict.values},
+        last_seq(stream) if cursor is None else cursor,
+    )
 
 
 def coverage(team_id: int) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.models import Membership, Role
 from webapp.lib.access import get_entry, member
-from webapp.live.services import last_seq
 from webapp.replay import queries
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.models import Verdict
@@ -49,14 +48,13 @@ def inbox(request: HttpRequest) -> HttpResponse:
     membership = member(request)
     team_id = membership.team_id
     chosen = EntryFilter.from_query(request.GET)
-    cursor = last_seq(stream_of(team_id))
+    counts, cursor = queries.counts_and_cursor(team_id, chosen)
     queue = queries.queue_after(team_id, chosen, None, queries.QUEUE_SIZE)
     wanted = request.GET.get("entry", "")
     if wanted.isdigit() and int(wanted) not in {entry.pk for entry in queue}:
         queue = [*queries.entry_rows(team_id).filter(pk=int(wanted)), *queue]
     start = next((i for i, entry in enumerate(queue) if str(entry.pk) == wanted), 0)
     first = [entry.pk for entry in queue[start : start + 1 + queries.PREFETCH]]
-    counts = queries.verdict_counts(team_id, chosen)
     choices = queries.choices_of(team_id)
     ctx = {
         "nav": "replay",
