@@ -14,11 +14,11 @@ __all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "o
 
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
     "x11": LocalEnvironment.open,
-    "osworld": OsworldEnvironment,
-    "windows": LocalEnvironment.open,
     "qemu": LocalEnvironment.open,
+    "windows": LocalEnvironment.open,
     "remote": RemoteEnvironment.open,
     "gateway": GatewayEnvironment.open,
+    "osworld": OsworldEnvironment,
 }
 """Config `desktops.provider` -> opens an environment; raises EnvError."""
 
