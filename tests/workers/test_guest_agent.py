@@ -125,6 +125,23 @@ def test_pyautogui_types_clicks_and_presses_in_an_editor(desktop):
         assert time.monotonic() < deadline, text
 
 
+def test_more_characters_are_typed_than_the_keyboard_has_free_keys(desktop):
+    desktop.agent.put("~/note.txt", b"")
+    desktop.agent.launch(["mousepad", f"{desktop.home}/note.txt"])
+    desktop.wait_for_window("note.txt")
+    wanted = ""
+    # The second program finds the first one's characters on the keys, the third needs more than there are.
+    for first, last in ((0xC0, 0xD7), (0x410, 0x430), (0x4E00, 0x4E60), (0xC0, 0xF7)):
+        text = "".join(map(chr, range(first, last)))
+        wanted += text
+        code = "import pyautogui, time; pyautogui.FAILSAFE = False; time.sleep(1); pyautogui.write({!r})"
+        assert python(desktop, code.format(text)).error == ""
+    python(desktop, "import pyautogui; pyautogui.FAILSAFE = False; pyautogui.hotkey('ctrl', 's')")
+    deadline = time.monotonic() + 30
+    while (text := desktop.agent.get("~/note.txt").decode()) != wanted:
+        assert time.monotonic() < deadline, text
+
+
 def test_pyautogui_knows_where_things_are(desktop):
     code = (
         "import pyautogui as p; p.FAILSAFE = False; p.PAUSE = 0\n"

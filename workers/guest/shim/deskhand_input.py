@@ -10,7 +10,11 @@ from Xlib.ext import xtest
 
 REMAP_SETTLE_S = 0.03
 """Programs re-read the keyboard map on a notification; keys sent sooner come out wrong."""
+REUSE_SETTLE_S = 1.0
+"""Before a key gets another character than one that was just typed: programs translate a key when they get
+to it, by the map of that moment."""
 UNICODE_KEYSYMS = range(0x01000000, 0x01110000)
+LATIN_1 = range(0xA0, 0x100)
 TEXT_CONTROL = {"\n": "Return", "\r": "Return", "\t": "Tab", "\b": "BackSpace"}
 
 
@@ -59,7 +63,8 @@ class Input:
         self._spare = [keycode for keycode, row in numbered if not any(row)]
         for keycode, row in numbered:
             meanings = {keysym for keysym in row if keysym}
-            if len(meanings) == 1 and min(meanings) in UNICODE_KEYSYMS:
+            # No key of the layout has such a character as its only one.
+            if len(meanings) == 1 and (min(meanings) in UNICODE_KEYSYMS or min(meanings) in LATIN_1):
                 self._borrowed.append(keycode)
 
     # -- pointer ----------------------------------------------------------------------------
@@ -98,7 +103,9 @@ class Input:
     def type(self, text: str, interval_s: float = 0.0) -> None:
         """Type text in parts that fit the free keycodes."""
         self._read_keymap()
-        for part in self._parts(text.replace("\r\n", "\n")):
+        for number, part in enumerate(self._parts(text.replace("\r\n", "\n"))):
+            if number:
+                time.sleep(REUSE_SETTLE_S)
             keysyms = [keysym_of_char(char) for char in part]
             self._make_typable(keysyms)
             for keysym in keysyms:
@@ -146,7 +153,5 @@ class Input:
             if in_use.get(keycode) not in needed:
                 self._borrowed.remove(keycode)
                 self._keys.pop(in_use.get(keycode, 0), None)
-                # What was typed before must have been read by its program before its key changes.
-                time.sleep(REMAP_SETTLE_S)
                 return keycode
         raise ValueError("the keyboard has no free key for this character")
