@@ -99,6 +99,8 @@ def build(recipe: Recipe, data_dir: Path, options: argparse.Namespace) -> None:
     inputs = inputs_digest(recipe)
     if options.if_changed and published_inputs(images / recipe.name) == inputs:
         announce(f"{recipe.name} is up to date")
+        if options.prune:
+            prune(images, recipe.name)
         return
     remove_abandoned(cache, images)
     work = cache / f"work-{recipe.name}-{os.getpid()}"
