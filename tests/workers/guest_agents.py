@@ -50,8 +50,8 @@ def running_agent(folder: Path) -> Iterator[Path]:
             assert client.ping(timeout_s=30)
         yield path
     finally:
-        process.terminate()
-        process.wait(30)
+        process.kill()  # a SIGTERM that meets it between two turns of its loop is lost
+        process.wait()
 
 
 @contextmanager

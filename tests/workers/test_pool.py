@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
 from workers.deskhost.managed import HeldLease, Managed
@@ -84,10 +86,12 @@ def test_the_pool_never_builds_beyond_its_limit_or_the_hosts_room(clock):
 
 def test_requests_know_how_many_came_before_them(clock):
     pool = make_pool(clock)
-    with pool.waiting(KIND) as first, pool.waiting(KIND) as second:
-        assert (first, second) == (0, 1)
-    with pool.waiting(KIND) as again:
-        assert again == 0
+    with ExitStack() as served:
+        first = served.enter_context(pool.waiting(KIND))
+        with pool.waiting(KIND) as second:
+            assert (first(), second()) == (0, 1)
+            served.close()
+            assert second() == 0
 
 
 def test_queued_trajectories_count_for_kinds_that_were_used_before(clock):

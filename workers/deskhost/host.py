@@ -292,12 +292,12 @@ class DeskHost:
         self._note_leases(kind)
         return managed.leased()
 
-    async def _next_free(self, kind: Kind, place: int) -> Managed | None:
+    async def _next_free(self, kind: Kind, place: Callable[[], int]) -> Managed | None:
         """A free desktop, waited for while one is coming that nobody before us needs; None: make one."""
         while True:
             if (managed := self._free_one(kind)) is not None:
                 return managed
-            if sum(m.is_coming for m in self.desktops.values() if m.kind == kind) <= place:
+            if sum(m.is_coming for m in self.desktops.values() if m.kind == kind) <= place():
                 return None
             await asyncio.sleep(COMING_POLL_S)
 

@@ -63,7 +63,8 @@ class KindBook:
     leases: deque[tuple[float, int]] = field(default_factory=deque)
     """(time, leased at once) of the last minute."""
     resets: deque[float] = field(default_factory=lambda: deque(maxlen=MAX_RESETS))
-    waiting: int = 0
+    waiters: list[object] = field(default_factory=list)
+    """Requests that wait, the earliest first."""
     expected: int = 0
     expected_at: float = -math.inf
     used_at: float = 0.0
@@ -94,16 +95,16 @@ class Pool:
     # -- what happens -----------------------------------------------------------------------
 
     @contextmanager
-    def waiting(self, kind: Kind) -> Iterator[int]:
-        """While a request waits; gives the number of requests that came before it."""
+    def waiting(self, kind: Kind) -> Iterator[Callable[[], int]]:
+        """While a request waits; gives what tells how many requests stand before it now."""
         book = self.book(kind)
         book.used_at = self._clock()
-        place = book.waiting
-        book.waiting += 1
+        ticket = object()
+        book.waiters.append(ticket)
         try:
-            yield place
+            yield lambda: book.waiters.index(ticket)
         finally:
-            book.waiting -= 1
+            book.waiters.remove(ticket)
 
     def note_leases(self, kind: Kind, leased: int) -> None:
         """How many are leased now, after one more or one less."""
@@ -143,7 +144,7 @@ class Pool:
             book.leases[0] = (now - PEAK_WINDOW_S, leased)
         stock = Stock(
             leased=leased,
-            waiting=book.waiting,
+            waiting=len(book.waiters),
             peak=max((count for _, count in book.leases), default=0),
             expected=book.expected if now - book.expected_at < EXPECT_S else 0,
             reset_s=self._reset_s(book),
@@ -183,7 +184,7 @@ class Pool:
     def _forget_old(self, desktops: list[Managed]) -> None:
         alive = {managed.kind for managed in desktops}
         for kind, book in list(self._books.items()):
-            if kind not in alive and not book.waiting and self._clock() - book.used_at > FORGET_S:
+            if kind not in alive and not book.waiters and self._clock() - book.used_at > FORGET_S:
                 del self._books[kind]
 
     def report(self, desktops: Iterable[Managed]) -> list[PoolKind]:
