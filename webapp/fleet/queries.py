@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import Team
@@ -151,9 +151,10 @@ def hosts(found: list[WorkerRow], desktops: list[Desktop]) -> list[HostRow]:
     alive = [d for d in desktops if d.phase != DesktopPhase.DEAD]
     total = Counter(desktop.host for desktop in alive)
     leased = Counter(desktop.host for desktop in alive if desktop.holder)
+    lately = failures_of_a_day().filter(host=OuterRef("pk"))
     return [
         HostRow(host, total[host.name], leased[host.name], running[host.name])
-        for host in Host.objects.order_by("name")
+        for host in Host.objects.annotate(has_failed_lately=Exists(lately)).order_by("name")
     ]
 
 
@@ -285,8 +286,14 @@ def open_operations(operations: list[Operation]) -> dict[str, str]:
     return {o.target: o.verb for o in operations if o.status in open_ones}
 
 
-def recent_failures() -> list[BootFailure]:
-    """Desktops that did not come up lately, newest first; one query."""
-    since = timezone.now() - timedelta(days=1)
-    rows = BootFailure.objects.filter(at__gt=since).select_related("host").order_by("-at", "-id")
+def failures_of_a_day() -> QuerySet[BootFailure]:
+    """Desktops that did not come up lately."""
+    return BootFailure.objects.filter(at__gt=timezone.now() - timedelta(days=1))
+
+
+def recent_failures(found: list[HostRow]) -> list[BootFailure]:
+    """The newest of them; no query where no host has any."""
+    if not any(row.host.has_failed_lately for row in found):  # type: ignore[attr-defined]
+        return []
+    rows = failures_of_a_day().select_related("host").order_by("-at", "-id")
     return list(rows[:FAILURES_SHOWN])

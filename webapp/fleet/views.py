@@ -88,7 +88,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "totals": queries.totals(workers, hosts, living),
         "operations": operations,
         "under_way": queries.open_operations(operations),
-        "failures": queries.recent_failures(),
+        "failures": queries.recent_failures(hosts),
         "filters": filters,
         "is_filtered": any(value for name, value in filters.items() if name != "sort"),
         "view": wanted if wanted in VIEWS else VIEWS[0],
