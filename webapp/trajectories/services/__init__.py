@@ -1,0 +1,46 @@
+"""Writes about groups, trajectories and turns.
+
+Invariants: a trajectory is claimed by exactly one worker; an errored trajectory is never
+scored, its place in the group is re-run up to `retries` times; a trajectory in which a person acted
+leaves its group, and its place is run again; a group finishes once, when every place is final, and
+gets the next `finished_seq` of its experiment.
+"""
+
+from webapp.trajectories.services.announcing import announce, stream_of
+from webapp.trajectories.services.groups import GroupRequest, cancel_group, cancel_groups_of, create_group
+from webapp.trajectories.services.learning import record_member_updates
+from webapp.trajectories.services.life import (
+    HEARTBEAT_TIMEOUT,
+    RUNNING,
+    beat_trajectories,
+    claim_trajectory,
+    end_trajectory,
+    lose_stale_trajectories,
+    move_trajectory,
+    take_out_of_group,
+)
+from webapp.trajectories.services.places import has_left_its_group, members_that_count
+from webapp.trajectories.services.turns import close_turn, open_turn, record_turn_terms
+
+__all__ = [
+    "HEARTBEAT_TIMEOUT",
+    "RUNNING",
+    "GroupRequest",
+    "announce",
+    "beat_trajectories",
+    "cancel_group",
+    "cancel_groups_of",
+    "claim_trajectory",
+    "close_turn",
+    "create_group",
+    "end_trajectory",
+    "has_left_its_group",
+    "lose_stale_trajectories",
+    "members_that_count",
+    "move_trajectory",
+    "open_turn",
+    "record_member_updates",
+    "record_turn_terms",
+    "stream_of",
+    "take_out_of_group",
+]

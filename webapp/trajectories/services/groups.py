@@ -1,0 +1,89 @@
+"""Groups of trajectories: asked for, and called off."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from training.types import Purpose, Source, TrajectoryStatus
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.services import stream_of as experiment_stream
+from webapp.live.services import publish
+from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.pump import pump
+from webapp.trajectories.services.life import end_trajectory, final_values
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRequest:
+    """What to sample: `size` trajectories of `task`."""
+
+    task: TaskRecord
+    size: int
+    purpose: Purpose
+    source: Source = Source.POLICY
+    step: int = 0
+    temperature: float = 1.0
+    policy_version: int | None = None
+
+
+@transaction.atomic
+def create_group(
+    *, request: GroupRequest, team_id: int, experiment: Experiment | None = None, attempt: int = 0
+) -> Group:
+    """Queue the trajectories of a group."""
+    shared = {
+        "team_id": team_id,
+        "experiment": experiment,
+        "task": request.task,
+        "purpose": request.purpose,
+        "source": request.source,
+        "step": request.step,
+    }
+    group = Group.objects.create(
+        **shared, attempt=attempt, size=request.size, temperature=request.temperature
+    )
+    Trajectory.objects.bulk_create(
+        Trajectory(
+            **shared,
+            group=group,
+            member=member,
+            family=request.task.family,
+            policy_version=request.policy_version,
+        )
+        for member in range(request.size)
+    )
+    if experiment:
+        publish(
+            experiment_stream(experiment.pk),
+            "group.created",
+            {
+                "group": group.pk,
+                "task": request.task.task_id,
+                "size": request.size,
+                "purpose": request.purpose,
+            },
+        )
+    transaction.on_commit(pump)
+    return group
+
+
+def cancel_group(*, group: Group) -> None:
+    """Stop a group: waiting members at once, running ones at their next turn.
+
+    One transaction per member: holding several trajectories' streams together with the experiment's
+    could deadlock with a worker that is recording a turn.
+    """
+    Group.objects.filter(pk=group.pk).update(is_cancelled=True)
+    for trajectory in group.trajectories.exclude(status__in=final_values()):
+        end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.CANCELLED)
+
+
+def cancel_groups_of(*, experiment_id: int, before_attempt: int | None = None) -> int:
+    """Cancel the unfinished groups of an experiment (of earlier attempts only, when given)."""
+    groups = Group.objects.filter(experiment_id=experiment_id, finished_at=None, is_cancelled=False)
+    if before_attempt is not None:
+        groups = groups.filter(attempt__lt=before_attempt)
+    unfinished = list(groups)
+    for group in unfinished:
+        cancel_group(group=group)
+    return len(unfinished)

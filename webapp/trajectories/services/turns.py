@@ -1,0 +1,81 @@
+"""Turns as they are seen, acted and scored."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from training.types import ActionKind, Observation, Source, Turn
+from webapp.experiments.services import stream_of as experiment_stream
+from webapp.live.services import publish
+from webapp.trajectories.models import Trajectory, TurnRecord
+from webapp.trajectories.services.announcing import stream_of
+
+
+def open_turn(
+    *, trajectory: Trajectory, index: int, source: Source, observation: Observation, observed_at: datetime
+) -> None:
+    """Record a turn's screenshot as soon as it is taken."""
+    with transaction.atomic():
+        TurnRecord.objects.create(
+            trajectory=trajectory,
+            index=index,
+            source=source,
+            frame=observation.sha256,
+            width=observation.width,
+            height=observation.height,
+            observation_text=observation.text,
+            observed_at=observed_at,
+        )
+        Trajectory.objects.filter(pk=trajectory.pk).update(num_turns=index + 1, last_frame=observation.sha256)
+        payload = {
+            "trajectory": trajectory.pk,
+            "index": index,
+            "frame": observation.sha256,
+            "width": observation.width,
+            "height": observation.height,
+            "observed_at_ms": int(observed_at.timestamp() * 1000),
+        }
+        publish(stream_of(trajectory.pk), "turn.added", payload)
+        if trajectory.experiment_id:
+            publish(experiment_stream(trajectory.experiment_id), "turn.added", payload)
+
+
+def close_turn(*, trajectory: Trajectory, turn: Turn, thought: str, completed_at: datetime) -> None:
+    """Record what the policy said and what became of it."""
+    with transaction.atomic():
+        TurnRecord.objects.filter(trajectory=trajectory, index=turn.index).update(
+            completion=turn.completion.model_dump(mode="json") if turn.completion else None,
+            thought=thought,
+            action=turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
+            dialect=turn.dialect,
+            parse_error=turn.parse_error or "",
+            action_error=turn.action_error or "",
+            screen_changed=turn.screen_changed,
+            completed_at=completed_at,
+            acted_at=timezone.now(),
+        )
+        if turn.parse_error:
+            Trajectory.objects.filter(pk=trajectory.pk).update(num_parse_errors=F("num_parse_errors") + 1)
+        if turn.action is not None and turn.action.kind is ActionKind.TERMINATE:
+            _show_last_deed(trajectory, turn.index)
+        publish(stream_of(trajectory.pk), "turn.updated", {"trajectory": trajectory.pk, "index": turn.index})
+
+
+def _show_last_deed(trajectory: Trajectory, terminate_index: int) -> None:
+    """Lists show the screen of the last real action: after it, the window is often gone."""
+    frame = (
+        TurnRecord.objects.filter(trajectory=trajectory, index=terminate_index - 1)
+        .values_list("frame", flat=True)
+        .first()
+    )
+    if frame:
+        Trajectory.objects.filter(pk=trajectory.pk).update(last_frame=frame)
+
+
+def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str, Any]]]) -> None:
+    """Per-turn reward terms, known when the trajectory is scored. turn index -> terms"""
+    for index, of_turn in terms.items():
+        TurnRecord.objects.filter(trajectory=trajectory, index=index).update(terms=of_turn)
