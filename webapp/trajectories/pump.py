@@ -2,8 +2,9 @@
 
 import logging
 from datetime import timedelta
+from itertools import islice
 
-from django.db.models import Case, Q, Value, When
+from django.db.models import Case, Count, Q, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -12,6 +13,7 @@ from webapp.experiments.models import Experiment
 from webapp.fleet.services import count_env_slots, count_env_workers
 from webapp.lib.queue import RUN_TRAJECTORY, send_job
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.turns_in_line import Line, Waiting, in_turn
 
 log = logging.getLogger(__name__)
 
@@ -28,21 +30,13 @@ def pump() -> int:
     in_flight = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None)
     # What draining workers still run takes no slot of those that count.
     busy = in_flight.exclude(worker__is_draining=True).count()
+    free = capacity - busy
+    if free <= 0:
+        return 0
     sent = 0
-    limits: dict[int | None, int] = {}
-    waiting = Trajectory.objects.filter(is_waiting(), sent_at=None)
-    people_first = Case(When(source=Source.HUMAN, then=Value(0)), default=Value(1))
-    in_order = waiting.select_related("experiment").order_by(people_first, "id")
-    for trajectory in in_order[: max(0, capacity - busy)]:
-        key = trajectory.experiment_id
-        if key not in limits:
-            limits[key] = _free_desktops(trajectory.experiment, capacity)
-        is_parked = trajectory.status == TrajectoryStatus.PARKED  # has its place among them already
-        if limits[key] <= 0 and not is_parked:
-            continue
-        if not _send(trajectory.pk):
+    for trajectory_id in islice(in_turn(_lines(capacity, free)), free):
+        if not _send(trajectory_id):
             break
-        limits[key] -= not is_parked
         sent += 1
     return sent
 
@@ -53,13 +47,52 @@ def is_waiting() -> Q:
     return Q(status=TrajectoryStatus.QUEUED) | due
 
 
-def _free_desktops(experiment: Experiment | None, capacity: int) -> int:
-    if experiment is None:
-        return capacity
-    limit = experiment.config.get("desktops", {}).get("num_desktops", capacity)
-    is_out = Q(sent_at__isnull=False) | Q(status=TrajectoryStatus.PARKED)
-    in_flight = Trajectory.objects.filter(is_out, experiment=experiment, ended_at=None)
-    return limit + 1 - in_flight.count()
+def _lines(capacity: int, free: int) -> list[Line]:
+    """The waiting rows by experiment, of each as many as there are free slots."""
+    waiting = Trajectory.objects.filter(is_waiting(), sent_at=None)
+    keys = list(waiting.order_by().values_list("experiment_id", "team_id").distinct())
+    if not keys:
+        return []
+    experiments = Experiment.objects.in_bulk({key[0] for key in keys if key[0]})
+    out = _num_out()
+    people_first = Case(When(source=Source.HUMAN, then=Value(0)), default=Value(1))
+    lines = []
+    for experiment_id, team_id in keys:
+        experiment = experiments.get(experiment_id) if experiment_id else None
+        limit = (
+            experiment.config.get("desktops", {}).get("num_desktops", capacity) if experiment else capacity
+        )
+        num_out, num_parked = out.get((experiment_id, team_id), (0, 0))
+        line = Line(
+            team_id=team_id,
+            priority=experiment.priority if experiment else 0,
+            num_out=num_out,
+            room=limit + 1 - num_out - num_parked if experiment else capacity,
+        )
+        own = waiting.filter(experiment_id=experiment_id, team_id=team_id).order_by(people_first, "id")
+        # Parked ones may go although the others have no room: they must be among those that are read.
+        parked = own.filter(status=TrajectoryStatus.PARKED)[:free]
+        rows = {row.pk: row for row in (*own[:free], *parked)}
+        line.rows.extend(_waiting(row) for row in rows.values())
+        lines.append(line)
+    return lines
+
+
+def _waiting(row: Trajectory) -> Waiting:
+    return Waiting(row.pk, row.status == TrajectoryStatus.PARKED, row.source == Source.HUMAN)
+
+
+def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:
+    """(experiment, team) -> (trajectories that were sent and run or will, parked ones that were not)."""
+    is_sent = Q(sent_at__isnull=False)
+    out = Trajectory.objects.filter(is_sent | Q(status=TrajectoryStatus.PARKED), ended_at=None).order_by()
+    counts = out.values("experiment_id", "team_id").annotate(
+        num_sent=Count("id", filter=is_sent), num_all=Count("id")
+    )
+    return {
+        (row["experiment_id"], row["team_id"]): (row["num_sent"], row["num_all"] - row["num_sent"])
+        for row in counts
+    }
 
 
 def _send(trajectory_id: int) -> bool:

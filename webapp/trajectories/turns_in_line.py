@@ -1,0 +1,67 @@
+"""In which order waiting trajectories get the free slots.
+
+    people at desktops -> higher priority -> team, then experiment, with fewest in flight -> oldest
+
+So a slot that one experiment may not use (it runs as many desktops as it asked for) goes to the next one,
+and an experiment that queued thousands does not hold up those that came after it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A trajectory that waits for a slot."""
+
+    pk: int
+    is_parked: bool = False
+    """It has its place among the experiment's desktops already."""
+    is_human: bool = False
+    """A person sits in front of it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Line:
+    """What waits of one experiment, or of one team outside of any."""
+
+    team_id: int
+    priority: int = 0
+    num_out: int = 0
+    """Its trajectories that hold a slot or are on their way to one."""
+    room: int
+    """How many more it may have out."""
+    rows: deque[Waiting] = field(default_factory=deque)
+    """Next one first."""
+
+    def first(self) -> Waiting | None:
+        """The row that may go next; parked ones may also when there is no room."""
+        return next((row for row in self.rows if row.is_parked or self.room > 0), None)
+
+    def take(self, row: Waiting) -> None:
+        self.rows.remove(row)
+        self.room -= not row.is_parked
+        self.num_out += 1
+
+
+def in_turn(lines: Sequence[Line]) -> Iterator[int]:
+    """Ids of all rows that may go, the next one first; stop reading when the slots are used up."""
+    num_out = Counter[int]()
+    for line in lines:
+        num_out[line.team_id] += line.num_out
+
+    def place(line: Line) -> tuple[object, ...]:
+        row = line.first()
+        assert row is not None, "lines without a row that may go are left out"
+        return not row.is_human, -line.priority, num_out[line.team_id], line.num_out, row.pk
+
+    while able := [line for line in lines if line.first()]:
+        line = min(able, key=place)
+        row = line.first()
+        assert row is not None
+        line.take(row)
+        num_out[line.team_id] += 1
+        yield row.pk
