@@ -24,6 +24,8 @@ class Worker(models.Model):
     status = models.CharField(max_length=8, choices=WorkerStatus, default=WorkerStatus.ONLINE)
     is_draining = models.BooleanField(default=False)
     """Takes nothing new; what it runs goes on. Stays over restarts, until an operator undrains it."""
+    gpus = models.JSONField(null=True)
+    """[{name, memory_bytes}] that a gpu worker sees; [] = no NVIDIA GPU, null = it has not looked."""
     started_at = models.DateTimeField(auto_now_add=True)
     heartbeat_at = models.DateTimeField(db_index=True)
 

@@ -1,0 +1,42 @@
+"""Task sets, the queue of experiments, and what their attempts measured."""
+
+from webapp.experiments.models.checkpoints import (
+    EXPORT_TRANSITIONS,
+    CheckpointExport,
+    CheckpointRecord,
+    ExportStatus,
+)
+from webapp.experiments.models.experiments import (
+    EXPERIMENT_TRANSITIONS,
+    Attempt,
+    AttemptStatus,
+    Experiment,
+    ExperimentStatus,
+    Stage,
+    StageStatus,
+)
+from webapp.experiments.models.gpus import GpuSample
+from webapp.experiments.models.results import AlarmRecord, Evaluation, Incident, MetricPoint
+from webapp.experiments.models.tasks import TaskRecord, TaskSet, TaskStatus
+
+__all__ = [
+    "EXPERIMENT_TRANSITIONS",
+    "EXPORT_TRANSITIONS",
+    "AlarmRecord",
+    "Attempt",
+    "AttemptStatus",
+    "CheckpointExport",
+    "CheckpointRecord",
+    "Evaluation",
+    "Experiment",
+    "ExperimentStatus",
+    "ExportStatus",
+    "GpuSample",
+    "Incident",
+    "MetricPoint",
+    "Stage",
+    "StageStatus",
+    "TaskRecord",
+    "TaskSet",
+    "TaskStatus",
+]

@@ -1,0 +1,137 @@
+"""The queue of experiments, their attempts and stages."""
+
+from django.conf import settings
+from django.db import models
+
+from webapp.accounts.models import Team
+
+
+class ExperimentStatus(models.TextChoices):
+    QUEUED = "queued", "Queued"
+    STARTING = "starting", "Starting"
+    RUNNING = "running", "Running"
+    PAUSING = "pausing", "Pausing"
+    PAUSED = "paused", "Paused"
+    CANCELLING = "cancelling", "Cancelling"
+    CANCELLED = "cancelled", "Cancelled"
+    FINISHED = "finished", "Finished"
+    FAILED = "failed", "Failed"
+
+    def is_final(self) -> bool:
+        return self in (self.CANCELLED, self.FINISHED, self.FAILED)
+
+    def is_active(self) -> bool:
+        """True while a gpu worker is meant to hold it."""
+        return self in (self.STARTING, self.RUNNING, self.PAUSING, self.CANCELLING)
+
+
+S = ExperimentStatus
+EXPERIMENT_TRANSITIONS: dict[ExperimentStatus, set[ExperimentStatus]] = {
+    S.QUEUED: {S.STARTING, S.PAUSED, S.CANCELLED},
+    S.STARTING: {S.RUNNING, S.QUEUED, S.PAUSING, S.CANCELLING, S.FAILED},
+    S.RUNNING: {S.QUEUED, S.PAUSING, S.CANCELLING, S.FINISHED, S.FAILED},
+    S.PAUSING: {S.PAUSED, S.QUEUED, S.CANCELLING, S.FINISHED, S.FAILED},
+    S.PAUSED: {S.QUEUED, S.CANCELLED},
+    S.CANCELLING: {S.CANCELLED, S.FINISHED, S.FAILED},
+    S.CANCELLED: set(),
+    S.FINISHED: set(),
+    S.FAILED: {S.QUEUED},
+}
+"""RUNNING -> QUEUED is a lost gpu worker: the next attempt resumes from the last checkpoint."""
+
+
+class Experiment(models.Model):
+    """A queued training request and where it stands."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="experiments")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    name = models.CharField(max_length=120)
+    preset = models.CharField(max_length=60, blank=True)
+    config = models.JSONField()
+    """The whole resolved `ExperimentConfig`."""
+    note = models.TextField(blank=True)
+    status = models.CharField(max_length=10, choices=S, default=S.QUEUED, db_index=True)
+    priority = models.IntegerField(default=0)
+    """Higher runs first; equal ones in queue order."""
+    queue_order = models.FloatField(default=0, db_index=True)
+    stage = models.CharField(max_length=24, blank=True)
+    step = models.IntegerField(default=0)
+    policy_version = models.IntegerField(default=0)
+    heartbeat_at = models.DateTimeField(null=True)
+    dispatched_at = models.DateTimeField(null=True)
+    """When its job was last sent to the gpu queue."""
+    message = models.TextField(blank=True)
+    """What happened last, in words for people: why it waits, failed, was resumed."""
+    cloned_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL)
+    evaluates = models.ForeignKey(
+        "experiments.CheckpointRecord", null=True, on_delete=models.SET_NULL, related_name="evaluated_by"
+    )
+    """The checkpoint that it evaluates on demand, and trains nothing."""
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["team", "-id"], name="experiment_team_newest")]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.name}"
+
+
+class AttemptStatus(models.TextChoices):
+    CLAIMED = "claimed", "Claimed"
+    RUNNING = "running", "Running"
+    FINISHED = "finished", "Finished"
+    PAUSED = "paused", "Paused"
+    CANCELLED = "cancelled", "Cancelled"
+    CRASHED = "crashed", "Crashed"
+    LOST = "lost", "Lost"
+
+
+class Attempt(models.Model):
+    """One execution of an experiment by a gpu worker."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="attempts")
+    number = models.IntegerField()
+    worker_name = models.CharField(max_length=120)
+    status = models.CharField(max_length=10, choices=AttemptStatus, default=AttemptStatus.CLAIMED)
+    policy_url = models.CharField(max_length=120, blank=True)
+    policy_token = models.CharField(max_length=80, blank=True)
+    """Bearer token of this attempt's policy server; worthless after it ends."""
+    reason = models.TextField(blank=True)
+    resumed_step = models.IntegerField(null=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["experiment", "number"], name="attempt_claimed_once")]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} attempt {self.number}"
+
+
+class StageStatus(models.TextChoices):
+    PENDING = "pending", "Pending"
+    RUNNING = "running", "Running"
+    FINISHED = "finished", "Finished"
+
+
+class Stage(models.Model):
+    """A named part of an experiment with its progress."""
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="stages")
+    name = models.CharField(max_length=24)
+    position = models.IntegerField()
+    status = models.CharField(max_length=8, choices=StageStatus, default=StageStatus.PENDING)
+    done = models.IntegerField(default=0)
+    total = models.IntegerField(default=0)
+    unit = models.CharField(max_length=16, blank=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [models.UniqueConstraint(fields=["experiment", "name"], name="stage_once")]
+
+    def __str__(self) -> str:
+        return self.name

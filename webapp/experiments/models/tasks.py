@@ -1,0 +1,66 @@
+"""Task sets and their tasks."""
+
+from django.db import models
+
+from training.config import DesktopConfig
+from training.tasks.judges import Judge, judge_of
+
+
+class TaskSet(models.Model):
+    """Tasks imported together."""
+
+    name = models.SlugField(max_length=60, unique=True)
+    title = models.CharField(max_length=120, blank=True)
+    origin = models.CharField(max_length=200, blank=True)
+    """Where it came from: a generator's name and seed, a folder, a parquet file."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TaskStatus(models.TextChoices):
+    SUPPORTED = "supported", "Supported"
+    UNSUPPORTED = "unsupported", "Unsupported"
+
+
+class TaskRecordQuerySet(models.QuerySet):
+    """Tasks by who can run them."""
+
+    def runnable(self, desktops: DesktopConfig) -> "TaskRecordQuerySet":
+        """Tasks that an experiment with these desktops can set up and score."""
+        judge = judge_of(desktops)
+        if judge is Judge.OWN:
+            return self.filter(status=TaskStatus.SUPPORTED)
+        return self.filter(runs_on__contains=f"|{judge}|")
+
+
+class TaskRecord(models.Model):
+    """One task of a set; `spec` is `training.types.Task` as JSON."""
+
+    task_set = models.ForeignKey(TaskSet, on_delete=models.CASCADE, related_name="tasks")
+    task_id = models.CharField(max_length=120)
+    instruction = models.TextField()
+    family = models.CharField(max_length=40, blank=True, db_index=True)
+    level = models.IntegerField(default=1)
+    split = models.CharField(max_length=8, db_index=True)
+    spec = models.JSONField()
+    status = models.CharField(max_length=12, choices=TaskStatus, default=TaskStatus.SUPPORTED)
+    """By our own verbs and evaluators; `runs_on` has every judge."""
+    reason = models.TextField(blank=True)
+    """Which setup verb or evaluator is missing."""
+    runs_on = models.CharField(max_length=80, blank=True)
+    """Judges (training.tasks.judges) that can run it: "|own|osworld|"."""
+    reasons = models.JSONField(default=dict)
+    """Judge -> why it cannot, for those that cannot."""
+    oracle_score = models.FloatField(null=True)
+    idle_score = models.FloatField(null=True)
+    verified_at = models.DateTimeField(null=True)
+
+    objects = TaskRecordQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task_set", "task_id"], name="task_once_per_set")]
+
+    def __str__(self) -> str:
+        return self.task_id
