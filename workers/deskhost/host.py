@@ -1,4 +1,4 @@
-"""The desk host's core: desktops, their leases, and who cleans up after whom.
+"""The desk host's core: desktops, how they are made, cleaned and ended.
 
 Everything runs on one event loop in the main thread; desktops are spawned from it, because they die
 with the thread that started them. One lock per desktop orders reset, rebuild and destroy.
@@ -7,19 +7,19 @@ with the thread that started them. One lock per desktop orders reset, rebuild an
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
-import math
 import secrets
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
+from typing import Any
 
 from workers.deskhost.failures import BootFailures
 from workers.deskhost.leaks import LeakWatch
+from workers.deskhost.leasing import Leasing
 from workers.deskhost.managed import HeldLease, Kind, Managed
-from workers.deskhost.models import DesktopInfo, DesktopStatus, Lease, Phase, ResetResult
+from workers.deskhost.models import DesktopInfo, DesktopStatus, Phase, ResetResult
 from workers.deskhost.pool import Pool
 from workers.deskhost.records import PidRecords
 from workers.providers import PROVIDERS, Places
@@ -41,7 +41,6 @@ Make = Callable[[str, DesktopSpec, Path], Awaitable[ProviderDesktop]]
 
 REBUILD_EVERY = 500
 """Resets after which a desktop is rebuilt although it is clean: X servers and buses grow slowly."""
-COMING_POLL_S = 0.004
 START_SLOTS = 3
 """Starting is CPU bound: more at once only makes each slower."""
 MAX_RESET_TIMES = 2000
@@ -71,6 +70,7 @@ class DeskHost:
         self.desktops: dict[str, Managed] = {}
         self.started_at = time.monotonic()
         self.pool = pool or Pool()
+        self.leases = Leasing(self)
         self.leak_watch = LeakWatch(self.records)
         self.boot_failures = BootFailures()
         self.is_draining = False
@@ -96,9 +96,10 @@ class DeskHost:
 
     async def create(self, provider: str, spec: DesktopSpec) -> DesktopInfo:
         """A new desktop without a lease. Raises EnvError (quota) when the host is full."""
-        return (await self._create(provider, spec)).info()
+        return (await self.make(provider, spec)).info()
 
-    async def _create(self, provider: str, spec: DesktopSpec, lease: HeldLease | None = None) -> Managed:
+    async def make(self, provider: str, spec: DesktopSpec, lease: HeldLease | None = None) -> Managed:
+        """A new desktop, for this lease if any. Raises EnvError (quota) when the host is full."""
         if provider not in self.providers:
             known = ", ".join(self.providers)
             raise EnvError(
@@ -193,12 +194,12 @@ class DeskHost:
 
         Where cleaning is slow and another one is clean already, the lease moves there.
         """
-        managed = self.held(desktop_id, lease_id)
+        managed = self.leases.held(desktop_id, lease_id)
         if (clean := self._clean_instead_of(managed)) is not None:
             lease, managed.lease = managed.lease, None
             assert lease is not None
             clean.give_to(lease)
-            self.spawn(self._clean_or_drop(managed))
+            self.spawn(self.clean_or_drop(managed))
             return ResetResult(desktop=clean.info(), report=ResetReport())
         report = await self._reset(managed)
         return ResetResult(desktop=managed.info(), report=report)
@@ -206,10 +207,23 @@ class DeskHost:
     def _clean_instead_of(self, managed: Managed) -> Managed | None:
         if managed.phase is not Phase.LEASED or not self.pool.is_slow(managed.kind):
             return None
-        return self._free_one(managed.kind)
+        return self.free_one(managed.kind)
 
-    def _free_one(self, kind: Kind) -> Managed | None:
-        return next((m for m in self.desktops.values() if m.kind == kind and m.is_free), None)
+    def of_kind(self, kind: Kind) -> Iterator[Managed]:
+        """All desktops of this kind."""
+        return (managed for managed in self.desktops.values() if managed.kind == kind)
+
+    def free_one(self, kind: Kind) -> Managed | None:
+        """A clean desktop of this kind that nobody has."""
+        return next((managed for managed in self.of_kind(kind) if managed.is_free), None)
+
+    async def clean_or_drop(self, managed: Managed) -> None:
+        """Clean a desktop that was given back; one that cannot be cleaned is ended."""
+        try:
+            await self._reset(managed, only_if_free=True)
+        except EnvError as exc:
+            log.warning("dropping %s: %s", managed.desktop_id, exc)
+            await self.destroy(managed.desktop_id)
 
     async def _reset(self, managed: Managed, *, only_if_free: bool = False) -> ResetReport:
         started = time.monotonic()
@@ -266,104 +280,6 @@ class DeskHost:
             managed.lease = None
             self.desktops.pop(desktop_id, None)
 
-    # -- leases -----------------------------------------------------------------------------
-
-    async def acquire(self, provider: str, spec: DesktopSpec, holder: str, ttl_s: float) -> Lease:
-        """Lease a clean desktop of this kind, making one if none is free. Raises EnvError (quota)."""
-        if not 0 < ttl_s <= 3600:
-            raise EnvError(
-                "ttl_s must be above 0 and at most 3600 seconds", kind=ErrorKind.TASK, permanent=True
-            )
-        if self.is_draining:
-            raise EnvError("this host is being drained: nothing new is leased", kind=ErrorKind.QUOTA)
-        kind = (provider, spec)
-        held = HeldLease(secrets.token_hex(8), holder, ttl_s, time.monotonic() + ttl_s)
-        with self.pool.waiting(kind) as place:
-            managed = await self._next_free(kind, place)
-            if managed is not None:
-                held.expires_at = time.monotonic() + ttl_s
-                managed.give_to(held)
-        if managed is None:
-            await self._make_room()
-            held.expires_at = math.inf  # starts to count when the holder gets it
-            managed = await self._create(provider, spec, held)
-            held.expires_at = time.monotonic() + ttl_s
-            managed.is_dirty = True
-        self._note_leases(kind)
-        return managed.leased()
-
-    async def _next_free(self, kind: Kind, place: Callable[[], int]) -> Managed | None:
-        """A free desktop, waited for while one is coming that nobody before us needs; None: make one."""
-        while True:
-            if (managed := self._free_one(kind)) is not None:
-                return managed
-            if sum(m.is_coming for m in self.desktops.values() if m.kind == kind) <= place():
-                return None
-            await asyncio.sleep(COMING_POLL_S)
-
-    def _note_leases(self, kind: Kind) -> None:
-        leased = sum(m.lease is not None for m in self.desktops.values() if m.kind == kind)
-        self.pool.note_leases(kind, leased)
-
-    async def _make_room(self) -> None:
-        """On a full host, give up a free desktop of another kind or a dead one."""
-        if len(self.desktops) < self.max_desktops:
-            return
-        for managed in list(self.desktops.values()):
-            if (
-                managed.lease is None
-                and not managed.quarantine
-                and managed.phase in (Phase.READY, Phase.DEAD)
-                and not managed.lock.locked()
-            ):
-                await self.destroy(managed.desktop_id)
-                return
-
-    def renew(self, lease_id: str, ttl_s: float | None = None) -> Lease:
-        """Extend a lease from now. Raises EnvError (quota) when it has expired."""
-        managed = self._by_lease(lease_id)
-        held = managed.lease
-        assert held is not None
-        held.ttl_s = ttl_s or held.ttl_s
-        held.expires_at = time.monotonic() + held.ttl_s
-        return managed.leased()
-
-    async def release(self, lease_id: str) -> None:
-        """Give a desktop back; it is cleaned in the background. An expired lease is fine."""
-        with contextlib.suppress(EnvError):
-            self.give_back(self._by_lease(lease_id))
-
-    def give_back(self, managed: Managed, *, taken_because: str = "") -> None:
-        """Clean before the next holder can have it: it stays out of READY until then.
-
-        Taken from a holder, it is rebuilt: whoever was cut off may come back with its connections open.
-        """
-        managed.lease = None
-        managed.taken_because = taken_because
-        self._note_leases(managed.kind)
-        self.note_change()
-        self.spawn(self._clean_or_drop(managed))
-
-    async def _clean_or_drop(self, managed: Managed) -> None:
-        try:
-            await self._reset(managed, only_if_free=True)
-        except EnvError as exc:
-            log.warning("dropping %s: %s", managed.desktop_id, exc)
-            await self.destroy(managed.desktop_id)
-
-    def _by_lease(self, lease_id: str) -> Managed:
-        for managed in self.desktops.values():
-            if managed.lease is not None and managed.lease.lease_id == lease_id:
-                return managed
-        raise EnvError("the lease has expired or was released; acquire a new one", kind=ErrorKind.QUOTA)
-
-    def held(self, desktop_id: str, lease_id: str) -> Managed:
-        managed = self._by_lease(lease_id)
-        if managed.desktop_id != desktop_id:
-            message = f"lease {lease_id} is for desktop {managed.desktop_id}, not {desktop_id}"
-            raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
-        return managed
-
     # -- for people --------------------------------------------------------------------------
 
     def list(self) -> list[DesktopStatus]:
@@ -377,7 +293,7 @@ class DeskHost:
             status.boot_phase = self.providers[managed.provider].boot_phase(name)
         return status
 
-    def spawn(self, work) -> asyncio.Task:
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task:
         """Run something beside the requests; kept, so that it is not collected."""
         task = asyncio.ensure_future(work)
         self._background.add(task)

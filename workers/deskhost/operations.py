@@ -30,7 +30,7 @@ async def release(host: DeskHost, desktop_id: str) -> str:
     holder = managed.lease.holder if managed.lease else ""
     managed.quarantine = ""
     managed.is_dirty = True
-    host.give_back(managed, taken_because="released by an operator")
+    host.leases.take_back(managed, because="released by an operator")
     return f"given back to the pool{_taken_from(holder)}"
 
 

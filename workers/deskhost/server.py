@@ -124,13 +124,14 @@ class Server:
 
     async def _acquire(self, given: dict[str, Any]) -> Any:
         spec = DesktopSpec.model_validate(given.get("spec") or {})
-        return await self.host.acquire(given["provider"], spec, str(given["holder"]), float(given["ttl_s"]))
+        holder, ttl_s = str(given["holder"]), float(given["ttl_s"])
+        return await self.host.leases.acquire(given["provider"], spec, holder, ttl_s)
 
     async def _renew(self, given: dict[str, Any]) -> Any:
-        return self.host.renew(given["lease_id"], given.get("ttl_s"))
+        return self.host.leases.renew(given["lease_id"], given.get("ttl_s"))
 
     async def _release(self, given: dict[str, Any]) -> Any:
-        return await self.host.release(given["lease_id"])
+        return self.host.leases.release(given["lease_id"])
 
     async def _reset(self, given: dict[str, Any]) -> Any:
         return await self.host.reset(given["desktop_id"], given["lease_id"])

@@ -71,7 +71,7 @@ class TaskTemplates:
 
     async def prepare(self, desktop_id: str, lease_id: str, key: str) -> Prepared:
         """A desktop with the setup done, or one on which the caller has to do it. Raises EnvError."""
-        managed = self._host.held(desktop_id, lease_id)
+        managed = self._host.leases.held(desktop_id, lease_id)
         provider = self._provider(managed)
         name = await provider.task_template(managed.spec, key)
         deadline = time.monotonic() + WAIT_S
@@ -92,7 +92,7 @@ class TaskTemplates:
     async def keep(self, desktop_id: str, lease_id: str) -> ResetResult:
         """Save the prepared desktop, and go on with a clone of it. Raises EnvError."""
         started = time.monotonic()
-        managed = self._host.held(desktop_id, lease_id)
+        managed = self._host.leases.held(desktop_id, lease_id)
         provider = self._provider(managed)
         name = next((n for n, turn in self._turns.items() if turn.managed is managed and turn.stands), None)
         if name is None:

@@ -18,6 +18,8 @@ from workers.providers.base import EnvError
 log = logging.getLogger("deskhost")
 
 TICK_S = 0.5
+LEASE_TICK_S = 0.25
+LATE_S = 1.0
 MEASURE_TICKS = 4
 LEAK_TICKS = 10
 VITAL_TICKS = 8
@@ -34,27 +36,37 @@ class Tender:
         self._looking: asyncio.Task | None = None
 
     async def run(self) -> None:
+        """Tend until cancelled. Leases have a watch of their own: nothing slow may hold their ends up."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.watch_leases())
+            group.create_task(self.tend())
+
+    async def watch_leases(self) -> None:
+        asked_at = time.monotonic()
+        while True:
+            self.host.leases.expire(list(self.host.desktops.values()))
+            await asyncio.sleep(LEASE_TICK_S)
+            late_s, asked_at = time.monotonic() - asked_at - LEASE_TICK_S, time.monotonic()
+            if late_s > LATE_S:
+                log.warning("the desk host stood still for %.1f s", late_s)
+
+    async def tend(self) -> None:
         looks = 0
         while True:
             await asyncio.sleep(TICK_S)
-            await self.tend_desktops()
+            self.end_dead()
             await self.tend_pool()
             if self._looking is None or self._looking.done():
-                # Beside this loop: on a busy machine a look takes seconds, and leases must end in time.
+                # Beside this loop: on a busy machine a look takes seconds.
                 looks += 1
                 self._looking = self.host.spawn(self.look_around(looks))
 
-    async def tend_desktops(self) -> None:
-        """Take back expired leases; end dead desktops that nobody has."""
-        now = time.monotonic()
+    def end_dead(self) -> None:
+        """End dead desktops that nobody has."""
         for managed in list(self.host.desktops.values()):
-            if managed.lease is not None and managed.lease.expires_at < now:
-                holder = managed.lease.holder
-                log.warning("lease of %s by %s expired", managed.desktop_id, holder)
-                self.host.give_back(managed, taken_because=f"its holder {holder} fell silent")
             is_nobodys = managed.lease is None and not managed.quarantine
             if is_nobodys and managed.phase is Phase.DEAD and not managed.lock.locked():
-                await self.host.destroy(managed.desktop_id)
+                self.host.spawn(self.host.destroy(managed.desktop_id))
 
     async def tend_pool(self) -> None:
         """Build what the pool wants, give up what it does not."""
