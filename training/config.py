@@ -14,6 +14,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from training.config_algorithm import AlgorithmConfig, ReplayConfig, algorithm_problems
+from training.config_engine import EngineConfig, engine_problems
 from training.config_fleets import GatewayConfig, RemoteConfig, fleet_problems
 from training.config_osworld import OsworldConfig
 from training.config_qemu import QemuConfig
@@ -214,6 +215,7 @@ class ExperimentConfig(Section):
     tasks: TaskConfig = TaskConfig()
     desktops: DesktopConfig = DesktopConfig()
     sampling: SamplingConfig = SamplingConfig()
+    engine: EngineConfig = EngineConfig()
     rewards: RewardConfig = RewardConfig()
     sft: SftConfig = SftConfig()
     algorithm: AlgorithmConfig = AlgorithmConfig()
@@ -239,6 +241,7 @@ def impossible_combinations(config: ExperimentConfig) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     algorithm, optimiser = config.algorithm, config.optimiser
     found += algorithm_problems(algorithm)
+    found += engine_problems(config.engine, optimiser.num_processes)
     if config.prompt.history == "window" and algorithm.aggregation == "sequence_mean":
         found.append(
             (
