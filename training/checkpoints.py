@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -128,10 +129,13 @@ class CheckpointStore:
         """The JSON part of a checkpoint."""
         return ExperimentState(**json.loads((folder / "state.json").read_text()))
 
-    def prune(self, best: str) -> list[Path]:
-        """Delete all but the newest `keep_last` and the best; returns what was deleted. Rank 0 only."""
-        complete = self.complete()
-        doomed = [folder for folder in complete[: -self.keep_last] if folder.name != best]
+    def prune(self, best: str, in_use: Collection[str] = ()) -> list[Path]:
+        """Delete all but the newest `keep_last`, the best and those `in_use`; returns what was deleted.
+
+        Rank 0 only.
+        """
+        old = self.complete()[: -self.keep_last]
+        doomed = [folder for folder in old if folder.name != best and str(folder) not in in_use]
         for folder in doomed:
             (
                 folder / COMPLETE

@@ -204,6 +204,10 @@ class Coordinator:
         """A checkpoint is gone."""
         self._post("/checkpoints/deleted", {"path": path})
 
+    def checkpoints_in_use(self) -> frozenset[str]:
+        """Folders of own checkpoints that people wait for (evaluations, exports); not to be deleted now."""
+        return frozenset(self._get("/checkpoints/in-use")["paths"])
+
     def report_alarms(self, alarms: Sequence[Alarm]) -> None:
         """Guards that fired."""
         self._post("/alarms", _dump(alarms))

@@ -95,7 +95,9 @@ class Experiment:
             "bytes": folder_bytes(folder),
         }
         self.coordinator.report_checkpoint(values)
-        for gone in self.checkpoints.prune(state.best_checkpoint):
+        for gone in self.checkpoints.prune(
+            state.best_checkpoint, in_use=self.coordinator.checkpoints_in_use()
+        ):
             self.coordinator.report_checkpoint_deleted(str(gone))
         return folder
 

@@ -95,6 +95,16 @@ def test_only_the_newest_and_the_best_are_kept(
     assert all((folder / COMPLETE).exists() for folder in store.complete())
 
 
+def test_one_that_somebody_waits_for_is_kept_until_the_next_look(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    store, state = CheckpointStore(tmp_path, keep_last=1), ExperimentState(stage="grpo")
+    saved = [store.save(trainer, state, toy_model) for _ in range(3)]
+    assert store.prune("", in_use={str(saved[0])}) == [saved[1]]
+    assert store.prune("") == [saved[0]]
+
+
 def test_an_unwritable_folder_is_refused_by_its_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ValueError, match=r"checkpoints\.directory: cannot write to .*file/checkpoints"):

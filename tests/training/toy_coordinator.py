@@ -32,6 +32,7 @@ class Wishes:
     """Status codes to answer next, before any work."""
     replay_entries: list[dict[str, Any]] = field(default_factory=list)
     demonstrations: list[Trajectory] = field(default_factory=list)
+    checkpoints_in_use: list[str] = field(default_factory=list)
 
 
 class ToyCoordinator:
@@ -93,6 +94,8 @@ class ToyCoordinator:
             return {"entries": mine}
         if path == "/demonstrations":
             return [one.model_dump(mode="json") for one in self.wishes.demonstrations]
+        if path == "/checkpoints/in-use":
+            return {"paths": self.wishes.checkpoints_in_use}
         return {}
 
     def _sample(self, body: dict[str, Any]) -> int:

@@ -73,15 +73,23 @@ def record_metrics(
 @transaction.atomic
 def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
     """Store an evaluation; the same one after a restart replaces the old."""
-    values = result.model_dump(exclude={"name", "step"})
+    experiment = Experiment.objects.select_related("evaluates").get(pk=experiment_id)
+    values = result.model_dump(exclude={"name", "step"}) | {
+        "temperature": experiment.config.get("evaluation", {}).get("temperature"),
+        "checkpoint": experiment.evaluates,
+    }
     Evaluation.objects.update_or_create(
         experiment_id=experiment_id, name=result.name, step=result.step, defaults=values
     )
-    publish(
-        stream_of(experiment_id),
-        "evaluation.added",
-        {"name": result.name, "step": result.step, "success": result.success, "num_tasks": result.num_tasks},
-    )
+    payload = {
+        "name": result.name,
+        "step": result.step,
+        "success": result.success,
+        "num_tasks": result.num_tasks,
+    }
+    publish(stream_of(experiment_id), "evaluation.added", payload)
+    if experiment.evaluates:
+        publish(stream_of(experiment.evaluates.experiment_id), "evaluation.added", payload)
 
 
 @transaction.atomic

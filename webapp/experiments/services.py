@@ -30,6 +30,8 @@ def stream_of(experiment_id: int) -> str:
 
 def stages_of(config: ExperimentConfig) -> list[str]:
     """Names of the stages that this config will run, in order."""
+    if config.evaluation.only:
+        return ["evaluation-before"]
     names = ["demonstrations", "sft"] if config.sft.enabled else []
     if config.evaluation.before and config.evaluation.num_tasks:
         names.append("evaluation-before")
@@ -100,8 +102,17 @@ def publish_status(experiment_id: int, status: ExperimentStatus, message: str) -
     """Tell open pages; last in a transaction."""
     payload = {"experiment": experiment_id, "status": status, "message": message[:300]}
     publish(stream_of(experiment_id), "experiment.updated", payload)
+    if source := source_of_evaluation(experiment_id):
+        tale = {"experiment": experiment_id, "status": status}
+        publish(stream_of(source), "checkpoint.evaluated", tale)
     # The queue is everybody's: no words of a team travel on it.
     publish("queue", "experiment.updated", {"experiment": experiment_id, "status": status})
+
+
+def source_of_evaluation(experiment_id: int) -> int | None:
+    """The experiment whose checkpoint this one evaluates on demand; None for all others."""
+    rows = Experiment.objects.filter(pk=experiment_id)
+    return rows.values_list("evaluates__experiment_id", flat=True).first()
 
 
 def tell(experiment_id: int, kind: str, message: str) -> None:

@@ -19,7 +19,7 @@ from training.types import (
     Task,
     TrajectoryStatus,
 )
-from webapp.experiments import attempts, reports
+from webapp.experiments import attempts, checkpoints, reports
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord
 from webapp.replay import services as replay
 from webapp.trajectories import services as trajectories
@@ -251,6 +251,11 @@ def post_checkpoint_deleted(context: Context, body: Any, _: dict[str, str]) -> d
     return {}
 
 
+def get_checkpoints_in_use(context: Context, _: Any, __: dict[str, str]) -> dict[str, list[str]]:
+    """Checkpoints that an evaluation, an export or the start of another experiment waits for."""
+    return {"paths": checkpoints.paths_in_use(context.experiment_id)}
+
+
 def post_alarms(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
     for alarm in body:
         reports.raise_alarm(experiment_id=context.experiment_id, alarm=Alarm.model_validate(alarm))
@@ -289,6 +294,7 @@ HANDLERS: dict[tuple[str, str], Handler] = {
     ("POST", "/evaluations"): post_evaluations,
     ("POST", "/checkpoints"): post_checkpoints,
     ("POST", "/checkpoints/deleted"): post_checkpoint_deleted,
+    ("GET", "/checkpoints/in-use"): get_checkpoints_in_use,
     ("POST", "/alarms"): post_alarms,
     ("POST", "/weights"): post_weights,
     ("GET", "/control"): get_control,
