@@ -6,6 +6,7 @@ image) that the trainer thinks it does. Torch-free.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from typing import Any
@@ -45,17 +46,17 @@ def canary_sequence(renderer: Renderer) -> Rendered:
     return rendered
 
 
-def engine_canary(engine: Engine, renderer: Renderer) -> dict[str, Any]:
+async def engine_canary(engine: Engine, renderer: Renderer) -> dict[str, Any]:
     """What POST /canary answers: the sequence and the engine's logprobs of its completion tokens."""
     rendered, png = canary_sequence(renderer), canary_png()
     start, end = rendered.spans[0]
     sequence = Sequence(
         sequence_id="canary",
         token_ids=rendered.token_ids,
-        pixels=[renderer.pixels(png) for _ in rendered.images],
+        pixels=[await asyncio.to_thread(engine.prepare, png) for _ in rendered.images],
         grids=rendered.grids,
     )
-    logprobs = engine.score(sequence, start)
+    logprobs = await engine.score(sequence, start)
     return {
         "token_ids": rendered.token_ids,
         "loss_mask": rendered.loss_mask,

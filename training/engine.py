@@ -1,15 +1,14 @@
 """What the policy server asks of an engine: continue token sequences with images.
 
-Engines: `training.engine_transformers` (CPU or one GPU, in this process).
+Engines: `training.engine_transformers` (CPU or one GPU, in this process, behind the batches of
+`training.engine_batches`) and `training.engine_sglang` (servers of their own).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
-
-import numpy as np
+from typing import Any, Literal, Protocol
 
 from training.rendering import Grid
 
@@ -21,8 +20,8 @@ class Sequence:
     sequence_id: str
     token_ids: list[int] = field(default_factory=list)
     """Everything so far: prompts and completions."""
-    pixels: list[np.ndarray] = field(default_factory=list)
-    """Patch values of each image in `token_ids`. [num_images] of [rows, values]"""
+    pixels: list[Any] = field(default_factory=list)
+    """Each image in `token_ids` as the engine's `prepare` made it: patch values, or a handle. [num_images]"""
     grids: list[Grid] = field(default_factory=list)
     """Patch grid of each image. [num_images]"""
     cache: object | None = None
@@ -48,21 +47,51 @@ class Sampled:
     """Of each token at the sampling temperature, nats. [num_tokens]"""
     finish_reason: Literal["stop", "length"]
     policy_version: int
+    """Of the oldest weights that drew a token of it."""
+    policy_versions: list[int] = field(default_factory=list)
+    """Weights that drew each token; empty = all by `policy_version`. [num_tokens]"""
+
+    def __post_init__(self) -> None:
+        assert len(self.logprobs) == len(self.token_ids), "one logprob per token"
+        assert len(self.policy_versions) in (0, len(self.token_ids)), "one version per token"
+
+
+class EngineError(Exception):
+    """Raised when an engine cannot go on; the policy server ends with its message."""
 
 
 class Engine(Protocol):
-    """Draws completions for many sequences at once."""
+    """Draws completions for any number of sequences at once. Used from one event loop."""
 
-    policy_version: int
-
-    def generate(self, sequences: list[Sequence], samplings: list[Sampling]) -> list[Sampled]:
-        """Continue every sequence until its stop token; appends what was drawn to `token_ids`."""
+    @property
+    def policy_version(self) -> int:
+        """Of the weights that the next completion is drawn with."""
         ...
 
-    def score(self, sequence: Sequence, start: int) -> list[float]:
+    def prepare(self, png: bytes) -> Any:
+        """An image as `Sequence.pixels` holds it. Slow; called in a thread."""
+        ...
+
+    async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
+        """Continue the sequence until its stop token; appends what was drawn to `token_ids`."""
+        ...
+
+    async def score(self, sequence: Sequence, start: int) -> list[float]:
         """Logprobs at temperature 1 of the tokens from position `start` on, nats."""
         ...
 
-    def load_weights(self, folder: Path, policy_version: int) -> None:
+    async def load_weights(self, folder: Path, policy_version: int) -> None:
         """Take the weights of a checkpoint folder. Raises ValueError when they do not fit."""
+        ...
+
+    async def sleep(self) -> None:
+        """Give the trainer the memory of its GPUs; until `wake` nothing is drawn. Others do nothing."""
+        ...
+
+    async def wake(self) -> None:
+        """Undo `sleep`."""
+        ...
+
+    async def close(self) -> None:
+        """End everything that the engine started."""
         ...

@@ -56,18 +56,23 @@ class Rendered:
         """Add tokens that no one is trained on."""
         self._append(token_ids, 0, [0.0] * len(token_ids), -1)
 
-    def append_completion(self, token_ids: list[int], logprobs: list[float], version: int) -> None:
-        """Add the tokens of one completion."""
+    def append_completion(
+        self, token_ids: list[int], logprobs: list[float], version: int | Sequence[int]
+    ) -> None:
+        """Add the tokens of one completion. `version`: of the weights, one for all or one per token."""
         start = len(self.token_ids)
         self._append(token_ids, 1, logprobs, version)
         self.spans.append((start, len(self.token_ids)))
 
-    def _append(self, token_ids: list[int], mask: int, logprobs: list[float], version: int) -> None:
-        assert len(token_ids) == len(logprobs), "one logprob per token"
+    def _append(
+        self, token_ids: list[int], mask: int, logprobs: list[float], version: int | Sequence[int]
+    ) -> None:
+        versions = [version] * len(token_ids) if isinstance(version, int) else list(version)
+        assert len(token_ids) == len(logprobs) == len(versions), "one logprob and one version per token"
         self.token_ids += token_ids
         self.loss_mask += [mask] * len(token_ids)
         self.behaviour_logprobs += logprobs
-        self.policy_versions += [version] * len(token_ids)
+        self.policy_versions += versions
 
 
 class Renderer:
@@ -218,8 +223,8 @@ class Renderer:
             rendered.append_prompt(context.token_ids[len(rendered.token_ids) :])
             rendered.images = [trajectory.turns[place].observation.sha256 for place in context.images]
             rendered.grids = context.grids
-            ids, logprobs, version = self._completion(turn, trajectory)
-            rendered.append_completion(ids, logprobs, version)
+            ids, logprobs, versions = self._completion(turn, trajectory)
+            rendered.append_completion(ids, logprobs, versions)
             rendered.turns.append(index)
             seen[-1] = replace(seen[-1], completion=tuple(ids))
         return sequences
@@ -230,12 +235,14 @@ class Renderer:
         size = (observation.width, observation.height) if has_image else None
         return SeenTurn(text=observation.text, image_size=size)
 
-    def _completion(self, turn: Turn, trajectory: Trajectory) -> tuple[list[int], list[float], int]:
-        """(token ids, behaviour logprobs, policy version) of one turn."""
+    def _completion(
+        self, turn: Turn, trajectory: Trajectory
+    ) -> tuple[list[int], list[float], int | tuple[int, ...]]:
+        """(token ids, behaviour logprobs, policy version: one for all tokens or one each) of one turn."""
         recorded = turn.completion
         if recorded is not None and recorded.token_ids:
             logprobs = list(recorded.behaviour_logprobs) or [math.nan] * len(recorded.token_ids)
-            return list(recorded.token_ids), logprobs, recorded.policy_version
+            return list(recorded.token_ids), logprobs, recorded.policy_versions or recorded.policy_version
         if recorded is not None and recorded.text:
             ids = self.completion_ids(recorded.text)
         elif turn.action is not None:
@@ -282,12 +289,12 @@ class Renderer:
     def patches(self, image: np.ndarray) -> np.ndarray:
         """Patch values of a resized image, bit for bit those of the image processor, several times faster."""
         processor = self.image_processor
-        values = np.stack([levels[image[..., channel]] for channel, levels in enumerate(self._levels())])
+        values = np.stack([levels[image[..., channel]] for channel, levels in enumerate(self.levels())])
         return processor.patchify(
             values, processor.patch_size, processor.merge_size, processor.temporal_patch_size
         )[0]
 
-    def _levels(self) -> np.ndarray:
+    def levels(self) -> np.ndarray:
         """What the processor makes of each of the 256 levels of each channel. [3, 256], float32"""
         if self._level_table is None:
             ramp = np.arange(256, dtype=np.uint8).reshape(16, 16)

@@ -27,6 +27,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from training.config import ExperimentConfig, from_yaml
+from training.engine import Engine
+from training.engine_batches import BatchedEngine
 from training.engine_transformers import TransformersEngine
 from training.rendering import Renderer
 from training.sessions import PolicyService, ServiceError, TurnRequest
@@ -119,11 +121,11 @@ ROUTES = [
 ]
 
 
-def build_service(model: str, config: ExperimentConfig) -> tuple[TransformersEngine, Renderer]:
+def build_service(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
     """Load engine and renderer; slow."""
     renderer = Renderer.from_folder(model, config.model, config.prompt)
     engine = TransformersEngine(model, renderer, dtype=config.model.dtype, seed=config.optimiser.seed)
-    return engine, renderer
+    return BatchedEngine(engine, renderer.pixels), renderer
 
 
 def build_app(

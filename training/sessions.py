@@ -1,34 +1,27 @@
-"""What the policy server does behind its routes: one session per trajectory, batches for the engine.
+"""What the policy server does behind its routes: one session per trajectory.
 
-Requests that arrive while the engine works, or within a few milliseconds, become one batch. Only the event
-loop touches sessions and the tokenizer (it is not thread-safe); only the engine thread touches the engine.
-A turn is recorded when its completion exists: a failed or repeated request changes nothing.
+Only the event loop touches sessions and the tokenizer (it is not thread-safe). A turn is recorded when its
+completion exists: a failed or repeated request changes nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from PIL import Image, UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field
 
 from training.canary import engine_canary
 from training.config import PromptConfig, SamplingConfig
-from training.engine import Engine, Sampled, Sampling, Sequence
+from training.engine import Engine, EngineError, Sampled, Sampling, Sequence
 from training.history import Context, SeenTurn, keeps_image
 from training.rendering import Renderer
 from training.types import Completion
 
-GATHER_S = 0.004
-"""How long the first request of a batch waits for company."""
-MAX_BATCH = 32
-"""Sequences of one forward pass at most."""
 MAX_SESSIONS = 4096
 """Trajectories that nobody forgot are dropped oldest first beyond this."""
 
@@ -61,23 +54,14 @@ class Session:
     """Of the turns so far, for repeated requests."""
     turns: list[SeenTurn] = field(default_factory=list)
     """What the policy saw and wrote so far."""
-    pixels: dict[int, np.ndarray] = field(default_factory=dict)
-    """Turn -> patch values of its screenshot, while a later context may show it. [rows, values]"""
+    pixels: dict[int, Any] = field(default_factory=dict)
+    """Turn -> its screenshot as the engine prepared it, while a later context may show it."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def forget_pixels(self, prompt: PromptConfig) -> None:
         """Drop screenshots that no later turn will see: the window never moves back."""
         following = len(self.turns)
         self.pixels = {t: rows for t, rows in self.pixels.items() if keeps_image(t, following, prompt)}
-
-
-@dataclass(kw_only=True, slots=True)
-class Waiting:
-    """A sequence whose completion was asked for."""
-
-    sequence: Sequence
-    sampling: Sampling
-    done: asyncio.Future[Sampled]
 
 
 class PolicyService:
@@ -88,15 +72,10 @@ class PolicyService:
         self.renderer = renderer
         self.limits = limits
         self.sessions: dict[str, Session] = {}
-        self._waiting: list[Waiting] = []
-        self._arrived = asyncio.Event()
-        self._engine_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
-        self._batches = asyncio.create_task(self._run_batches())
 
     async def close(self) -> None:
-        """Stop taking batches."""
-        self._batches.cancel()
-        self._engine_thread.shutdown(wait=True, cancel_futures=True)
+        """End the engine."""
+        await self.engine.close()
 
     async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
         """The completion of one turn, drawn now or, for a repeated request, as it was drawn before."""
@@ -122,13 +101,13 @@ class PolicyService:
         if not (folder / "config.json").is_file():
             raise ServiceError(400, "bad_weights", f"path: no checkpoint (config.json) in {folder}")
         try:
-            await self._on_engine(self.engine.load_weights, folder, policy_version)
+            await self.engine.load_weights(folder, policy_version)
         except (OSError, ValueError) as error:
             raise ServiceError(400, "bad_weights", f"path: {error}") from error
 
     async def canary(self) -> dict[str, Any]:
         """The engine's logprobs of the canary sequence."""
-        return await self._on_engine(engine_canary, self.engine, self.renderer)
+        return await engine_canary(self.engine, self.renderer)
 
     def _session(self, trajectory_id: str) -> Session:
         if trajectory_id not in self.sessions:
@@ -145,7 +124,7 @@ class PolicyService:
         context = renderer.context([*session.turns, turn])
         self._check_room(context, request.max_tokens)
         if png is not None:
-            session.pixels[request.turn_index] = await asyncio.to_thread(renderer.pixels, png)
+            session.pixels[request.turn_index] = await asyncio.to_thread(self.engine.prepare, png)
         keeps = context.token_ids[: len(before.token_ids)] == before.token_ids
         # A sequence of its own: whatever fails, or goes on in the engine after a cancel, the session's stays.
         sequence = Sequence(
@@ -167,6 +146,7 @@ class PolicyService:
             token_texts=tuple(renderer.decode([token]) for token in sampled.token_ids),
             behaviour_logprobs=tuple(sampled.logprobs),
             policy_version=sampled.policy_version,
+            policy_versions=tuple(sampled.policy_versions) if len(set(sampled.policy_versions)) > 1 else (),
             finish_reason=sampled.finish_reason,
             num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
         )
@@ -189,32 +169,12 @@ class PolicyService:
                 )
 
     async def _sample(self, sequence: Sequence, sampling: Sampling) -> Sampled:
-        done: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Waiting(sequence=sequence, sampling=sampling, done=done))
-        self._arrived.set()
-        # Shielded: the engine may already be at work on it when the client goes away.
-        return await asyncio.shield(done)
-
-    async def _run_batches(self) -> None:
-        while True:
-            await self._arrived.wait()
-            await asyncio.sleep(GATHER_S)
-            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-            if not self._waiting:
-                self._arrived.clear()
-            try:
-                sampled = await self._on_engine(
-                    self.engine.generate, [one.sequence for one in batch], [one.sampling for one in batch]
-                )
-            except Exception as error:  # noqa: BLE001 - the edge: every waiting request gets the error
-                for one in batch:
-                    one.done.set_exception(ServiceError(500, "engine", f"the engine failed: {error!r}"))
-                continue
-            for one, result in zip(batch, sampled, strict=True):
-                one.done.set_result(result)
-
-    async def _on_engine(self, function: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(self._engine_thread, function, *arguments)
+        # Shielded: the engine goes on when the client goes away, and the repeated request starts anew.
+        drawing = asyncio.ensure_future(self.engine.draw(sequence, sampling))
+        try:
+            return await asyncio.shield(drawing)
+        except EngineError as error:
+            raise ServiceError(500, "engine", str(error)) from error
 
 
 def _image_size(png: bytes) -> tuple[int, int]:

@@ -187,6 +187,9 @@ class Completion(Wire):
     behaviour_logprobs: tuple[float, ...] = ()
     """Logprob of each sampled token at sampling time and temperature, nats. [num_tokens]"""
     policy_version: int = 0
+    """Of the oldest weights that drew a token of it."""
+    policy_versions: tuple[int, ...] = ()
+    """Weights that drew each token, when new ones came while it was drawn. [num_tokens] or empty = one"""
     finish_reason: Literal["stop", "length"] = "stop"
     num_prompt_tokens: int = 0
 

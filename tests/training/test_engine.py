@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
 from training.canary import canary_sequence, engine_canary
 from training.engine import Sampling, Sequence
+from training.engine_batches import BatchedEngine
 from training.engine_transformers import TransformersEngine
 from training.model_inputs import teacher_forced_logprobs
 from training.rendering import Rendered
@@ -153,7 +156,7 @@ def test_text_only_sequences_need_no_pixels(engine, reader):
 
 
 def test_the_canary_of_engine_and_trainer_agree(engine, reader):
-    answer = engine_canary(engine, reader)
+    answer = asyncio.run(engine_canary(BatchedEngine(engine, reader.pixels), reader))
     rendered = canary_sequence(reader)
     talk = Conversation("canary", "")
     talk.rendered = rendered

@@ -13,6 +13,7 @@ from tests.training.makers import make_task, make_trajectory
 from tests.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
 from training.config import ModelConfig, PromptConfig, SamplingConfig
 from training.engine import Sampled
+from training.engine_batches import BatchedEngine
 from training.history import LEFT_OUT, SeenTurn, keeps_image, window_start
 from training.rendering import Renderer
 from training.samples import Sample, build_samples
@@ -191,7 +192,7 @@ def serve_turns(prompt: PromptConfig, num_turns: int, **limits: int) -> tuple[Re
     engine, frames, turns = Recorder(reader.stop_id), Frames(), []
 
     async def run() -> None:
-        service = PolicyService(engine, reader, limits=SamplingConfig(**limits))
+        service = PolicyService(BatchedEngine(engine, reader.pixels), reader, limits=SamplingConfig(**limits))
         for index in range(num_turns):
             png = screenshot(index)
             text = "Choose row 2." if index == 0 else "clicked"

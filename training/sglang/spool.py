@@ -1,0 +1,97 @@
+"""Screenshots on their way to the SGLang servers: raw pixels in a folder in memory that both sides see.
+
+A context of eight turns shows the same seven screenshots again. Through SGLang's own path each request would
+carry all of them, decode them, and copy their patch values twice (24 MB each at 1312x736). Here a request
+names files; a server reads one when it really has to run the vision tower on it, which is once.
+
+    folder/levels.npy      what the image processor makes of each of the 256 levels. [3, 256], float32
+    folder/NAME.npy        one screenshot after the processor's resize. [height, width, 3], uint8
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import os
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+LEVELS = "levels.npy"
+PREFIX = "deskhand-images-"
+IN_MEMORY = Path("/dev/shm")
+MIN_FREE_BYTES = 2 * 1024**3
+"""Less free memory there (containers start with 64 MiB) and the folder goes to the disk instead."""
+
+
+class Spooled:
+    """One screenshot in the folder; its file goes when the last one who holds this lets go."""
+
+    __slots__ = ("__weakref__", "digest", "name")
+
+    def __init__(self, name: str, digest: str) -> None:
+        self.name = name
+        """File name without folder."""
+        self.digest = digest
+        """sha256 of the PNG; what SGLang knows the image by."""
+
+
+class Spool:
+    """The folder of one policy server."""
+
+    def __init__(self, levels: np.ndarray, folder: Path | None = None) -> None:
+        """`levels`: [3, 256], float32. Without a `folder` a new one is made, in memory when it fits."""
+        self.folder = folder or new_folder()
+        np.save(self.folder / LEVELS, levels)
+        self._known: weakref.WeakValueDictionary[str, Spooled] = weakref.WeakValueDictionary()
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def keep(self, png: bytes, resized: Callable[[bytes], np.ndarray]) -> Spooled:
+        """The screenshot's handle; `resized` makes its pixels when the file is not there. Thread-safe."""
+        digest = hashlib.sha256(png).hexdigest()
+        with self._lock:
+            known = self._known.get(digest)
+        if known is not None:
+            return known
+        name = f"{digest[:16]}-{next(self._numbers)}.npy"
+        partial = self.folder / f"{name}.part"
+        with partial.open("wb") as file:
+            np.save(file, np.ascontiguousarray(resized(png)))
+        partial.replace(self.folder / name)
+        image = Spooled(name, digest)
+        weakref.finalize(image, _remove, self.folder / name)
+        with self._lock:
+            return self._known.setdefault(digest, image)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def new_folder() -> Path:
+    """An empty folder named after this process; those of dead processes are removed."""
+    place = _place()
+    for old in place.glob(f"{PREFIX}*"):
+        pid = old.name.removeprefix(PREFIX).split("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(old, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place))
+
+
+def _place() -> Path:
+    with contextlib.suppress(OSError):
+        if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= MIN_FREE_BYTES:
+            return IN_MEMORY
+    return Path(tempfile.gettempdir())
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
