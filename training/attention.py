@@ -11,11 +11,13 @@ Shapes: 1 row, H heads, T tokens of all sequences, D head width.
 
 from __future__ import annotations
 
+import inspect
 import types
 from typing import Any
 
 import torch
 from torch.nn import functional
+from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.models.qwen3_vl.modeling_qwen3_vl import (
@@ -25,19 +27,23 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
 
 NAME = "deskhand_packed"
 HALF = (torch.bfloat16, torch.float16)
+TAKES_GQA = "enable_gqa" in inspect.signature(varlen_attn).parameters
+"""Newer versions of torch want to be told that key heads are fewer; older ones see it from the shapes."""
 
 
 def use_packed_attention(model: torch.nn.Module) -> None:
-    """Make the text blocks of `model` (and on CUDA its vision blocks) read sequence bounds."""
+    """Make the text blocks of `model` read sequence bounds."""
     AttentionInterface.register(NAME, packed_attention)
     # A name without a mask function: transformers makes no mask at all, which is what is wanted here.
     model.config.text_config._attn_implementation = NAME
     model.model.language_model.config._attn_implementation = NAME
-    if next(model.parameters()).is_cuda:
-        for module in model.modules():
-            if isinstance(module, Qwen3VLVisionAttention):
-                module.slow_forward = module.forward
-                module.forward = types.MethodType(packed_vision_attention, module)
+
+
+def use_packed_vision(model: torch.nn.Module) -> None:
+    """Make the vision blocks of `model` attend within all images in one call."""
+    for module in model.modules():
+        if isinstance(module, Qwen3VLVisionAttention):
+            module.forward = types.MethodType(packed_vision_attention, module)
 
 
 def packed_attention(
@@ -59,7 +65,7 @@ def packed_attention(
     assert len(query) == 1, "packed sequences are one row"
     # The kernels want one dtype; norms and rotations may have left queries and keys in a wider one.
     parts = [part[0].transpose(0, 1).to(value.dtype) for part in (query, key, value)]
-    out = attend_within(*parts, bounds, int(kwargs["max_length_q"]), scaling=scaling, is_causal=True)
+    out = attend_within(*parts, bounds, kwargs["max_length_q"], scaling=scaling, is_causal=True)
     return out[None], None
 
 
@@ -76,12 +82,11 @@ def attend_within(
     """Attention inside each of the sequences that `bounds` [N + 1] marks. [T, H, D] -> [T, H, D]"""
     grouped = query.shape[1] != key.shape[1]
     if query.is_cuda and query.dtype in HALF:
-        from torch.nn.attention.varlen import varlen_attn
-
         window = (-1, 0) if is_causal else (-1, -1)
+        told: dict[str, Any] = {"enable_gqa": grouped} if TAKES_GQA else {}
         return varlen_attn(
             query.contiguous(), key.contiguous(), value.contiguous(), bounds, bounds, max_length, max_length,
-            scale=scaling, window_size=window, enable_gqa=grouped,
+            scale=scaling, window_size=window, **told,
         )  # fmt: skip
     lengths = bounds.diff().tolist()
     pieces = zip(*(part.split(lengths) for part in (query, key, value)), strict=True)
@@ -102,13 +107,14 @@ def packed_vision_attention(
     hidden_states: torch.Tensor,
     cu_seqlens: torch.Tensor,
     position_embeddings=None,
+    max_seqlen: int | None = None,
     **kwargs: Any,
 ) -> torch.Tensor:
     """As the original, but all images in one call instead of a loop over them. [P, hidden] -> [P, hidden]"""
     patches = len(hidden_states)
     query, key, value = self.qkv(hidden_states).reshape(patches, 3, self.num_heads, -1).unbind(1)
     query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
-    longest = int(cu_seqlens.diff().max())
+    longest = int(cu_seqlens.diff().max()) if max_seqlen is None else max_seqlen
     query, key = query.to(value.dtype), key.to(value.dtype)  # the rotation is computed in fp32
     out = attend_within(query, key, value, cu_seqlens.int(), longest, scaling=self.scaling, is_causal=False)
     return self.proj(out.reshape(patches, -1))

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from itertools import accumulate
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,6 +22,26 @@ from training.samples import Sample
 
 Pixels = Callable[[str], np.ndarray]
 """sha256 -> patch values of that screenshot, [t * h * w, values]"""
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Places:
+    """Where things stand, found on the host: the device never has to search, nor the host to wait for it.
+
+    Positions of `Sequences` laid flat count over [1, sum of lengths] when packed, else over [B * T].
+    """
+
+    scored: torch.Tensor
+    """Position before each completion token: its hidden state predicts that token. [N]"""
+    targets: torch.Tensor
+    """Token ids of the completion tokens. [N]"""
+    cells: torch.Tensor
+    """Their places in the tensors of the loss, laid flat: [B * T]. [N]"""
+    image_pads: torch.Tensor | None = None
+    """Position of each image pad, in reading order. [pads]"""
+    image_rows: torch.Tensor | None = None
+    """Which row of the vision tower's output stands at each pad; None = row after row. [pads]"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,11 +80,33 @@ class MicroBatch:
     mm_token_type_ids are [1, sum of lengths], position_ids [3, 1, sum of lengths]. [B + 1]"""
     longest: int = 0
     """Packed: tokens of the longest sequence."""
+    places: Places | None = None
+    vision: dict[str, torch.Tensor | int] | None = None
+    """What the vision tower reads besides pixels (`training.vision_inputs`); None = it finds that itself."""
 
     def to(self, device: torch.device) -> MicroBatch:
-        """A copy on `device`."""
-        names = [name for name in self.__slots__ if isinstance(getattr(self, name), torch.Tensor)]
-        return replace(self, **{name: getattr(self, name).to(device) for name in names})
+        """A copy on `device`; from pinned memory the device's work goes on meanwhile."""
+        return _mapped(self, lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()))
+
+    def pinned(self) -> MicroBatch:
+        """A copy in page-locked memory."""
+        return _mapped(self, torch.Tensor.pin_memory)
+
+
+def _mapped(holder: T, change: Callable[[torch.Tensor], torch.Tensor]) -> T:
+    """`holder`, a dataclass, with every tensor in it changed."""
+
+    def changed(value: object) -> object:
+        if isinstance(value, torch.Tensor):
+            return change(value)
+        if isinstance(value, Places):
+            return _mapped(value, change)
+        if isinstance(value, dict):
+            return {key: changed(one) for key, one in value.items()}
+        return value
+
+    values = {one.name: changed(getattr(holder, one.name)) for one in fields(holder)}  # type: ignore[arg-type]
+    return replace(holder, **values)  # type: ignore[type-var]
 
 
 def without_loss(sample: Sample) -> Sample:
@@ -123,48 +167,105 @@ def collate(
     Attention is causal, so padding at the right end reaches no real token and needs no mask. The tensors of
     the loss are padded in either layout: they hold a number per token, not a vector.
     """
-    length = max(len(sample.token_ids) for sample in samples)
+    lengths = [len(sample.token_ids) for sample in samples]
     # Positions are computed per sequence in either layout: packing shifts no sequence's own positions.
     rows = [
         torch.from_numpy(rope_positions(list(s.token_ids), list(s.grids), image_pad_id, merge_size))
         for s in samples
     ]
-    bounds = None
     if is_packed:
         input_ids = torch.tensor([[token for s in samples for token in s.token_ids]])
-        positions = torch.cat(rows, dim=1)[:, None]
-        lengths = torch.tensor([0, *(len(s.token_ids) for s in samples)])
-        bounds = lengths.cumsum(0).int()
+        position_ids = torch.cat(rows, dim=1)[:, None]
+        starts = [0, *accumulate(lengths)]
     else:
-        input_ids = _padded([s.token_ids for s in samples], length, pad_id, torch.long)
-        positions = torch.zeros((3, len(samples), length), dtype=torch.long)
+        input_ids = _padded([s.token_ids for s in samples], max(lengths), pad_id, torch.long)
+        position_ids = torch.zeros((3, len(samples), max(lengths)), dtype=torch.long)
         for row, own in enumerate(rows):
-            positions[:, row, : own.shape[1]] = own
-    shas = [sha for sample in samples for sha in sample.images]
-    grids = {sha: grid for sample in samples for sha, grid in zip(sample.images, sample.grids, strict=True)}
-    unique = list(dict.fromkeys(shas))
-    values = _pixel_values(unique, grids, pixels)
-    place = {sha: index for index, sha in enumerate(unique)}
+            position_ids[:, row, : own.shape[1]] = own
+        starts = [max(lengths) * row for row in range(len(samples) + 1)]
+    images = _images(samples, pixels)
+    places = _scored_places(samples, starts, max(lengths))
+    if images:
+        places.image_pads = (input_ids.flatten() == image_pad_id).nonzero()[:, 0]
+        places.image_rows = _image_rows(images, merge_size)
     return MicroBatch(
         input_ids=input_ids,
-        position_ids=positions,
+        position_ids=position_ids,
         mm_token_type_ids=(input_ids == image_pad_id).int(),
-        loss_mask=_padded([s.loss_mask for s in samples], length, 0.0, torch.float32),
-        behaviour_logprobs=_padded([s.behaviour_logprobs for s in samples], length, 0.0, torch.float32),
-        advantages=_padded([_advantages(s) for s in samples], length, 0.0, torch.float32),
-        as_likelihood=torch.tensor([s.as_likelihood for s in samples], dtype=torch.bool),
-        likelihood_weights=torch.tensor([s.likelihood_weight for s in samples], dtype=torch.float32),
-        imitation_weights=torch.tensor([s.imitation_weight for s in samples], dtype=torch.float32),
-        trajectory_tokens=torch.tensor(
-            [s.trajectory_tokens or s.num_loss_tokens for s in samples], dtype=torch.float32
-        ),
-        pixel_values=values,
-        image_grid_thw=torch.tensor([grids[sha] for sha in unique], dtype=torch.long) if unique else None,
-        image_index=torch.tensor([place[sha] for sha in shas], dtype=torch.long) if unique else None,
+        **_loss_tensors(samples, max(lengths)),
+        pixel_values=images.values if images else None,
+        image_grid_thw=images.grids if images else None,
+        image_index=images.index if images else None,
         samples=tuple(samples),
-        bounds=bounds,
-        longest=length if is_packed else 0,
+        bounds=torch.tensor(starts, dtype=torch.int32) if is_packed else None,
+        longest=max(lengths) if is_packed else 0,
+        places=places,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Images:
+    """The distinct screenshots of a microbatch and who shows them; see MicroBatch for shapes."""
+
+    values: torch.Tensor
+    grids: torch.Tensor
+    index: torch.Tensor
+
+
+def _images(samples: Sequence[Sample], pixels: Pixels) -> _Images | None:
+    shas = [sha for sample in samples for sha in sample.images]
+    if not shas:
+        return None
+    grids = {sha: grid for sample in samples for sha, grid in zip(sample.images, sample.grids, strict=True)}
+    unique = list(dict.fromkeys(shas))
+    place = {sha: index for index, sha in enumerate(unique)}
+    arrays = [pixels(sha) for sha in unique]
+    for sha, array in zip(unique, arrays, strict=True):
+        if len(array) != math.prod(grids[sha]):
+            raise ValueError(f"frame {sha[:12]}: {len(array)} patch rows, but its grid is {grids[sha]}")
+    return _Images(
+        values=torch.from_numpy(np.concatenate(arrays)).to(torch.float32),
+        grids=torch.tensor([grids[sha] for sha in unique], dtype=torch.long),
+        index=torch.tensor([place[sha] for sha in shas], dtype=torch.long),
+    )
+
+
+def _scored_places(samples: Sequence[Sample], starts: Sequence[int], width: int) -> Places:
+    """`starts`: where each sequence begins in the layout; `width`: T of the tensors of the loss."""
+    columns = [np.flatnonzero(np.asarray(sample.loss_mask[1:]) > 0) for sample in samples]
+    before = [start + own for start, own in zip(starts, columns, strict=False)]
+    cells = [width * row + own + 1 for row, own in enumerate(columns)]
+    targets = [np.asarray(s.token_ids)[own + 1] for s, own in zip(samples, columns, strict=True)]
+    joined = [torch.from_numpy(np.concatenate(part).astype(np.int64)) for part in (before, targets, cells)]
+    return Places(scored=joined[0], targets=joined[1], cells=joined[2])
+
+
+def _image_rows(images: _Images, merge_size: int) -> torch.Tensor | None:
+    if torch.equal(images.index, torch.arange(len(images.grids))):
+        return None
+    sizes = images.grids.prod(dim=-1) // merge_size**2
+    ends = sizes.cumsum(0)
+    return torch.cat([torch.arange(int(ends[i] - sizes[i]), int(ends[i])) for i in images.index.tolist()])
+
+
+def _loss_tensors(samples: Sequence[Sample], length: int) -> dict[str, torch.Tensor]:
+    """The fields of MicroBatch that the loss reads, right-padded to `length`."""
+
+    def per_sample(values: list, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+        return torch.tensor(values, dtype=dtype)
+
+    def per_token(rows: list) -> torch.Tensor:
+        return _padded(rows, length, 0.0, torch.float32)
+
+    return {
+        "loss_mask": per_token([s.loss_mask for s in samples]),
+        "behaviour_logprobs": per_token([s.behaviour_logprobs for s in samples]),
+        "advantages": per_token([_advantages(s) for s in samples]),
+        "as_likelihood": per_sample([s.as_likelihood for s in samples], torch.bool),
+        "likelihood_weights": per_sample([s.likelihood_weight for s in samples]),
+        "imitation_weights": per_sample([s.imitation_weight for s in samples]),
+        "trajectory_tokens": per_sample([s.trajectory_tokens or s.num_loss_tokens for s in samples]),
+    }
 
 
 def _advantages(sample: Sample) -> Sequence[float]:
@@ -176,13 +277,3 @@ def _padded(rows: list, length: int, fill: float, dtype: torch.dtype) -> torch.T
     for index, row in enumerate(rows):
         out[index, : len(row)] = torch.tensor(row, dtype=dtype)
     return out
-
-
-def _pixel_values(unique: list[str], grids: dict, pixels: Pixels) -> torch.Tensor | None:
-    if not unique:
-        return None
-    arrays = [pixels(sha) for sha in unique]
-    for sha, array in zip(unique, arrays, strict=True):
-        if len(array) != math.prod(grids[sha]):
-            raise ValueError(f"frame {sha[:12]}: {len(array)} patch rows, but its grid is {grids[sha]}")
-    return torch.from_numpy(np.concatenate(arrays)).to(torch.float32)

@@ -35,11 +35,20 @@ class ParallelConfig(Section):
     activation_checkpointing: bool = knob(
         False, "Recompute the blocks in the backward pass: less memory, about a third more computing."
     )
+    recomputed_share: float = knob(
+        1.0, "With activation_checkpointing: the share of the blocks that are recomputed.", gt=0, le=1
+    )
     reshard: Literal["always", "never"] = knob(
-        "always", "always = gather a block's weights again for the backward pass; never = keep them."
+        "always",
+        "always = gather a block's weights again for the backward pass; never = keep them for a whole step.",
+    )
+    reduce: Literal["microbatch", "step"] = knob(
+        "microbatch",
+        "When gradients are summed over the processes. step = once, faster; each process then holds all "
+        "gradients. One process always does it once, where nothing is offloaded.",
     )
     cpu_offload: bool = knob(False, "Keep weights, gradients and optimiser in host memory.")
-    compile_blocks: bool = knob(False, "torch.compile every text block: minutes at the start, faster steps.")
+    compile_blocks: bool = knob(False, "torch.compile every block: a minute at the start, faster steps.")
 
 
 class LoraConfig(Section):

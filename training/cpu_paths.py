@@ -21,12 +21,18 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
 
 def use_cpu_paths(model: torch.nn.Module) -> None:
     """Bind both paths to `model` (call it before wrapping the model in FSDP)."""
+    use_matmul_embedding(model)
     for module in model.modules():
-        if isinstance(module, Qwen3VLVisionPatchEmbed):
-            module.forward = types.MethodType(patch_embed_as_matmul, module)
         if isinstance(module, Qwen3VLVisionAttention):
             module.slow_forward = module.forward
             module.forward = types.MethodType(batched_vision_attention, module)
+
+
+def use_matmul_embedding(model: torch.nn.Module) -> None:
+    """Bind the patch embedding's path alone: it is the faster one on a GPU, too."""
+    for module in model.modules():
+        if isinstance(module, Qwen3VLVisionPatchEmbed):
+            module.forward = types.MethodType(patch_embed_as_matmul, module)
 
 
 def patch_embed_as_matmul(self: Qwen3VLVisionPatchEmbed, hidden_states: torch.Tensor) -> torch.Tensor:

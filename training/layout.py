@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import nn
 
+from training.blocks import compile_blocks, recompute_blocks
 from training.config import ExperimentConfig
 from training.lora import add_lora
 from training.parallel import World, shard
@@ -29,6 +31,18 @@ def build_policy(
 ) -> Policy:
     """The policy of `folder`, or the frozen reference. A collective."""
     model = load_model(folder, world.device)
+    return lay_out(model, config, world, banned_ids=banned_ids, is_reference=is_reference)
+
+
+def lay_out(
+    model: nn.Module,
+    config: ExperimentConfig,
+    world: World,
+    *,
+    banned_ids: Sequence[int],
+    is_reference: bool = False,
+) -> Policy:
+    """The same for a `policy.prepared` model in memory."""
     if config.optimiser.packing:
         from training.attention import use_packed_attention
 
@@ -42,10 +56,9 @@ def build_policy(
         freeze_vision=config.model.freeze_vision,
     )
     if config.parallel.activation_checkpointing and not is_reference:
-        model.activation_checkpointing_enable({"use_reentrant": False})
+        recompute_blocks(model, config.parallel.recomputed_share)
     if config.parallel.compile_blocks:
-        for block in model.model.language_model.layers:
-            block.compile(dynamic=True)
+        compile_blocks(model)
     offloads = config.algorithm.reference_offload if is_reference else config.parallel.cpu_offload
     shard(
         policy,

@@ -68,5 +68,9 @@ def make_optimisers(
             torch.optim.Muon(matrices, lr=muon_learning_rate, momentum=0.95, weight_decay=weight_decay)
         )
     if others:
-        members.append(torch.optim.AdamW(others, lr=learning_rate, betas=betas, weight_decay=weight_decay))
+        # One kernel per step instead of one per operation; the CPU keeps its own path and its numbers.
+        fused = True if all(parameter.is_cuda for parameter in others) else None
+        members.append(
+            torch.optim.AdamW(others, lr=learning_rate, betas=betas, weight_decay=weight_decay, fused=fused)
+        )
     return Optimisers(members)

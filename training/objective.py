@@ -30,11 +30,12 @@ class Objective:
 
     loss: torch.Tensor
     """Scalar with gradient."""
-    totals: dict[str, float]
-    """`TOTALS`: policy and likelihood are shares of the batch loss, the others are sums over tokens."""
-    per_sequence: dict[int, torch.Tensor]
-    """trajectory_id -> sums over its tokens of (importance ratio, |policy - behaviour| logprob, 1); policy
-    terms only. [3]"""
+    totals: torch.Tensor
+    """`TOTALS`: policy and likelihood are shares of the batch loss, the others are sums over tokens; fp64, on
+    the device, so that nobody waits for it before the end of the step. [len(TOTALS)]"""
+    per_sequence: torch.Tensor
+    """Sums over each sequence's tokens of (importance ratio, |policy - behaviour| logprob, 1); policy terms
+    only; on the device. [B, 3]"""
 
 
 def batch_counts(samples: Sequence[Sample], max_tokens: int) -> BatchCounts:
@@ -96,8 +97,8 @@ def policy_objective(
             tokens.is_clipped.sum(), gaps.sum(), policy_mask.sum(), cut.sum())  # fmt: skip
     return Objective(
         loss=loss,
-        totals=dict(zip(TOTALS, (float(value.detach()) for value in sums), strict=True)),
-        per_sequence=_per_sequence(batch, tokens.importance_ratio, gaps, policy_mask),
+        totals=torch.stack([value.detach().double() for value in sums]),
+        per_sequence=_per_sequence(tokens.importance_ratio, gaps, policy_mask),
     )
 
 
@@ -109,10 +110,12 @@ def likelihood_objective(
     nll = likelihood_loss(scores.logprobs, batch.loss_mask, ones)
     bonus = entropy_coefficient * scores.entropy * batch.loss_mask
     loss = aggregate(nll - bonus, "token_mean", batch.loss_mask, counts)
-    totals = dict.fromkeys(TOTALS, 0.0)
-    totals["likelihood"] = float(loss.detach())
-    totals["entropy"] = float((scores.entropy * batch.loss_mask).sum().detach())
-    return Objective(loss=loss, totals=totals, per_sequence={})
+    entropy = (scores.entropy * batch.loss_mask).sum()
+    totals = torch.zeros(len(TOTALS), dtype=torch.float64, device=loss.device)
+    totals[TOTALS.index("likelihood")] = loss.detach()
+    totals[TOTALS.index("entropy")] = entropy.detach()
+    nothing = torch.zeros(len(batch.loss_mask), 3, device=loss.device)
+    return Objective(loss=loss, totals=totals, per_sequence=nothing)
 
 
 def _policy_losses(inputs: LossInputs, config: AlgorithmConfig) -> tuple[TokenLosses, torch.Tensor]:
@@ -133,12 +136,5 @@ def _gaps(batch: MicroBatch, scores: TokenScores, policy_mask: torch.Tensor) -> 
     return torch.where(policy_mask > 0, gap, torch.zeros_like(gap))
 
 
-def _per_sequence(
-    batch: MicroBatch, ratio: torch.Tensor, gaps: torch.Tensor, mask: torch.Tensor
-) -> dict[int, torch.Tensor]:
-    sums = torch.stack([ratio.sum(dim=-1), gaps.sum(dim=-1), mask.sum(dim=-1)], dim=-1).detach().cpu()
-    found: dict[int, torch.Tensor] = {}
-    for sample, row in zip(batch.samples, sums, strict=True):
-        if row[2] > 0:
-            found[sample.trajectory_id] = found.get(sample.trajectory_id, torch.zeros(3)) + row
-    return found
+def _per_sequence(ratio: torch.Tensor, gaps: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return torch.stack([ratio.sum(dim=-1), gaps.sum(dim=-1), mask.sum(dim=-1)], dim=-1).detach()

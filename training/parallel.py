@@ -83,7 +83,10 @@ def shard(
     gathered weights between forward and backward. `offloads`: shards live in host memory between uses.
     """
     names = set(getattr(model, "_no_split_modules", None) or ())
-    precision = MixedPrecisionPolicy(param_dtype=compute_dtype, reduce_dtype=torch.float32)
+    # Inputs stay as they are: the angles of rotary positions are fp32 and must not be rounded on the way in.
+    precision = MixedPrecisionPolicy(
+        param_dtype=compute_dtype, reduce_dtype=torch.float32, cast_forward_inputs=False
+    )
     if compute_dtype == torch.float32:
         precision = MixedPrecisionPolicy()
     where = CPUOffloadPolicy(pin_memory=torch.cuda.is_available()) if offloads else OffloadPolicy()
@@ -101,6 +104,19 @@ def reshard(root: nn.Module) -> None:
     for module in root.modules():
         if isinstance(module, FSDPModule):
             module.reshard()
+
+
+def between_microbatches(
+    root: nn.Module, *, is_last: bool, keeps_weights: bool, keeps_gradients: bool
+) -> None:
+    """Say, before a forward, what its backward leaves whole for the next microbatch of the step.
+
+    `keeps_weights`: gathered weights; then a step gathers once. `keeps_gradients`: fp32 gradients; then a
+    step reduces once. The last backward of a step leaves shards only.
+    """
+    assert isinstance(root, FSDPModule)
+    root.set_reshard_after_backward(is_last or not keeps_weights)
+    root.set_requires_gradient_sync(is_last or not keeps_gradients)
 
 
 def full(tensor: torch.Tensor) -> torch.Tensor:

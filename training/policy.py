@@ -7,6 +7,7 @@ backbone and head can be called one after the other inside one forward.
 
 from __future__ import annotations
 
+import types
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -41,10 +42,20 @@ def load_model(folder: str | Path, device: torch.device) -> nn.Module:
 
     logging.disable_progress_bar()  # its carriage returns make one endless line of the log
     model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).train()
-    if device.type == "cpu":
-        from training.cpu_paths import use_cpu_paths
+    return prepared(model, device)
 
+
+def prepared(model: nn.Module, device: torch.device) -> nn.Module:
+    """`model` on `device`, its vision tower on the paths that are fast there."""
+    from training.cpu_paths import use_cpu_paths, use_matmul_embedding
+
+    if device.type == "cpu":
         use_cpu_paths(model)
+    else:
+        from training.attention import use_packed_vision
+
+        use_matmul_embedding(model)
+        use_packed_vision(model)
     return model.to(device)
 
 
@@ -63,44 +74,62 @@ class Policy(nn.Module):
         self.model = model
         self.temperature = temperature
         self.banned_ids = list(banned_ids)
+        text = self.model.model.language_model
+        text._deepstack_process = types.MethodType(_add_level, text)
         if freeze_vision:
-            self.model.model.visual.requires_grad_(False)
+            self.visual.requires_grad_(False)
+
+    @property
+    def visual(self) -> nn.Module:
+        """The vision tower."""
+        return self.model.model.visual
 
     def forward(self, batch: MicroBatch) -> TokenScores:
         """Logprob and entropy of every completion token."""
-        hidden = self._hidden(batch)
-        chosen = batch.loss_mask[:, 1:] > 0
-        before, targets = _scored_places(batch, chosen)
-        logprobs, entropy = self._score(hidden.flatten(0, 1)[before], batch.input_ids.flatten()[targets])
+        assert batch.places is not None, "collate says where the completion tokens stand"
+        hidden = self._hidden(batch).flatten(0, 1)
+        before = hidden.index_select(0, batch.places.scored)
+        logprobs, entropy = self._score(before, batch.places.targets)
         # The zero keeps every parameter in the graph when a filler has no token to score.
-        anchor = hidden[:, :1].float().sum() * 0.0
+        anchor = hidden[:1].float().sum() * 0.0
         return TokenScores(
-            logprobs=_scatter(logprobs, chosen) + anchor,
-            entropy=_scatter(entropy, chosen),
+            logprobs=_spread(logprobs, batch) + anchor,
+            entropy=_spread(entropy, batch) + anchor,
         )
 
     def _hidden(self, batch: MicroBatch) -> torch.Tensor:
-        """Last hidden states, [B, T, hidden]; each distinct screenshot meets the vision tower once."""
+        """Last hidden states, [B, T, hidden]; each distinct screenshot meets the vision tower once.
+
+        Instead of transformers' own forward of the whole model, which searches for image pads on the device.
+        """
+        text = self.model.model.language_model
+        embeddings = text.embed_tokens(batch.input_ids)
         extra: dict[str, Any] = {}
         if batch.bounds is not None:
             extra |= {"cu_seq_lens_q": batch.bounds, "cu_seq_lens_k": batch.bounds}
             extra |= {"max_length_q": batch.longest, "max_length_k": batch.longest}
         if batch.pixel_values is not None:
-            assert batch.image_grid_thw is not None
-            assert batch.image_index is not None
-            features = self.model.model.get_image_features(
-                batch.pixel_values, batch.image_grid_thw, return_dict=True
-            )
-            extra["mm_encoder_outputs"] = {"image": _spread(features, batch.image_index)}
-            extra["image_grid_thw"] = batch.image_grid_thw[batch.image_index]
-        outputs = self.model.model(
-            input_ids=batch.input_ids,
-            position_ids=batch.position_ids,
-            mm_token_type_ids=batch.mm_token_type_ids,
-            use_cache=False,
-            **extra,
-        )
+            embeddings, extra["deepstack_visual_embeds"] = self._see(batch, embeddings)
+        outputs = text(inputs_embeds=embeddings, position_ids=batch.position_ids, use_cache=False, **extra)
         return outputs.last_hidden_state
+
+    def _see(self, batch: MicroBatch, embeddings: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Embeddings with the screenshots in them, and what the first blocks add. [B, T, hidden] each"""
+        places = batch.places
+        assert places is not None
+        assert places.image_pads is not None
+        seen = self.visual(
+            batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **(batch.vision or {})
+        )
+        flat = embeddings.flatten(0, 1)
+        levels = []
+        for level in (seen.pooler_output, *seen.deepstack_features):
+            rows = level if places.image_rows is None else level.index_select(0, places.image_rows)
+            levels.append(rows.to(flat.dtype))
+        embedded = flat.index_copy(0, places.image_pads, levels[0])
+        nothing = torch.zeros_like(flat)
+        added = [nothing.index_copy(0, places.image_pads, level) for level in levels[1:]]
+        return embedded.view_as(embeddings), [level.view_as(embeddings) for level in added]
 
     def _score(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         if len(targets) <= TOKENS_PER_CHUNK:
@@ -116,29 +145,16 @@ class Policy(nn.Module):
         return logprobs.gather(-1, targets[:, None])[:, 0], entropy
 
 
-def _spread(features: Any, index: torch.Tensor) -> Any:
-    """Vision features of the unique screenshots, repeated for every slot that shows one."""
-    slots = index.tolist()
-    features.pooler_output = tuple(features.pooler_output[i] for i in slots)
-    features.deepstack_features = [tuple(level[i] for i in slots) for level in features.deepstack_features]
-    return features
+def _spread(values: torch.Tensor, batch: MicroBatch) -> torch.Tensor:
+    """Values of the completion tokens [N] at their tokens' places, 0 elsewhere. [B, T]"""
+    assert batch.places is not None
+    out = torch.zeros(batch.loss_mask.numel(), dtype=values.dtype, device=values.device)
+    return out.index_copy(0, batch.places.cells, values).view_as(batch.loss_mask)
 
 
-def _scored_places(batch: MicroBatch, chosen: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where, in the flattened sequences, the scored tokens and the hidden states before them are. [N], [N]
-
-    `chosen` [B, T - 1] marks the scored tokens, shifted by one as targets are.
-    """
-    rows, columns = chosen.nonzero(as_tuple=True)
-    starts = torch.arange(len(chosen), device=rows.device) * batch.loss_mask.shape[1]
-    if batch.bounds is not None:
-        starts = batch.bounds[:-1].long()
-    before = starts[rows] + columns
-    return before, before + 1
-
-
-def _scatter(values: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
-    """Values of the chosen positions [B, T-1] back at their tokens' positions, [B, T]."""
-    out = torch.zeros(chosen.shape, dtype=values.dtype, device=values.device)
-    out = out.masked_scatter(chosen, values)
-    return torch.nn.functional.pad(out, (1, 0))
+def _add_level(
+    self: nn.Module, hidden: torch.Tensor, places: torch.Tensor | None, level: torch.Tensor
+) -> torch.Tensor:
+    """In place of `Qwen3VLTextModel._deepstack_process`: `level` is 0 where no image is."""
+    assert places is None
+    return hidden + level.to(hidden.dtype)

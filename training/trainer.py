@@ -8,7 +8,7 @@ ranks is the batch loss. A gradient that is not finite on any rank skips the ste
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -21,9 +21,18 @@ from training.losses.aggregation import BatchCounts
 from training.objective import TOTALS, Objective, batch_counts, likelihood_objective, policy_objective
 from training.optimisers import Rates, build_optimiser, grpo_rates, warmup_scale
 from training.packing import pack_over_ranks
-from training.parallel import World, full, is_finite_everywhere, reshard, sum_over_ranks
+from training.parallel import (
+    World,
+    between_microbatches,
+    full,
+    is_finite_everywhere,
+    reshard,
+    sum_over_ranks,
+)
 from training.policy import Policy, TokenScores
+from training.prefetch import prefetched
 from training.samples import Sample
+from training.vision_inputs import vision_inputs
 
 Loss = Callable[[MicroBatch, TokenScores, BatchCounts], Objective]
 
@@ -114,22 +123,49 @@ class Trainer:
     def _backward(self, samples: Sequence[Sample], loss: Loss, microbatch_size: int) -> Gradient:
         """All microbatches of this rank. A collective."""
         counts = batch_counts(samples, self._max_loss_tokens())
-        shares = self._shares(samples, microbatch_size)
-        totals = dict.fromkeys(("loss", *TOTALS), 0.0)
-        per_sequence: dict[int, torch.Tensor] = {}
+        mine = self._shares(samples, microbatch_size)[self.world.rank]
+        found: list[tuple[Sequence[Sample], torch.Tensor, torch.Tensor]] = []
         self.optimiser.zero_grad()
-        for rows in shares[self.world.rank]:
-            batch = self._collate(rows)
+        for number, batch in enumerate(self._microbatches(mine), start=1):
+            self._before_microbatch(is_last=number == len(mine))
             objective = loss(batch, self.policy(batch), counts)
             # FSDP2 averages gradients over ranks; shares must be summed.
             (objective.loss * self.world.size).backward()
-            totals["loss"] += float(objective.loss.detach())
-            for name, value in objective.totals.items():
-                totals[name] += value
-            for key, row in objective.per_sequence.items():
-                per_sequence[key] = per_sequence.get(key, torch.zeros(3)) + row
-        sums = dict(zip(totals, sum_over_ranks(totals.values()), strict=True))
+            totals = torch.cat([objective.loss.detach().double()[None], objective.totals])
+            found.append((batch.samples, totals, objective.per_sequence))
+        return self._summed(found)
+
+    def _summed(self, found: list[tuple[Sequence[Sample], torch.Tensor, torch.Tensor]]) -> Gradient:
+        """Over microbatches and ranks. Reads the device for the first time in a step. A collective."""
+        names = ("loss", *TOTALS)
+        mine = sum((totals.cpu() for _, totals, _ in found), torch.zeros(len(names), dtype=torch.float64))
+        per_sequence: dict[int, torch.Tensor] = {}
+        for samples, _, rows in found:
+            for sample, row in zip(samples, rows.cpu(), strict=True):
+                if row[2] > 0:
+                    key = sample.trajectory_id
+                    per_sequence[key] = per_sequence.get(key, torch.zeros(3)) + row
+        sums = dict(zip(names, sum_over_ranks(mine.tolist()), strict=True))
         return Gradient(sums=sums, per_sequence=self._gather(per_sequence))
+
+    def _before_microbatch(self, *, is_last: bool) -> None:
+        parallel = self.config.parallel
+        # One process holds all gradients in any case; it only saves the sums between microbatches.
+        is_alone = self.world.size == 1 and not parallel.cpu_offload
+        between_microbatches(
+            self.policy,
+            is_last=is_last,
+            keeps_weights=parallel.reshard == "never",
+            keeps_gradients=parallel.reduce == "step" or is_alone,
+        )
+
+    def _microbatches(self, shares: Sequence[list[Sample]]) -> Iterator[MicroBatch]:
+        """Each on this rank's device; on a GPU the next one is made meanwhile."""
+        if self.world.device.type == "cpu":
+            yield from map(self._collate, shares)
+            return
+        for batch in prefetched(shares, lambda rows: self._collate(rows).pinned()):
+            yield batch.to(self.world.device)
 
     def _shares(self, samples: Sequence[Sample], microbatch_size: int) -> list[list[list[Sample]]]:
         """[rank][microbatch][sample]"""
@@ -177,7 +213,7 @@ class Trainer:
     @torch.no_grad()
     def token_logprobs(self, samples: Sequence[Sample]) -> list[list[float]]:
         """Logprobs of the completion tokens of each sample, in order. A collective: every rank scores all."""
-        batch = self._collate(list(samples))
+        batch = self._collate(list(samples)).to(self.world.device)
         scores = self.policy(batch)
         reshard(self.policy)
         rows = zip(scores.logprobs, batch.loss_mask, strict=True)
@@ -202,7 +238,9 @@ class Trainer:
             merge_size=ids.merge_size,
             is_packed=self.config.optimiser.packing,
         )
-        return batch.to(self.world.device)
+        if batch.image_grid_thw is not None:
+            batch.vision = vision_inputs(self.policy.visual, batch.image_grid_thw.tolist())
+        return batch
 
     def _correction_metrics(self, cut_fraction: float) -> dict[str, float]:
         is_off = self.config.algorithm.correction == "none"

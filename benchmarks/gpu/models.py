@@ -171,14 +171,19 @@ def make_folder(
     name: str, folder: Path, device: torch.device, *, dtype: torch.dtype = torch.bfloat16, layers: int = 0
 ) -> Path:
     """Write weights, config, tokenizer, chat template and image settings to `folder`, as a hub checkpoint."""
+    write_text_files(folder)
+    make_model(name, device, dtype=dtype, layers=layers).save_pretrained(folder)
+    return folder
+
+
+def write_text_files(folder: Path) -> None:
+    """The part of a checkpoint folder that `training.rendering.Renderer` reads; `folder` is created."""
     folder.mkdir(parents=True, exist_ok=True)
     make_full_tokenizer().save_pretrained(folder)
     write_processor_files(folder, TinySizes())
     for path in folder.glob("*preprocessor_config.json"):
         settings = json.loads(path.read_text()) | {"size": IMAGE_PIXELS}
         path.write_text(json.dumps(settings, indent=2) + "\n")
-    make_model(name, device, dtype=dtype, layers=layers).save_pretrained(folder)
-    return folder
 
 
 def num_parameters(name: str) -> int:

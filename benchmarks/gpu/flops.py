@@ -1,0 +1,70 @@
+"""Floating-point operations of a forward pass of Qwen3-VL, counted from its dimensions.
+
+Counted are matrix products only, 2 operations per multiply-add:
+
+    text, linear      2 tokens (q, k, v, o and the three matrices of the MLP) per block
+    text, attention   4 head_width heads sum of T (T + 1) / 2: causal, so half of the square, per block
+    vision, linear    2 patches (4 hidden^2 + 2 hidden intermediate) per block, the patch embedding, and the four
+                      mergers (one to the embeddings, three to the text blocks)
+    vision, attention 4 hidden sum of P^2 per block: every patch of an image sees every other
+    head              2 hidden vocabulary per completion token: logits are made nowhere else
+
+A training step of weights that all learn costs three forwards. Recomputing, norms, rotations, softmax, embedding
+look-ups and the optimiser are not counted. Model FLOPs utilisation (MFU) is this count over what the matrix units
+could have done in the time: `PEAK` per GPU and second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.gpu.models import Size
+
+PEAK = 989.4e12
+"""Dense bf16 operations per second of an H100 or H200 (SXM), by the vendor's datasheet."""
+PATCH_VALUES = 1536
+"""3 colours x 2 frames x 16 x 16 pixels."""
+MERGED = 4
+"""Patches per image token."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Work:
+    """What a step computes on."""
+
+    lengths: Sequence[int]
+    """Tokens of each sequence."""
+    patches: Sequence[int]
+    """Patches of each distinct screenshot of each microbatch."""
+    scored: int
+    """Completion tokens."""
+
+
+def forward_flops(size: Size, work: Work) -> dict[str, float]:
+    """Operations of one forward, by part."""
+    tokens, patches = sum(work.lengths), sum(work.patches)
+    attended = size.heads * size.head_width
+    per_token = size.hidden * (2 * attended + 2 * size.kv_heads * size.head_width + 3 * size.intermediate)
+    wide = MERGED * size.vision_hidden
+    per_patch = PATCH_VALUES * size.vision_hidden + size.vision_depth * (
+        4 * size.vision_hidden**2 + 2 * size.vision_hidden * size.vision_intermediate
+    )
+    merging = (1 + len(size.deepstack)) * (wide * wide + wide * size.hidden)
+    pairs = sum(length * (length + 1) / 2 for length in work.lengths)
+    return {
+        "text_linear": 2.0 * tokens * size.layers * per_token,
+        "text_attention": 4.0 * size.layers * attended * pairs,
+        "vision_linear": 2.0 * (patches * per_patch + patches / MERGED * merging),
+        "vision_attention": 4.0 * size.vision_depth * size.vision_hidden * sum(p * p for p in work.patches),
+        "head": 2.0 * work.scored * size.hidden * size.vocabulary,
+    }
+
+
+def utilisation(size: Size, work: Work, seconds: float, num_gpus: int) -> dict[str, float]:
+    """`mfu` as above, and `mfu_square`: the common count, in which causal attention costs the whole square."""
+    parts = forward_flops(size, work)
+    exact = 3 * sum(parts.values())
+    square = exact + 3 * parts["text_attention"]
+    budget = seconds * num_gpus * PEAK
+    return {"mfu": exact / budget, "mfu_square": square / budget}
