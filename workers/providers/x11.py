@@ -33,6 +33,7 @@ from workers.providers.base import (
 from workers.providers.unix_socket import MAX_PATH_BYTES
 from workers.providers.x11_display import X11Display
 from workers.providers.x11_restore import Baseline, restore, take_baseline
+from workers.providers.x11_root import OWN, VARIABLE, desktop_root, has_program
 
 START_LIMIT_S = 30.0
 RESET_LIMIT_S = 8.0
@@ -63,16 +64,27 @@ class X11Provider:
     def probe(self) -> Health:
         """What works here and what to install for the rest."""
         health = Health(provider=self.name, usable=True)
+        try:
+            root = desktop_root()
+        except EnvError as exc:
+            health.usable = False
+            health.reasons.append(str(exc))
+            health.remedies.append(f"unset {VARIABLE}, or name the folder of a Debian system")
+            return health
         for program, package in PACKAGES.items():
-            if shutil.which(program) is None:
+            if not has_program(root, program):
                 health.usable = False
                 health.reasons.append(f"{program} is not installed")
                 health.remedies.append(f"apt-get install {package}")
-        if shutil.which("Xvnc") is None:
-            health.usable = health.usable and shutil.which("Xvfb") is not None
+        if not has_program(root, "Xvnc"):
+            health.usable = health.usable and has_program(root, "Xvfb")
             health.reasons.append("Xvnc is not installed: desktops have no VNC")
             health.remedies.append("apt-get install tigervnc-standalone-server")
         problem = "switched off" if self._force_plain else sandbox.sandbox_problem()
+        if problem and root != OWN:
+            health.usable = False
+            health.reasons.append(f"{VARIABLE} needs the sandbox")
+            health.remedies.append(f"unset {VARIABLE}")
         if problem:
             health.reasons.append(
                 f"desktops are not isolated ({problem}): they see this machine's files and network"
@@ -88,7 +100,7 @@ class X11Provider:
         if "pids" not in sandbox.usable_controllers():
             health.reasons.append("no pids control group: the number of processes is not limited")
             health.remedies.append("nothing to do; run the desk host outside a container for that limit")
-        server = "Xvnc" if shutil.which("Xvnc") else "Xvfb"
+        server = "Xvnc" if has_program(root, "Xvnc") else "Xvfb"
         health.mode = f"{'plain processes' if problem else 'sandbox'}, {server}"
         return health
 
@@ -101,9 +113,12 @@ class X11Provider:
         if not self.is_sandboxed and len(f"{run_dir}/agent.sock") > MAX_PATH_BYTES:
             message = f"state folder path is too long for unix sockets: {folder}; use a shorter --state-dir"
             raise EnvError(message, permanent=True)
+        root = desktop_root()
+        if root != OWN and not self.is_sandboxed:
+            raise EnvError(f"{VARIABLE} needs the sandbox: {sandbox.sandbox_problem()}", permanent=True)
         folder.mkdir(parents=True, mode=0o700)  # X makes the socket folder below world-writable
         run_dir.mkdir()
-        desktop = X11Desktop(folder=folder, spec=spec, is_sandboxed=self.is_sandboxed)
+        desktop = X11Desktop(folder=folder, spec=spec, is_sandboxed=self.is_sandboxed, root=root)
         try:
             await desktop.start(desktop_id)
         except BaseException:
@@ -119,6 +134,8 @@ class X11Desktop:
     folder: Path
     spec: DesktopSpec
     is_sandboxed: bool
+    root: Path = OWN
+    """The system that its programs come from."""
     pid: int = 0
     endpoints: Endpoints = field(default_factory=Endpoints)
     _process: asyncio.subprocess.Process | None = None
@@ -192,7 +209,7 @@ class X11Desktop:
         agent = [SYSTEM_PYTHON, "-s", "-E", "-B", "-m", "workers.guest.agent"]
         if self.is_sandboxed:
             return [
-                *sandbox.sandbox_argv(self.folder, self.spec),
+                *sandbox.sandbox_argv(self.folder, self.spec, self.root),
                 *agent,
                 f"{sandbox.PROGRAM_ROOT}/layout.json",
             ]

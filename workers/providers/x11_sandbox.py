@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workers.providers.base import DesktopSpec
+from workers.providers.x11_root import OWN
 
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 PROGRAM_ROOT = "/opt/deskhand"
@@ -45,20 +46,24 @@ def sandbox_problem() -> str:
     return ""
 
 
-def sandbox_argv(folder: Path, spec: DesktopSpec) -> list[str]:
-    """bwrap and its options for a desktop in `folder`; the program's argv follows it."""
+def sandbox_argv(folder: Path, spec: DesktopSpec, root: Path = OWN) -> list[str]:
+    """bwrap and its options for a desktop in `folder`; the program's argv follows it.
+
+    `root` holds the system that is seen inside.
+    """
     size = str(spec.home_mb << 20)
     argv = ["bwrap", "--unshare-all", "--uid", "1000", "--gid", "1000", "--hostname", "desk"]
     argv += ["--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
-    argv += ["--setenv", "LANG", "C.UTF-8", "--ro-bind", "/usr", "/usr"]
+    argv += ["--setenv", "LANG", "C.UTF-8", "--ro-bind", str(root / "usr"), "/usr"]
     for link in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
-        argv += ["--symlink", f"usr/{link}", f"/{link}"] if os.path.islink(f"/{link}") else []
-        argv += ["--ro-bind-try", f"/{link}", f"/{link}"] if not os.path.islink(f"/{link}") else []
+        there = root / link
+        argv += ["--symlink", f"usr/{link}", f"/{link}"] if there.is_symlink() else []
+        argv += ["--ro-bind-try", str(there), f"/{link}"] if not there.is_symlink() else []
     for name in ETC:
-        argv += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+        argv += ["--ro-bind-try", str(root / "etc" / name), f"/etc/{name}"]
     for name in ("passwd", "group", "machine-id"):
         argv += ["--ro-bind", str(folder / name), f"/etc/{name}"]
-    argv += ["--ro-bind-try", "/var/cache/fontconfig", "/var/cache/fontconfig"]
+    argv += ["--ro-bind-try", str(root / "var/cache/fontconfig"), "/var/cache/fontconfig"]
     argv += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
     for path in (HOME, "/tmp", RUNTIME_DIR, "/dev/shm"):
         argv += ["--size", size, "--perms", "0700", "--tmpfs", path]

@@ -87,10 +87,17 @@ def assets() -> Finding:
 
 
 def desktop_programs() -> Finding:
-    missing = [name for name in DESKTOP_PROGRAMS if not shutil.which(name)]
+    root = Path(os.environ.get("DESKHAND_DESKTOP_ROOT") or "/")
+    # lexists: a link inside another root may be absolute.
+    missing = [
+        name
+        for name in DESKTOP_PROGRAMS
+        if not (shutil.which(name) if root == Path("/") else os.path.lexists(root / "usr/bin" / name))
+    ]
+    where = "" if root == Path("/") else f" in {root}"
     if missing:
-        return Finding("desktops", False, f"missing: {' '.join(missing)}; run `make setup`")
-    return Finding("desktops", True, f"{len(DESKTOP_PROGRAMS)} programs found")
+        return Finding("desktops", False, f"missing{where}: {' '.join(missing)}; run `make setup`")
+    return Finding("desktops", True, f"{len(DESKTOP_PROGRAMS)} programs found{where}")
 
 
 def machines() -> Finding:
