@@ -39,7 +39,7 @@ from workers import images
 from workers.consoles import open_console
 from workers.consoles.base import Console, Window, WindowManager
 from workers.deskhost.client import DeskHostClient
-from workers.deskhost.models import DesktopInfo, Lease
+from workers.deskhost.models import DesktopInfo, KeptSnapshot, Lease
 from workers.providers.agent_client import AgentClient
 from workers.providers.agents import open_agent
 from workers.providers.base import EnvError, ErrorKind, ResetReport
@@ -220,6 +220,16 @@ class DesktopEnv(Desktop):
             self._disconnect()  # no open connection may be part of the saved state
             self._go_on_with(self._client.keep(desktop_id, lease_id).desktop)
         return prepared.is_ready
+
+    def snapshot(self, label: str) -> KeptSnapshot:
+        """Save the desktop as it is now and go on. Only for providers with Capability.SNAPSHOT."""
+        self._disconnect()  # no open connection may be part of the saved state
+        return self._client.snapshot(self.lease.desktop.desktop_id, self.lease.lease_id, label)
+
+    def wake(self, name: str) -> None:
+        """Go on where a snapshot was taken, here or on another desktop of this host. Raises EnvError."""
+        result = self._client.wake(self.lease.desktop.desktop_id, self.lease.lease_id, name)
+        self._go_on_with(result.desktop)
 
     def _go_on_with(self, desktop: DesktopInfo) -> None:
         """The lease's desktop is clean; it may be another one, or a new generation, at another place."""

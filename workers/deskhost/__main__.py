@@ -13,7 +13,7 @@ from pathlib import Path
 from workers.deskhost.host import REBUILD_EVERY, DeskHost
 from workers.deskhost.pool import IDLE_S, WARM_LIMIT, Pool
 from workers.deskhost.server import Server
-from workers.providers import Places
+from workers.providers import Places, SnapshotLimits
 from workers.providers.base import EnvError
 
 
@@ -34,6 +34,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--idle-s", type=float, default=IDLE_S, help="seconds after which a desktop nobody needs is given up"
     )
     parser.add_argument("--images", type=Path, help="virtual machines' base images (default DATA_DIR/images)")
+    limits = SnapshotLimits()
+    parser.add_argument(
+        "--max-snapshots", type=int, default=limits.count, help="states of running machines kept at most"
+    )
+    parser.add_argument("--snapshot-mb", type=int, default=limits.mb, help="MiB that they may take together")
     parser.add_argument("--templates", type=Path, help="their paused templates (default DATA_DIR/templates)")
     return parser.parse_args(argv)
 
@@ -45,6 +50,8 @@ def places(options: argparse.Namespace) -> Places:
     return Places(
         images=Path(options.images or images).resolve(),
         templates=(options.templates or data_dir / "templates").resolve(),
+        snapshots=options.state_dir.resolve() / "snapshots",
+        snapshot_limits=SnapshotLimits(max(1, options.max_snapshots), max(1, options.snapshot_mb)),
     )
 
 

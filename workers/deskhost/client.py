@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from workers.deskhost.models import (
     DesktopStatus,
     HostHealth,
     HostReport,
+    KeptSnapshot,
     Lease,
     Phase,
     Prepared,
@@ -27,7 +29,7 @@ log = logging.getLogger("deskhost.client")
 CALL_LIMIT_S = 90.0
 BUILD_LIMIT_S = 1200.0
 """For calls that may have to boot a machine first."""
-BUILDING = frozenset({"create", "acquire", "reset", "prepare", "keep", "restart"})
+BUILDING = frozenset({"create", "acquire", "reset", "prepare", "keep", "restart", "snapshot", "wake"})
 
 
 class HostAway(EnvError):
@@ -81,6 +83,24 @@ class DeskHostClient:
     def keep(self, desktop_id: str, lease_id: str) -> ResetResult:
         """Save what was prepared; the desktop becomes a clone of it."""
         return ResetResult.model_validate(self._call("keep", desktop_id=desktop_id, lease_id=lease_id))
+
+    def snapshot(self, desktop_id: str, lease_id: str, label: str) -> KeptSnapshot:
+        """Save the desktop as it is now; it goes on. `label` says whose it is."""
+        answer = self._call("snapshot", desktop_id=desktop_id, lease_id=lease_id, label=label)
+        return KeptSnapshot.model_validate(answer)
+
+    def wake(self, desktop_id: str, lease_id: str, name: str) -> ResetResult:
+        """The lease's desktop goes on where the snapshot of this name was taken."""
+        answer = self._call("wake", desktop_id=desktop_id, lease_id=lease_id, name=name)
+        return ResetResult.model_validate(answer)
+
+    def snapshots(self) -> dict[str, KeptSnapshot]:
+        """Name -> every snapshot that the host keeps."""
+        return {row["name"]: KeptSnapshot.model_validate(row) for row in self._call("snapshots")}
+
+    def drop_snapshots(self, names: Iterable[str]) -> int:
+        """Remove these; how many there were. Unknown names are fine: they are gone."""
+        return int(self._call("drop_snapshots", names=list(names)))
 
     def destroy(self, desktop_id: str) -> None:
         self._call("destroy", desktop_id=desktop_id)

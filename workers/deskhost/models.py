@@ -198,6 +198,30 @@ class HostHealth(BaseModel):
     """An operator lets it run empty: nothing new is leased."""
 
 
+class KeptSnapshot(BaseModel):
+    """The saved state of a desktop at one moment."""
+
+    name: str
+    label: str
+    """Whose it is, for people."""
+    size_mb: float
+    pause_s: float
+    """How long the desktop stood still for it."""
+    took_s: float
+    """Until it was finished; the desktop went on meanwhile."""
+    created_at: float
+    """Wall clock, seconds since the epoch."""
+
+
+class SnapshotUse(BaseModel):
+    """What snapshots take of a host, and how much they may."""
+
+    count: int = 0
+    max_count: int = 0
+    size_mb: float = 0.0
+    max_mb: float = 0.0
+
+
 class HostReport(BaseModel):
     """All that the fleet page shows of a host."""
 
@@ -213,3 +237,4 @@ class HostReport(BaseModel):
     failures: list[BootFailure]
     leaks: list[Leak]
     pool: list[PoolKind]
+    snapshots: SnapshotUse = Field(default_factory=SnapshotUse)

@@ -10,6 +10,7 @@ import time
 from workers.deskhost.host import DeskHost
 from workers.deskhost.machine import look_at_machine
 from workers.deskhost.models import HostHealth, HostReport, Phase, ResetTimes
+from workers.deskhost.snapshots import use as snapshot_use
 from workers.providers.base import Health
 
 RESET_WINDOW_S = 60.0
@@ -57,6 +58,7 @@ async def watch(host: DeskHost, after: int, wait_s: float) -> HostReport:
         failures=list(host.boot_failures.kept),
         leaks=host.leak_watch.leaks,
         pool=host.pool.report(host.desktops.values()),
+        snapshots=await asyncio.to_thread(snapshot_use, host),
     )
 
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from workers.deskhost import operations, report
 from workers.deskhost.host import DeskHost
+from workers.deskhost.snapshots import Snapshots
 from workers.deskhost.task_templates import TaskTemplates
 from workers.deskhost.tending import Tender
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
@@ -38,6 +39,7 @@ class Server:
     def __init__(self, host: DeskHost) -> None:
         self.host = host
         self.task_templates = TaskTemplates(host)
+        self.snapshots = Snapshots(host)
         self.stopping = asyncio.Event()
         self._connections: set[asyncio.StreamWriter] = set()
         self._calls: dict[str, Handler] = {
@@ -48,6 +50,10 @@ class Server:
             "reset": self._reset,
             "prepare": self._prepare,
             "keep": self._keep,
+            "snapshot": self._snapshot,
+            "wake": self._wake,
+            "snapshots": self._snapshots,
+            "drop_snapshots": self._drop_snapshots,
             "destroy": self._destroy,
             "list": self._list,
             "health": self._health,
@@ -141,6 +147,18 @@ class Server:
 
     async def _keep(self, given: dict[str, Any]) -> Any:
         return await self.task_templates.keep(given["desktop_id"], given["lease_id"])
+
+    async def _snapshot(self, given: dict[str, Any]) -> Any:
+        return await self.snapshots.take(given["desktop_id"], given["lease_id"], str(given["label"]))
+
+    async def _wake(self, given: dict[str, Any]) -> Any:
+        return await self.snapshots.wake(given["desktop_id"], given["lease_id"], str(given["name"]))
+
+    async def _snapshots(self, _given: dict[str, Any]) -> Any:
+        return await self.snapshots.list()
+
+    async def _drop_snapshots(self, given: dict[str, Any]) -> Any:
+        return await self.snapshots.drop([str(name) for name in given["names"]])
 
     async def _destroy(self, given: dict[str, Any]) -> Any:
         return await self.host.destroy(given["desktop_id"])

@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workers.providers.base import Provider
+
+if TYPE_CHECKING:
+    from workers.qemu.snapshots import SnapshotStore
+
+
+@dataclass(frozen=True)
+class SnapshotLimits:
+    """How many states of running machines a host keeps per provider, and how large they may be together."""
+
+    count: int = 128
+    mb: int = 8000
 
 
 @dataclass(frozen=True)
@@ -17,6 +29,9 @@ class Places:
     """Base images of virtual machines."""
     templates: Path
     """Paused machines."""
+    snapshots: Path | None = None
+    """States of running machines that somebody keeps; None = beside the templates."""
+    snapshot_limits: SnapshotLimits = SnapshotLimits()
 
 
 def _x11(_places: Places) -> Provider:
@@ -28,13 +43,20 @@ def _x11(_places: Places) -> Provider:
 def _qemu(places: Places) -> Provider:
     from workers.providers.qemu import QemuProvider
 
-    return QemuProvider(places.images, places.templates)
+    return QemuProvider(places.images, places.templates, snapshots=_snapshots(places, "qemu"))
 
 
 def _windows(places: Places) -> Provider:
     from workers.providers.qemu_windows import QemuWindowsProvider
 
-    return QemuWindowsProvider(places.images, places.templates)
+    return QemuWindowsProvider(places.images, places.templates, snapshots=_snapshots(places, "windows"))
+
+
+def _snapshots(places: Places, provider: str) -> SnapshotStore:
+    from workers.qemu.snapshots import SnapshotStore
+
+    folder = places.snapshots or places.templates.parent / "snapshots"
+    return SnapshotStore(folder / provider, places.snapshot_limits)
 
 
 PROVIDERS: dict[str, Callable[[Places], Provider]] = {

@@ -23,6 +23,7 @@ from workers.providers.base import (
     DesktopSpec,
     Endpoints,
     EnvError,
+    ErrorKind,
     Health,
     ProviderDesktop,
     ResetReport,
@@ -30,9 +31,11 @@ from workers.providers.base import (
 )
 from workers.qemu import accel
 from workers.qemu.boot import LOG_LINES, Machine, Progress
+from workers.qemu.branching import Brancher
 from workers.qemu.lab import Lab
 from workers.qemu.machine import LOG, OVERHEAD_MB, MachineSpec, qemu_version
 from workers.qemu.process import tail
+from workers.qemu.snapshots import SnapshotMeta, SnapshotStore
 from workers.qemu.templates import DEFAULT_LIMIT_MB, Template
 
 CLONE_LIMIT_S = 30.0
@@ -52,9 +55,18 @@ class QemuProvider:
         {Capability.EXEC, Capability.FILES, Capability.MOUSE, Capability.VNC, Capability.SNAPSHOT}
     )
 
-    def __init__(self, images: Path, templates: Path, *, limit_mb: int = DEFAULT_LIMIT_MB) -> None:
+    def __init__(
+        self,
+        images: Path,
+        templates: Path,
+        *,
+        limit_mb: int = DEFAULT_LIMIT_MB,
+        snapshots: SnapshotStore | None = None,
+    ) -> None:
         self._folders = (images, templates, limit_mb)
         self._lab: Lab | None = None
+        self.snapshots = snapshots or SnapshotStore(templates.parent / "snapshots")
+        self._brancher: Brancher | None = None
         self._progress: dict[str, Progress] = {}
 
     @property
@@ -64,6 +76,13 @@ class QemuProvider:
             images, templates, limit_mb = self._folders
             self._lab = self.lab_class(images, templates, limit_mb=limit_mb)
         return self._lab
+
+    @property
+    def brancher(self) -> Brancher:
+        """Made on first use, as the lab."""
+        if self._brancher is None:
+            self._brancher = Brancher(self.lab, self.snapshots)
+        return self._brancher
 
     def probe(self) -> Health:
         """What works here and what to do for the rest."""
@@ -141,6 +160,33 @@ class QemuProvider:
         assert isinstance(living, QemuDesktop)
         await living.keep(name)
 
+    # -- snapshots --------------------------------------------------------------------------
+
+    async def take_snapshot(self, living: ProviderDesktop, label: str) -> SnapshotMeta:
+        """Save a desktop as it is now; it goes on."""
+        assert isinstance(living, QemuDesktop)
+        return await living.take_snapshot(self.brancher, label)
+
+    async def check_snapshot(self, spec: DesktopSpec, name: str) -> None:
+        """Raises SnapshotGone when a desktop of this kind cannot wake up from it."""
+        machine = await self.lab.machine_spec(spec)
+        await asyncio.to_thread(self.brancher.check, name, machine)
+
+    def from_snapshot(self, name: str) -> Make:
+        """Makes a desktop that goes on where the snapshot was taken."""
+
+        async def make(desktop_id: str, spec: DesktopSpec, folder: Path) -> QemuDesktop:
+            with self._progress_of(desktop_id) as progress:
+                machine = await self.lab.machine_spec(spec)
+                template = await self.brancher.template(name, machine)
+                return await self._clone(desktop_id, template, machine, folder, progress)
+
+        return make
+
+    def drop_snapshot(self, name: str) -> bool:
+        """Remove one and what was made of it; False when there was none."""
+        return self.brancher.drop(name)
+
     async def _clone(
         self,
         name: str,
@@ -216,6 +262,12 @@ class QemuDesktop:
             raise EnvError("this machine's memory is no file of its own: it cannot be saved", permanent=True)
         setup_s = time.monotonic() - self.started_at
         await self.lab.save(self._running, self.machine, name, boot_s=setup_s, parent=self.template.key)
+
+    async def take_snapshot(self, brancher: Brancher, label: str) -> SnapshotMeta:
+        """Save it as it is now; it goes on."""
+        if self.is_writable or self._running is None:
+            raise EnvError("a machine that prepares a template has no snapshots", kind=ErrorKind.TASK)
+        return await brancher.take(self._running, self.machine, self.template, label)
 
     @property
     def cgroups(self) -> list[str]:

@@ -26,6 +26,8 @@ CONNECT_LIMIT_S = 20.0
 CALL_LIMIT_S = 30.0
 POLL_S = 0.005
 STATE_LIMIT_S = 60.0
+NO_LIMIT = 1 << 40
+"""Bytes per second; QEMU's own 128 MiB/s is meant for networks."""
 # Moves itself into its control groups, then becomes QEMU: no fork, so the parent stays the parent.
 LAUNCHER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 70; shift; done; shift; ulimit -c 0; exec "$@"'
 FORWARD = re.compile(r"TCP\[HOST_FORWARD\]\s+\d+\s+127\.0\.0\.1\s+(\d+)")
@@ -135,6 +137,7 @@ class VmProcess:
         await self.execute("migrate-incoming", {"uri": "fd:state"})
         await self._migrated()
 
+        await self.execute("migrate-set-parameters", {"max-bandwidth": NO_LIMIT})
     async def _ignore_shared(self) -> None:
         capability = {"capability": "x-ignore-shared", "state": True}
         await self.execute("migrate-set-capabilities", {"capabilities": [capability]})

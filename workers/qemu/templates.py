@@ -17,6 +17,7 @@ import secrets
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ class Meta(BaseModel):
     argv: list[str]
     """QEMU's command line when it was saved."""
     qemu_version: str
+    snapshot: str = ""
+    """Folder of the snapshot that it was made of, if it was; it goes with it."""
     image: str
     image_sha256: str
     memory_mb: int
@@ -82,6 +85,8 @@ class TemplateStore:
         self.limit_mb = limit_mb
         self._used: Counter[str] = Counter()
         """Living clones per key."""
+        self.pinned: Callable[[], set[str]] = set
+        """Tells the keys that something else stands on; they are not collected."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._remove_abandoned()
 
@@ -175,11 +180,12 @@ class TemplateStore:
         """Delete the least recently used ones until the rest fits the limit; returns their keys."""
         removed: list[str] = []
         metas = {path.parent.name: path for path in self.folder.glob("*/meta.json")}
+        pinned = self.pinned() if total > self.limit_mb else set()
         total = self.size_mb()
         for key, path in sorted(metas.items(), key=lambda item: _used_at(item[1])):
             if total <= self.limit_mb:
                 break
-            if self._used[key] > 0 or self._has_children(key, set(removed)):
+            if self._used[key] > 0 or key in pinned or self._has_children(key, set(removed)):
                 continue
             total -= sum(disk_mb(part) for part in path.parent.iterdir())
             self.remove(key)
@@ -187,6 +193,20 @@ class TemplateStore:
         if removed:
             log.info("removed %d templates to stay below %d MiB", len(removed), self.limit_mb)
         return removed
+    def of_snapshots(self) -> list[Meta]:
+        """The templates that were made of snapshots."""
+        found = []
+        for path in self.folder.glob(f"*/{META}"):
+            with contextlib.suppress(TemplateRefused):
+                meta = self._meta(path.parent)
+                found += [meta] if meta.snapshot else []
+        return found
+
+    def remove_unless_needed(self, key: str) -> None:
+        """Delete a template that nothing lives on or stands on."""
+        if not (self._used[key] > 0 or key in self.pinned() or self._has_children(key, set())):
+            self.remove(key)
+
 
     def _has_children(self, key: str, removed: set[str]) -> bool:
         for path in self.folder.glob("*/meta.json"):
