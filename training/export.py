@@ -4,7 +4,8 @@
                                              -> cast -> safetensors shards + index + tokenizer files
 
 The folder loads with `from_pretrained`, can be served, uploaded, or named as `model.path` of another
-experiment. Written to OUTPUT.tmp and renamed, so that a folder that exists is complete.
+experiment. Written to OUTPUT.tmp and renamed, so that a folder that exists is complete. One shard is in
+memory at a time. The first line of the output says how many bytes are coming: {"total_bytes": N}.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Callable
+from math import prod
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +29,8 @@ from training.checkpoints import COMPLETE, is_weight_file
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 SHARD_BYTES = 5 * 1000**3
+SPARE_BYTES = 64 * 1000**2
+"""A disk that is filled to its last byte stops everything else on it."""
 
 
 class ExportError(ValueError):
@@ -33,44 +38,75 @@ class ExportError(ValueError):
 
 
 def export_checkpoint(
-    checkpoint: Path, output: Path, *, dtype: Dtype = "bfloat16", shard_bytes: int = SHARD_BYTES
+    checkpoint: Path,
+    output: Path,
+    *,
+    dtype: Dtype = "bfloat16",
+    shard_bytes: int = SHARD_BYTES,
+    announce: Callable[[int], None] = lambda total_bytes: None,
 ) -> Path:
-    """Write `checkpoint` to `output` (must not exist) in `dtype`; returns `output`. Raises ExportError."""
+    """Write `checkpoint` to `output` (must not exist) in `dtype`; returns `output`. Raises ExportError.
+
+    `announce` is called with the bytes of the folder before the first of them is written.
+    """
     source = checkpoint / "model"
     if not (checkpoint / COMPLETE).is_file() or not source.is_dir():
         raise ExportError(f"{checkpoint}: not a complete checkpoint (no {COMPLETE} file); choose another one")
     if output.exists():
         raise ExportError(f"{output}: exists already; choose a new folder or remove it")
-    weights = read_weights(source, getattr(torch, dtype))
-    check_weights(weights, source)
+    shapes = read_shapes(source)
+    check_shapes({name: shape for name, (_, shape) in shapes.items()}, source)
+    others = [path for path in source.iterdir() if path.is_file() and not is_weight_file(path)]
+    width = getattr(torch, dtype).itemsize
+    total = sum(prod(shape) * width for _, shape in shapes.values()) + sum(p.stat().st_size for p in others)
     folder = output.with_name(output.name + ".tmp")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for path in source.iterdir():
-        if path.is_file() and not is_weight_file(path):
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        require_space(folder, total)
+        announce(total)
+        for path in others:
             shutil.copyfile(path, folder / path.name)
-    _name_dtype(folder / "config.json", dtype)
-    write_shards(weights, folder, shard_bytes)
-    return folder.rename(output)
+        _name_dtype(folder / "config.json", dtype)
+        write_shards(shapes, getattr(torch, dtype), folder, shard_bytes)
+        return folder.rename(output)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ExportError(f"{output}: cannot be written ({reason}); free space or choose another") from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def read_weights(folder: Path, dtype: torch.dtype) -> dict[str, torch.Tensor]:
-    """All tensors of a folder's safetensors files, cast one by one."""
-    weights: dict[str, torch.Tensor] = {}
+def require_space(folder: Path, num_bytes: int) -> None:
+    """Raise ExportError unless the disk of `folder` has room for so many bytes."""
+    free = shutil.disk_usage(folder).free
+    if free < num_bytes + SPARE_BYTES:
+        raise ExportError(
+            f"{folder.parent}: the export needs {num_bytes / 1e9:.2f} GB and the disk has "
+            f"{free / 1e9:.2f} GB free; remove old exports or checkpoints, or choose another folder"
+        )
+
+
+Place = tuple[Path, tuple[int, ...]]
+"""Where a tensor stands, and its shape."""
+
+
+def read_shapes(folder: Path) -> dict[str, Place]:
+    """All tensors of a folder's safetensors files, without reading them."""
+    found: dict[str, Place] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with safe_open(path, framework="pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118 - not a dict: the file has no iterator
-                weights[name] = tensors.get_tensor(name).to(dtype)
-    return weights
+                found[name] = (path, tuple(tensors.get_slice(name).get_shape()))
+    return found
 
 
-def check_weights(weights: dict[str, torch.Tensor], folder: Path) -> None:
-    """Raise ExportError unless `weights` are those of the architecture that `folder` describes."""
+def check_shapes(found: dict[str, tuple[int, ...]], folder: Path) -> None:
+    """Raise ExportError unless the tensors are those of the architecture that `folder` describes."""
     with torch.device("meta"):
         model = AutoModelForImageTextToText.from_config(AutoConfig.from_pretrained(folder))
     model.tie_weights()
     wanted = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     missing, unknown = sorted(wanted.keys() - found.keys()), sorted(found.keys() - wanted.keys())
     wrong = sorted(name for name in wanted.keys() & found.keys() if wanted[name] != found[name])
     if missing or unknown or wrong:
@@ -80,14 +116,21 @@ def check_weights(weights: dict[str, torch.Tensor], folder: Path) -> None:
         )
 
 
-def write_shards(weights: dict[str, torch.Tensor], folder: Path, shard_bytes: int) -> None:
+def write_shards(shapes: dict[str, Place], dtype: torch.dtype, folder: Path, shard_bytes: int) -> None:
     """model.safetensors, or numbered files and their index when they are larger than `shard_bytes`."""
-    split = split_torch_state_dict_into_shards(weights, max_shard_size=shard_bytes)
+    sizes = {name: torch.empty(shape, dtype=dtype, device="meta") for name, (_, shape) in shapes.items()}
+    split = split_torch_state_dict_into_shards(sizes, max_shard_size=shard_bytes)
     for file, names in split.filename_to_tensors.items():
-        save_file({name: weights[name] for name in names}, folder / file, metadata={"format": "pt"})
+        weights = {name: _read(shapes[name][0], name, dtype) for name in names}
+        save_file(weights, folder / file, metadata={"format": "pt"})
     if split.is_sharded:
         index = {"metadata": split.metadata, "weight_map": split.tensor_to_filename}
         (folder / "model.safetensors.index.json").write_text(json.dumps(index, indent=2) + "\n")
+
+
+def _read(path: Path, name: str, dtype: torch.dtype) -> torch.Tensor:
+    with safe_open(path, framework="pt") as tensors:
+        return tensors.get_tensor(name).to(dtype)
 
 
 def _name_dtype(path: Path, dtype: str) -> None:
@@ -111,13 +154,22 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         folder = export_checkpoint(
-            options.checkpoint, options.output, dtype=options.dtype, shard_bytes=options.shard_bytes
+            options.checkpoint,
+            options.output,
+            dtype=options.dtype,
+            shard_bytes=options.shard_bytes,
+            announce=_say_total,
         )
     except ExportError as error:
         sys.stderr.write(f"{error}\n")
         return 2
     sys.stdout.write(f"{folder}\n")
     return 0
+
+
+def _say_total(total_bytes: int) -> None:
+    sys.stdout.write(json.dumps({"total_bytes": total_bytes}) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

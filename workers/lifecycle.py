@@ -46,6 +46,10 @@ def _start_beating(**_: Any) -> None:
         sweep_orphans()
     beat()
     threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
+    if identity.current().queue == "gpu":
+        from workers.gpu_worker import exporting
+
+        exporting.start(_stopping)
     if identity.current().queue == "env":
         from workers import gateway_upkeep, mirror
 

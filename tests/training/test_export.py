@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,13 +54,43 @@ def test_an_export_is_the_trained_policy(
 def test_large_exports_are_sharded_with_an_index(checkpoint: Path, tmp_path: Path, capsys) -> None:
     out = tmp_path / "sharded"
     assert main([str(checkpoint), str(out), "--shard-bytes", "200000"]) == 0
-    assert capsys.readouterr().out.strip() == str(out)
+    total, path = capsys.readouterr().out.splitlines()
+    assert path == str(out)
+    written = sum(file.stat().st_size for file in out.iterdir())
+    assert json.loads(total)["total_bytes"] == pytest.approx(written, rel=0.1)
     index = json.loads((out / "model.safetensors.index.json").read_text())
     files = sorted(path.name for path in out.glob("*.safetensors"))
     assert len(files) > 1
     assert sorted(set(index["weight_map"].values())) == files
     model = AutoModelForImageTextToText.from_pretrained(out)
     assert model.dtype == torch.bfloat16
+
+
+def test_the_exported_model_answers_as_the_checkpoint_does(
+    checkpoint: Path, tmp_path: Path, toy_desktops: ToyDesktops, world: World
+) -> None:
+    samples = record_samples(toy_desktops)
+
+    def logprobs(folder: Path) -> list[list[float]]:
+        policy = toy_trainer(toy_config(folder), world, toy_desktops.renderer, toy_desktops.frames)
+        return policy.token_logprobs(samples)
+
+    ours = logprobs(checkpoint / "model")
+    same = logprobs(export_checkpoint(checkpoint, tmp_path / "float32", dtype="float32"))
+    rounded = logprobs(export_checkpoint(checkpoint, tmp_path / "bfloat16", dtype="bfloat16"))
+    assert same == ours
+    for exact, near in zip(ours, rounded, strict=True):
+        assert near == pytest.approx(exact, abs=0.05)
+
+
+def test_a_disk_without_room_is_named_before_a_byte_is_written(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage)
+    with pytest.raises(ExportError, match=r"needs 0\.\d+ GB and the disk has 0\.00 GB free"):
+        export_checkpoint(checkpoint, tmp_path / "out")
+    assert not list(tmp_path.glob("out*"))
 
 
 def test_an_incomplete_checkpoint_is_refused(checkpoint: Path, tmp_path: Path, capsys) -> None:

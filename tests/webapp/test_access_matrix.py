@@ -111,6 +111,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-cancel": act("/experiments/{experiment}/cancel/"),
     "experiment-priority": act("/experiments/{experiment}/priority/", 200, body="priority=3"),
     "experiment-move": act("/experiments/{experiment}/move/", 200),
+    "checkpoint-evaluate": act("/experiments/{experiment}/checkpoints/{checkpoint}/evaluate/"),
+    "checkpoint-export": act("/experiments/{experiment}/checkpoints/{checkpoint}/export/"),
+    "export-remove": act("/experiments/{experiment}/exports/{export}/remove/"),
+    "export-download": Row("get", "/experiments/{experiment}/exports/{export}.tar", 404, 404, 404),
     # --- fleet
     "fleet-show": page("/fleet/"),
     "fleet-parts": page("/fleet/parts/"),
@@ -167,6 +171,12 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:cancel_experiment": api_act("/api/v1/experiments/{experiment}/cancel", 200),
     "api:pause_experiment": api_act("/api/v1/experiments/{experiment}/pause", 200),
     "api:resume_experiment": api_act("/api/v1/experiments/{experiment}/resume", 409),
+    "api:list_checkpoints": api_read("/api/v1/experiments/{experiment}/checkpoints", 404),
+    "api:evaluate_checkpoint": api_act(
+        "/api/v1/experiments/{experiment}/checkpoints/{checkpoint}/evaluate", 201
+    ),
+    "api:export_checkpoint": api_act("/api/v1/experiments/{experiment}/checkpoints/{checkpoint}/export", 201),
+    "api:show_export": api_read("/api/v1/experiments/{experiment}/exports/{export}", 404),
     "api:list_trajectories": api_read("/api/v1/trajectories"),
     "api:show_trajectory": api_read("/api/v1/trajectories/{trajectory}", 404),
     "api:list_entries": api_read("/api/v1/replay"),
@@ -210,11 +220,15 @@ def make_world() -> World:
     control = Control.objects.create(
         trajectory=entry.trajectory, user=owner, status="held", expires_at=timezone.now()
     )
+    experiment = make_experiment(team=team, owner=owner, status="queued")
+    checkpoint = experiment.checkpoints.create(step=1, policy_version=1, path="/nowhere/checkpoint")
     paths = {
         "control": control.pk,
+        "checkpoint": checkpoint.pk,
+        "export": checkpoint.exports.create(dtype="float32").pk,
         "team": team.pk,
         "member": users["teammate"].memberships.get().pk,
-        "experiment": make_experiment(team=team, owner=owner, status="queued").pk,
+        "experiment": experiment.pk,
         "trajectory": entry.trajectory_id,
         "group": entry.trajectory.group_id,
         "entry": entry.pk,

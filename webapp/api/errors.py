@@ -6,6 +6,7 @@ from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.config import ConfigError
+from webapp.experiments.checkpoints import CheckpointRefused
 
 
 class Conflict(Exception):
@@ -56,6 +57,11 @@ def add_handlers(api: NinjaAPI) -> None:
     @api.exception_handler(ConfigError)
     def _config(request: HttpRequest, error: ConfigError) -> HttpResponse:
         return answer(request, 422, "invalid_config", str(error), error.problems)
+
+    @api.exception_handler(CheckpointRefused)
+    def _checkpoint(request: HttpRequest, error: CheckpointRefused) -> HttpResponse:
+        fields = {error.field: str(error)} if error.field else {}
+        return answer(request, 422 if fields else 409, "checkpoint_refused", str(error), fields)
 
     @api.exception_handler(ValidationError)
     def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:

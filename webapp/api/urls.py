@@ -8,7 +8,7 @@ from ninja import NinjaAPI
 
 from training.config import ExperimentConfig
 from training.presets import load_presets
-from webapp.api import experiments, replay, schemas, trajectories
+from webapp.api import checkpoints, experiments, replay, schemas, trajectories
 from webapp.api.auth import AUTH
 from webapp.api.errors import add_handlers
 from webapp.lib.access import memberships
@@ -25,6 +25,7 @@ api = NinjaAPI(
 )
 add_handlers(api)
 api.add_router("/experiments", experiments.router)
+api.add_router("/experiments", checkpoints.router)
 api.add_router("/trajectories", trajectories.router)
 api.add_router("/replay", replay.router)
 

@@ -95,7 +95,9 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
     ):
         return False
     if crash_limit_reached(experiment_id=experiment_id, max_restarts=max_restarts):
-        message = f"Failed after {max_restarts} restarts without a new checkpoint. Last reason: {reason}"
+        message = f"Failed: {reason}"
+        if max_restarts:
+            message = f"Failed after {max_restarts} restarts without a new checkpoint. Last reason: {reason}"
         change_status(experiment_id, ExperimentStatus.FAILED, message=message)
         return False
     return change_status(

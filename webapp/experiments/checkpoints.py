@@ -76,7 +76,6 @@ def evaluation_config(
         "replay": {"enabled": False},
         "algorithm": {"kl_coefficient": 0.0, "reference_path": ""},
         "lora": {"rank": 0},
-        "optimiser": {"num_processes": 1},
     }
     for section, changed in changes.items():
         values[section] = values.get(section, {}) | changed

@@ -7,6 +7,7 @@ A gpu worker writes them in a process of its own, also while it trains; the file
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from webapp.live.services import publish
 
 DTYPES = ("bfloat16", "float16", "float32")
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)
+OTHERS_FIRST = timedelta(seconds=60)
 OPEN = [ExportStatus.QUEUED, ExportStatus.RUNNING, ExportStatus.FINISHED]
 
 
@@ -49,10 +51,18 @@ def request_removal(*, export: CheckpointExport) -> bool:
     return _change(export, ExportStatus.REMOVING)
 
 
-def claim_export(*, worker_name: str, host: str, folder: Path) -> CheckpointExport | None:
-    """The oldest waiting export, to be written to a new folder below `folder`; None when there is none."""
-    for export in CheckpointExport.objects.filter(status=ExportStatus.QUEUED).order_by("id")[:4]:
+def claim_export(
+    *, worker_name: str, host: str, folder: Path, can_see: Callable[[str], bool]
+) -> CheckpointExport | None:
+    """The oldest waiting export, to be written to a new folder below `folder`; None when there is none.
+
+    A worker that cannot see the checkpoint's folder leaves it to others for a minute.
+    """
+    soon = timezone.now() - OTHERS_FIRST
+    for export in CheckpointExport.objects.filter(status=ExportStatus.QUEUED).order_by("id")[:8]:
         checkpoint = export.checkpoint
+        if not can_see(checkpoint.path) and export.created_at > soon:
+            continue
         name = f"experiment-{checkpoint.experiment_id}-step-{checkpoint.step}-{export.dtype}-{export.pk}"
         values = {"worker_name": worker_name, "host": host, "path": str(folder / name), "done_bytes": 0}
         if _change(export, ExportStatus.RUNNING, heartbeat_at=timezone.now(), **values):

@@ -50,8 +50,9 @@ def model_folder(path: str) -> Path | None:
     if not path.strip():
         return None
     for candidate in (SHIPPED_MODELS / path, Path(path).expanduser(), Path(settings.DATA_DIR) / path):
-        if (candidate / "config.json").is_file():
-            return candidate.resolve()
+        for folder in (candidate, candidate / "model"):  # a checkpoint holds its model in a folder of its own
+            if (folder / "config.json").is_file():
+                return folder.resolve()
     return None
 
 

@@ -7,12 +7,13 @@ from typing import Any, cast
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from training.config import Preset, parse_config, to_yaml
 from training.presets import load_presets
 from webapp.accounts.models import Role, Team
+from webapp.experiments.checkpoints import continue_values
 from webapp.experiments.footprint import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.forms import (
     Draft,
@@ -40,10 +41,12 @@ def launch(request: MemberRequest) -> HttpResponse:
     preset, clone = _starting_point(request, sent)
     baseline = baseline_of(preset)
     if request.method == "GET":
-        values = flatten(clone.config) if clone else dict(baseline)
+        checkpoint = _checkpoint(request, clone)
+        values = flatten(_starting_config(clone, checkpoint)) if clone else dict(baseline)
         draft = Draft(values=values, baseline=baseline)
-        typed = _first_values(preset, clone)
+        typed = _first_values(preset, clone, checkpoint)
     else:
+        checkpoint = None
         draft, typed = _read(request, baseline), _typed(request.POST)
         draft.errors |= _errors_of(typed)
         if not draft.errors and draft.config is not None:
@@ -64,6 +67,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         "presets": load_presets(),
         "preset": preset,
         "clone": clone,
+        "checkpoint": checkpoint,
         "typed": typed,
         "max_priority": MAX_PRIORITY,
         **_form_context(draft, membership.team),
@@ -137,8 +141,23 @@ def _starting_point(
     return next((preset for preset in presets if preset.name == wanted), first), clone
 
 
-def _first_values(preset: Preset | None, clone: Experiment | None) -> dict[str, str]:
-    name = f"{clone.name} (clone)"[:120] if clone else preset.title if preset else ""
+def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRecord | None:
+    """The checkpoint of `?checkpoint=`, from which the clone shall go on."""
+    wanted = request.GET.get("checkpoint", "")
+    if clone is None or not wanted.isdecimal():
+        return None
+    return get_object_or_404(clone.checkpoints, pk=int(wanted))
+
+
+def _starting_config(clone: Experiment, checkpoint: CheckpointRecord | None) -> dict[str, Any]:
+    return continue_values(clone.config, checkpoint) if checkpoint else clone.config
+
+
+def _first_values(
+    preset: Preset | None, clone: Experiment | None, checkpoint: CheckpointRecord | None
+) -> dict[str, str]:
+    suffix = f"from step {checkpoint.step}" if checkpoint else "clone"
+    name = f"{clone.name[:90]} ({suffix})" if clone else preset.title if preset else ""
     note = clone.note if clone else ""
     return {"experiment_name": name, "note": note, "priority": str(clone.priority if clone else 0)}
 

@@ -14,6 +14,7 @@ from training.presets import load_preset
 from training.types import FINAL_STATUSES, Purpose, TrajectoryStatus
 from webapp.accounts.models import Role
 from webapp.experiments import queries
+from webapp.experiments.checkpoint_rows import all_evaluations, checkpoints_context, is_on_demand
 from webapp.experiments.forms import baseline_of, changed_knobs, flatten
 from webapp.experiments.logs import log_files
 from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus
@@ -96,6 +97,8 @@ def summary(experiment: Experiment, request: HttpRequest) -> Context:
         "last": last,
         "gain": (last.success - before.success) * 100 if before and last else None,
         "counts": counts,
+        "is_evaluation": bool((experiment.config.get("evaluation") or {}).get("only")),
+        "temperature": (experiment.config.get("evaluation") or {}).get("temperature"),
         "num_steps": (experiment.config.get("algorithm") or {}).get("num_steps"),
     }
 
@@ -182,8 +185,12 @@ def _group_card(group: Any) -> Context:
 def evaluations(experiment: Experiment, request: HttpRequest) -> Context:
     return {
         "evaluations": [
-            {"evaluation": found, "families": _families(found.per_family)}
-            for found in experiment.evaluations.all()
+            {
+                "evaluation": found,
+                "families": _families(found.per_family),
+                "is_on_demand": is_on_demand(found, experiment),
+            }
+            for found in all_evaluations(experiment)
         ]
     }
 
@@ -196,7 +203,8 @@ def _families(per_family: dict[str, list[int]]) -> list[Context]:
 
 
 def checkpoints(experiment: Experiment, request: HttpRequest) -> Context:
-    return {"checkpoints": list(experiment.checkpoints.order_by("-step", "-id"))}
+    role = Role(request.membership.role)  # type: ignore[attr-defined]
+    return checkpoints_context(experiment) | {"may_operate": role.includes(Role.OPERATOR)}
 
 
 def attempts(experiment: Experiment, request: HttpRequest) -> Context:

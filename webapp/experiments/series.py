@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from webapp.experiments.checkpoint_rows import all_evaluations, is_on_demand
 from webapp.experiments.models import Experiment
 
 MAX_POINTS = 1000
@@ -53,7 +54,14 @@ PANELS = (
     ),
     Panel(title="Turns and tokens", names=("rollout/turns_mean", "rollout/completion_tokens_mean")),
     Panel(title="Seconds per step", names=("time/",)),
-    Panel(title="Replay and staleness", names=("replay/injected", "staleness/max", "staleness/dropped")),
+    Panel(title="Replay", names=("replay/injected",)),
+    Panel(
+        title="Staleness",
+        names=("async/staleness_mean", "async/staleness_max", "async/dropped"),
+        unit="policy versions",
+        limit_of="algorithm.max_staleness",
+    ),
+    Panel(title="Waiting per step", names=("async/trainer_wait_s", "async/engine_idle_s"), unit="s"),
     Panel(title="SFT loss", names=("sft/loss", "sft/entropy"), unit="nats"),
     Panel(title="SFT held-out success", names=("sft/success",), kind="share"),
 )
@@ -96,6 +104,16 @@ def _mean(values: Iterable[float]) -> float:
 
 
 def evaluation_points(experiment: Experiment) -> list[dict[str, Any]]:
-    """Held-out success with its 95 % interval, for the success chart."""
-    fields = ("name", "step", "success", "low", "high", "num_tasks", "num_success")
-    return list(experiment.evaluations.values(*fields))
+    """Held-out success with its 95 % interval, for the success chart; those on demand at their checkpoint."""
+    return [
+        {
+            "name": "on demand" if is_on_demand(found, experiment) else found.name,
+            "step": found.checkpoint.step if found.checkpoint else found.step,
+            "success": found.success,
+            "low": found.low,
+            "high": found.high,
+            "num_tasks": found.num_tasks,
+            "num_success": found.num_success,
+        }
+        for found in all_evaluations(experiment)
+    ]

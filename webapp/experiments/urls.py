@@ -3,7 +3,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from webapp.experiments import action_views, comparison, launch_views, part_views, views
+from webapp.experiments import action_views, checkpoint_views, comparison, launch_views, part_views, views
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="experiment-list"), name="home"),
@@ -22,6 +22,26 @@ urlpatterns = [
     path("experiments/<int:pk>/parts/<slug:name>/", part_views.part, name="experiment-part"),
     path("experiments/<int:pk>/metrics/", part_views.metrics, name="experiment-metrics"),
     path("experiments/<int:pk>/log/", part_views.log_lines, name="experiment-log"),
+    path(
+        "experiments/<int:pk>/checkpoints/<int:checkpoint_pk>/evaluate/",
+        checkpoint_views.evaluate,
+        name="checkpoint-evaluate",
+    ),
+    path(
+        "experiments/<int:pk>/checkpoints/<int:checkpoint_pk>/export/",
+        checkpoint_views.export,
+        name="checkpoint-export",
+    ),
+    path(
+        "experiments/<int:pk>/exports/<int:export_pk>/remove/",
+        checkpoint_views.remove_export,
+        name="export-remove",
+    ),
+    path(
+        "experiments/<int:pk>/exports/<int:export_pk>.tar",
+        checkpoint_views.download_export,
+        name="export-download",
+    ),
     path("experiments/<int:pk>/pause/", action_views.pause, name="experiment-pause"),
     path("experiments/<int:pk>/resume/", action_views.resume, name="experiment-resume"),
     path("experiments/<int:pk>/cancel/", action_views.cancel, name="experiment-cancel"),

@@ -109,13 +109,14 @@ def experiment_detail(request: HttpRequest, pk: int) -> HttpResponse:
     experiment = get_experiment(request, pk)
     tab = request.GET.get("tab", "overview")
     tab = tab if tab in TABS else "overview"
+    counts = counts_of(experiment)
     ctx: dict[str, Any] = {
         "nav": "experiments",
         "experiment": experiment,
         "stream": stream_of(pk),
         "cursor": cursor,
         "tab": tab,
-        "tabs": [(name, title, counts_of(experiment).get(name)) for name, (title, _) in TABS.items()],
+        "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),  # type: ignore[attr-defined]
     }
     for part in ("header", "incidents", "stages", *TABS[tab][1]):

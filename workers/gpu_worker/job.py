@@ -62,7 +62,10 @@ def run(experiment_id: int, attempt_number: int) -> None:
         Supervision(attempt, config).run()
     except Stopped as reason:
         _close_stopped(attempt, str(reason))
-    except (PolicyServerError, ModelNotFound, OSError) as error:
+    except ModelNotFound as error:
+        # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
+        _close_crashed(attempt, config, str(error), max_restarts=0)
+    except (PolicyServerError, OSError) as error:
         _close_crashed(attempt, config, str(error))
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
@@ -236,10 +239,12 @@ def _close_stopped(attempt: Attempt, reason: str) -> None:
     _close_crashed(attempt, ExperimentConfig.model_validate(attempt.experiment.config), reason)
 
 
-def _close_crashed(attempt: Attempt, config: ExperimentConfig, reason: str) -> None:
+def _close_crashed(
+    attempt: Attempt, config: ExperimentConfig, reason: str, max_restarts: int | None = None
+) -> None:
     attempts.requeue_after_crash(
         attempt=attempt,
         status=AttemptStatus.CRASHED,
         reason=reason,
-        max_restarts=config.checkpoints.max_restarts,
+        max_restarts=config.checkpoints.max_restarts if max_restarts is None else max_restarts,
     )

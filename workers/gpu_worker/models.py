@@ -24,8 +24,9 @@ def resolve_model(path: str, seed: int = 0) -> str:
     shipped = Path(settings.BASE_DIR) / "training" / "checkpoints_shipped" / path
     candidates = [shipped, Path(path).expanduser(), Path(settings.DATA_DIR) / path]
     for candidate in candidates:
-        if (candidate / "config.json").is_file():
-            return str(candidate.resolve())
+        for folder in (candidate, candidate / "model"):  # a checkpoint holds its model in a folder of its own
+            if (folder / "config.json").is_file():
+                return str(folder.resolve())
     looked = ", ".join(str(candidate) for candidate in candidates)
     raise ModelNotFound(f"model.path: no checkpoint folder (config.json) at any of: {looked}")
 

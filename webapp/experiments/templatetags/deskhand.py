@@ -51,6 +51,8 @@ TONES = {
     "done": "good",
     "expired": "bad",
     "pending": "neutral",
+    "removing": "warning",
+    "removed": "neutral",
     "supported": "good",
     "unsupported": "warning",
     "inbox": "info",
@@ -182,6 +184,12 @@ def signed(value: float | None) -> str:
 def number(value: float | None) -> str:
     """A short decimal: three significant digits, no trailing zeros."""
     return "—" if value in MISSING else f"{value:.3g}"
+
+
+@register.filter
+def folder_name(path: str) -> str:
+    """Last part of a path."""
+    return path.rstrip("/").rpartition("/")[2]
 
 
 @register.filter

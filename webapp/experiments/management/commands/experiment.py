@@ -1,11 +1,11 @@
-"""Where an experiment stands, as JSON; with a verb: pause, resume or cancel it."""
+"""Where an experiment stands, as JSON; with a verb: pause, resume, cancel, evaluate or export."""
 
 import json
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.experiments import services
+from webapp.experiments import checkpoints, exports, services
 from webapp.experiments.models import Experiment
 
 VERBS = {
@@ -13,23 +13,54 @@ VERBS = {
     "resume": services.resume_experiment,
     "cancel": services.request_cancel,
 }
+CHECKPOINT_VERBS = ("evaluate", "export")
 
 
 class Command(BaseCommand):
-    help = "Print an experiment's status as JSON, or pause, resume or cancel it."
+    help = (
+        "Print an experiment's status as JSON; pause, resume or cancel it; evaluate or export a checkpoint."
+    )
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("id", type=int)
-        parser.add_argument("verb", nargs="?", choices=sorted(VERBS))
+        parser.add_argument("verb", nargs="?", choices=sorted((*VERBS, *CHECKPOINT_VERBS)))
+        parser.add_argument(
+            "--checkpoint", default="best", help='evaluate, export: best (default), latest, "step N" or an id'
+        )
+        parser.add_argument("--tasks", type=int, default=72, help="evaluate: held-out tasks")
+        parser.add_argument("--temperature", type=float, default=1.0, help="evaluate: 0 = greedy")
+        parser.add_argument("--dtype", default="bfloat16", help=f"export: {', '.join(exports.DTYPES)}")
 
     def handle(self, *args: Any, **options: Any) -> None:
         experiment = Experiment.objects.filter(pk=options["id"]).first()
         if experiment is None:
             raise CommandError(f"no experiment {options['id']}")
+        if options["verb"] in CHECKPOINT_VERBS:
+            self.stdout.write(json.dumps(ask_checkpoint(experiment, options)))
+            return
         if options["verb"] and not VERBS[options["verb"]](experiment=experiment):
             raise CommandError(f"cannot {options['verb']} an experiment that is {experiment.status}")
         experiment.refresh_from_db()
         self.stdout.write(json.dumps(describe(experiment), default=str))
+
+
+def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str, Any]:
+    """Evaluate or export a checkpoint; what was queued, in plain values."""
+    try:
+        checkpoint = checkpoints.find_checkpoint(experiment, options["checkpoint"])
+        if options["verb"] == "export":
+            export = exports.request_export(checkpoint=checkpoint, user=None, dtype=options["dtype"])
+            return {"export": export.pk, "status": export.status, "step": checkpoint.step}
+        queued = checkpoints.request_evaluation(
+            checkpoint=checkpoint,
+            user=None,
+            num_tasks=options["tasks"],
+            temperature=options["temperature"],
+        )
+    except checkpoints.CheckpointRefused as refused:
+        name = {"num_tasks": "--tasks: "}.get(refused.field, f"--{refused.field}: " if refused.field else "")
+        raise CommandError(f"{name}{refused}") from refused
+    return {"experiment": queued.pk, "status": queued.status, "step": checkpoint.step}
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from webapp.experiments.attempts import lose_stale_experiments, next_attempt_number
+from webapp.experiments.exports import lose_stale_exports
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.experiments.waiting import first_waiting
 from webapp.fleet.models import Worker, WorkerStatus
@@ -71,6 +72,7 @@ def tick(*, check_liveness: bool) -> None:
             log.warning("trajectory %s errored: its worker is gone", trajectory_id)
         for experiment_id in lose_stale_experiments():
             log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
+        lose_stale_exports()
         free_lost_questions()
         resend_forgotten()
         expire_operations()

@@ -1,0 +1,62 @@
+"""/experiments/ID/checkpoints: list, evaluate, export; the checkpoints tab's buttons."""
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from ninja import Router, Status
+
+from webapp.accounts.models import Role
+from webapp.api import schemas
+from webapp.experiments import checkpoint_rows, checkpoints, exports
+from webapp.experiments.models import CheckpointExport, CheckpointRecord
+from webapp.lib.access import get_experiment
+from webapp.lib.http import MemberRequest
+
+router = Router(tags=["checkpoints"])
+
+
+@router.get("/{int:pk}/checkpoints", response=list[schemas.CheckpointOut], operation_id="list_checkpoints")
+def list_checkpoints(request: MemberRequest, pk: int) -> Any:
+    """Checkpoints, newest first, with every held-out result of their weights."""
+    return [
+        {"checkpoint": row.checkpoint, "evaluations": row.results, "evaluating": [run.pk for run in row.runs]}
+        for row in checkpoint_rows.checkpoint_rows(get_experiment(request, pk))
+    ]
+
+
+@router.post(
+    "/{int:pk}/checkpoints/{wanted}/evaluate",
+    response={201: schemas.ExperimentRow},
+    operation_id="evaluate_checkpoint",
+)
+def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: schemas.EvaluateIn) -> Any:
+    """Queue an evaluation of a checkpoint: best, latest, or its id. Answers the evaluating experiment."""
+    queued = checkpoints.request_evaluation(
+        checkpoint=_checkpoint(request, pk, wanted),
+        user=request.user,
+        num_tasks=body.num_tasks,
+        temperature=body.temperature,
+    )
+    return Status(201, queued)
+
+
+@router.post(
+    "/{int:pk}/checkpoints/{wanted}/export",
+    response={201: schemas.ExportOut},
+    operation_id="export_checkpoint",
+)
+def export_checkpoint(request: MemberRequest, pk: int, wanted: str, body: schemas.ExportIn) -> Any:
+    """Write a checkpoint (best, latest, or its id) as a plain transformers folder."""
+    checkpoint = _checkpoint(request, pk, wanted)
+    return Status(201, exports.request_export(checkpoint=checkpoint, user=request.user, dtype=body.dtype))
+
+
+@router.get("/{int:pk}/exports/{int:export_pk}", response=schemas.ExportOut, operation_id="show_export")
+def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
+    """How far an export is; finished ones download from /experiments/ID/exports/EXPORT.tar."""
+    experiment = get_experiment(request, pk)
+    return get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
+
+
+def _checkpoint(request: MemberRequest, pk: int, wanted: str) -> CheckpointRecord:
+    return checkpoints.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)
