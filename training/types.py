@@ -89,6 +89,8 @@ class Purpose(StrEnum):
     EVALUATION = "evaluation"
     DEMONSTRATION = "demonstration"
     VERIFICATION = "verification"
+    BRANCH = "branch"
+    """Continued from a saved state of another trajectory; its first turns are that one's."""
 
 
 class ActionKind(StrEnum):

@@ -35,7 +35,7 @@ def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> I
     """One slot of an env worker with the real pump; only the broker in between is left out."""
     settings.MEDIA_ROOT = str(tmp_path)
     sent: list[int] = []
-    monkeypatch.setattr(pump, "send_job", lambda _name, pk: sent.append(pk))
+    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: sent.append(pk))
     me = identity.current()
     stopping = threading.Event()
 

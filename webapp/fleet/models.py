@@ -67,6 +67,8 @@ class Host(models.Model):
     """[{provider, usable, mode, reasons, remedies}]"""
     pool = models.JSONField(default=list)
     """[{provider, width, height, leased, ready, coming, wanted, problem}]"""
+    snapshots = models.JSONField(default=dict)
+    """{count, max_count, size_mb, max_mb} of the saved states of running desktops."""
     leaks = models.JSONField(default=list)
     """[{kind, name, detail}] of desktops that no book accounts for; has to stay empty."""
 

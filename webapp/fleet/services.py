@@ -77,6 +77,12 @@ def count_env_workers() -> int:
     return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
 
 
+def hosts_at_work(*, draining_too: bool = False) -> set[str]:
+    """Machines with an online env worker that takes work, or (`draining_too`) with any online one."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
+    return set((online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True))
+
+
 def is_host_draining(name: str) -> bool:
     """True while an operator lets the machine run empty."""
     return Host.objects.filter(name=name, is_draining=True).exists()

@@ -22,6 +22,15 @@ def _producer() -> Celery:
     return app
 
 
-def send_job(name: str, *args: int) -> None:
-    """Put one thin job on its queue; raises `kombu.exceptions.OperationalError` when Redis is away."""
-    _producer().send_task(name, args=args, queue=QUEUE_OF_JOB[name], ignore_result=True, retry=False)
+def send_job(name: str, *args: int, host: str = "") -> None:
+    """Put one thin job on its queue, or on that of one machine's workers.
+
+    Raises `kombu.exceptions.OperationalError` when Redis is away.
+    """
+    queue = queue_of_host(QUEUE_OF_JOB[name], host) if host else QUEUE_OF_JOB[name]
+    _producer().send_task(name, args=args, queue=queue, ignore_result=True, retry=False)
+
+
+def queue_of_host(queue: str, host: str) -> str:
+    """The queue that only the workers of one machine take jobs from, beside the common one."""
+    return f"{queue}@{host}"

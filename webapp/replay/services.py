@@ -55,14 +55,14 @@ def stream_of(team_id: int) -> str:
 
 
 def is_admissible(trajectory: Trajectory) -> bool:
-    """Scored in a TRAIN group with at least ADMISSION_SCORE, or a successful demonstration."""
+    """Scored with at least ADMISSION_SCORE in a TRAIN group or as a branch, or a successful demonstration."""
     if not TrajectoryStatus(trajectory.status).is_scored() or (trajectory.score or 0.0) < ADMISSION_SCORE:
         return False
     is_demonstration = trajectory.purpose == Purpose.DEMONSTRATION or trajectory.source in (
         Source.HUMAN,
         Source.ORACLE,
     )
-    return trajectory.purpose == Purpose.TRAIN or is_demonstration
+    return trajectory.purpose in (Purpose.TRAIN, Purpose.BRANCH) or is_demonstration
 
 
 def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:

@@ -1,5 +1,7 @@
 """Groups, trajectories, turns and the frames that they show."""
 
+from enum import StrEnum
+
 from django.db import models
 from django.db.models import Q
 
@@ -48,6 +50,14 @@ class Group(models.Model):
     finished_seq = models.BigIntegerField(null=True, db_index=True)
     """Order of finishing, the coordinator's cursor; null while members run."""
     is_cancelled = models.BooleanField(default=False)
+    parent = models.ForeignKey(
+        "Trajectory", null=True, on_delete=models.SET_NULL, related_name="branch_groups"
+    )
+    """Of a branch: the trajectory from which it was continued."""
+    branch_turn = models.IntegerField(null=True)
+    """Turns before this one are the parent's, 0-based; null: no branch."""
+    snapshot = models.ForeignKey("Snapshot", null=True, on_delete=models.SET_NULL, related_name="groups")
+    """The state in which its desktops start."""
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -81,6 +91,12 @@ class Trajectory(models.Model):
     retry_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="retries")
     step = models.IntegerField(default=0)
     policy_version = models.IntegerField(null=True)
+    host = models.CharField(max_length=120, blank=True)
+    """Machine whose workers have to run it, since its snapshot lies there; "" = any."""
+    keeps_snapshots = models.BooleanField(default=False)
+    """Somebody asked for a snapshot before every turn from now on."""
+    snapshot_problem = models.TextField(blank=True)
+    """Why the last snapshot could not be kept; "" when it was."""
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL)
     desktop = models.ForeignKey(Desktop, null=True, on_delete=models.SET_NULL)
     sent_at = models.DateTimeField(null=True)
@@ -160,3 +176,39 @@ class TurnRecord(models.Model):
 
     def __str__(self) -> str:
         return f"turn {self.index} of {self.trajectory_id}"
+
+
+class SnapshotStatus(StrEnum):
+    """kept -> gone"""
+
+    KEPT = "kept"
+    GONE = "gone"
+    """Its host dropped it for newer ones, or lost it."""
+
+
+class Snapshot(models.Model):
+    """The state of a trajectory's desktop before one of its turns, kept by the machine that it ran on."""
+
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="snapshots")
+    turn = models.IntegerField()
+    """The turn that has not been taken yet, 0-based."""
+    host = models.CharField(max_length=120)
+    name = models.CharField(max_length=40)
+    """The desk host's own name for it."""
+    status = models.CharField(max_length=4, choices=_choices(SnapshotStatus), default=SnapshotStatus.KEPT)
+    size_mb = models.FloatField(default=0)
+    pause_s = models.FloatField(default=0)
+    """How long the desktop stood still for it."""
+    took_s = models.FloatField(default=0)
+    """Until the trajectory went on."""
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["turn"]
+        constraints = [
+            models.UniqueConstraint(fields=["trajectory", "turn"], name="snapshot_once"),
+            models.UniqueConstraint(fields=["host", "name"], name="snapshot_name_of_host"),
+        ]
+
+    def __str__(self) -> str:
+        return f"snapshot before turn {self.turn} of {self.trajectory_id}"

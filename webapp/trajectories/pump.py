@@ -8,9 +8,9 @@ from django.db.models import Case, Count, Q, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from training.types import Source, TrajectoryStatus
+from training.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Experiment
-from webapp.fleet.services import count_env_slots, count_env_workers
+from webapp.fleet.services import count_env_slots, count_env_workers, hosts_at_work
 from webapp.lib.queue import RUN_TRAJECTORY, send_job
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.turns_in_line import Line, Waiting, in_turn
@@ -47,15 +47,21 @@ def is_waiting() -> Q:
     return Q(status=TrajectoryStatus.QUEUED) | due
 
 
+def is_runnable() -> Q:
+    """Not bound to a machine, or to one that works: a branch starts where its snapshot lies."""
+    return Q(host="") | Q(host__in=hosts_at_work())
+
+
 def _lines(capacity: int, free: int) -> list[Line]:
     """The waiting rows by experiment, of each as many as there are free slots."""
-    waiting = Trajectory.objects.filter(is_waiting(), sent_at=None)
+    waiting = Trajectory.objects.filter(is_waiting(), is_runnable(), sent_at=None)
     keys = list(waiting.order_by().values_list("experiment_id", "team_id").distinct())
     if not keys:
         return []
     experiments = Experiment.objects.in_bulk({key[0] for key in keys if key[0]})
     out = _num_out()
-    people_first = Case(When(source=Source.HUMAN, then=Value(0)), default=Value(1))
+    people_wait = Q(source=Source.HUMAN) | Q(purpose=Purpose.BRANCH)
+    people_first = Case(When(people_wait, then=Value(0)), default=Value(1))
     lines = []
     for experiment_id, team_id in keys:
         experiment = experiments.get(experiment_id) if experiment_id else None
@@ -103,7 +109,8 @@ def _send(trajectory_id: int) -> bool:
     if not claimed:
         return True
     try:
-        send_job(RUN_TRAJECTORY, trajectory_id)
+        host = Trajectory.objects.values_list("host", flat=True).get(pk=trajectory_id)
+        send_job(RUN_TRAJECTORY, trajectory_id, host=host)
     except OperationalError as error:
         log.warning("cannot send trajectory %s, it stays queued: %s", trajectory_id, error)
         Trajectory.objects.filter(pk=trajectory_id).update(sent_at=None)

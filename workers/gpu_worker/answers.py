@@ -104,7 +104,8 @@ def get_finished_groups(context: Context, _: Any, parameters: dict[str, str]) ->
     deadline = time.monotonic() + min(float(parameters.get("wait", 0)), MAX_WAIT_S)
     finished = Group.objects.filter(
         experiment_id=context.experiment_id, attempt=context.attempt, finished_seq__gt=after
-    ).order_by("finished_seq")
+    )
+    finished = finished.exclude(purpose=Purpose.BRANCH).order_by("finished_seq")
     while True:
         groups = list(finished.select_related("task")[:64])
         if groups or time.monotonic() >= deadline:

@@ -51,7 +51,7 @@ def make_due(row: Trajectory) -> None:
 def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ids of the trajectories whose jobs were sent."""
     ids: list[int] = []
-    monkeypatch.setattr(pump, "send_job", lambda _name, pk: ids.append(pk))
+    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: ids.append(pk))
     return ids
 
 

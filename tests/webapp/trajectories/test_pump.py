@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ids of the trajectories whose jobs were sent, in order."""
     ids: list[int] = []
-    monkeypatch.setattr(pump, "send_job", lambda _name, pk: ids.append(pk))
+    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: ids.append(pk))
     return ids
 
 

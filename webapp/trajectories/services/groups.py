@@ -1,6 +1,7 @@
 """Groups of trajectories: asked for, and called off."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import transaction
 
@@ -8,9 +9,10 @@ from training.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.services import stream_of as experiment_stream
 from webapp.live.services import publish
-from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.models import Group, Snapshot, Trajectory
 from webapp.trajectories.pump import pump
 from webapp.trajectories.services.life import end_trajectory, final_values
+from webapp.trajectories.services.lineage import copy_parents_turns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +26,18 @@ class GroupRequest:
     step: int = 0
     temperature: float = 1.0
     policy_version: int | None = None
+    snapshot: Snapshot | None = None
+    """Of a branch: the state in which its desktops start."""
+
+    def lineage(self) -> dict[str, Any]:
+        """Columns of the group that tell whose branch it is."""
+        if self.snapshot is None:
+            return {}
+        return {
+            "parent_id": self.snapshot.trajectory_id,
+            "branch_turn": self.snapshot.turn,
+            "snapshot": self.snapshot,
+        }
 
 
 @transaction.atomic
@@ -40,18 +54,25 @@ def create_group(
         "step": request.step,
     }
     group = Group.objects.create(
-        **shared, attempt=attempt, size=request.size, temperature=request.temperature
+        **shared,
+        **request.lineage(),
+        attempt=attempt,
+        size=request.size,
+        temperature=request.temperature,
     )
-    Trajectory.objects.bulk_create(
+    members = Trajectory.objects.bulk_create(
         Trajectory(
             **shared,
             group=group,
             member=member,
             family=request.task.family,
             policy_version=request.policy_version,
+            host=request.snapshot.host if request.snapshot else "",
         )
         for member in range(request.size)
     )
+    for member in members:
+        copy_parents_turns(member)
     if experiment:
         publish(
             experiment_stream(experiment.pk),
@@ -81,8 +102,8 @@ def cancel_group(*, group: Group) -> None:
 def cancel_groups_of(*, experiment_id: int, before_attempt: int | None = None) -> int:
     """Cancel the unfinished groups of an experiment (of earlier attempts only, when given)."""
     groups = Group.objects.filter(experiment_id=experiment_id, finished_at=None, is_cancelled=False)
-    if before_attempt is not None:
-        groups = groups.filter(attempt__lt=before_attempt)
+    if before_attempt is not None:  # people's branches go on with the next attempt's policy
+        groups = groups.filter(attempt__lt=before_attempt).exclude(purpose=Purpose.BRANCH)
     unfinished = list(groups)
     for group in unfinished:
         cancel_group(group=group)

@@ -12,8 +12,11 @@ from webapp.experiments.models import Experiment
 from webapp.experiments.services import stream_of as experiment_stream
 from webapp.live.services import publish
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.services.lineage import copy_parents_turns
 
 DEFAULT_RETRIES = 2
+LASTING_ERRORS = ("snapshot_gone", "host_gone")
+"""Kinds of errors that a second try meets again."""
 
 
 def has_left_its_group(trajectory: Trajectory) -> bool:
@@ -32,6 +35,8 @@ def rerun_place(trajectory: Trajectory) -> bool:
     group = trajectory.group
     if group.is_cancelled or trajectory.tries >= _retries(trajectory.experiment):
         return False
+    if trajectory.error_kind in LASTING_ERRORS:
+        return False
     if trajectory.source == Source.HUMAN:
         return False  # the person who demonstrated is not waiting for another desktop
     queue_place(trajectory, tries=trajectory.tries + 1)
@@ -39,7 +44,7 @@ def rerun_place(trajectory: Trajectory) -> bool:
 
 
 def queue_place(trajectory: Trajectory, *, tries: int) -> None:
-    Trajectory.objects.create(
+    again = Trajectory.objects.create(
         team_id=trajectory.team_id,
         experiment=trajectory.experiment,
         group_id=trajectory.group_id,
@@ -52,7 +57,9 @@ def queue_place(trajectory: Trajectory, *, tries: int) -> None:
         retry_of=trajectory,
         step=trajectory.step,
         policy_version=trajectory.policy_version,
+        host=trajectory.host,
     )
+    copy_parents_turns(again)
 
 
 def _retries(experiment: Experiment | None) -> int:
