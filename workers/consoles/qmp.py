@@ -25,6 +25,8 @@ from workers.providers.base import Endpoints, EnvError
 from workers.settle import Pace
 
 POLL_S = 0.03
+BUSY_S = 0.012
+"""CPU seconds of work in a tenth of a second."""
 AGENT_LIMIT_S = 60.0
 MAX_STRAIN = 6.0
 MAX_LIMIT = 8.0
@@ -44,6 +46,8 @@ class QmpConsole:
         self._picture_name = f"look-{os.getpid()}-{threading.get_ident()}-{id(self)}.ppm"
         self._size: tuple[int, int] | None = None
         self._seen = ""
+        self._pictures_s = 0.0
+        """CPU seconds that our own pictures took: QEMU makes them, several a second while we wait."""
         self.windows = AgentWindows(self._agent) if self._agent else None
         self._input = QmpInput(self._client, lambda: self.size, self._type_inside if self._agent else None)
 
@@ -51,15 +55,15 @@ class QmpConsole:
     def pace(self) -> Pace:
         """An emulated guest repaints 100 to 550 ms after an event, and opens an editor in 5 to 12 s.
 
-        At rest it uses 1 to 4 % of a core. On a starved host it gets as little while it works, so its CPU
-        account proves nothing there, and every wait is stretched by the host's load instead.
+        At rest it uses 1 to 4 % of a core, at work all that it gets. On a starved host that is less, so
+        every wait is stretched by the host's load, and with it what counts as work in that time.
         """
         strain = host_strain()
         return Pace(
             first_change=5.0 * strain,
             quiet=5.0 * strain,
             limit=min(3.0 * strain, MAX_LIMIT),
-            busy_s=0.012,
+            busy_s=BUSY_S * strain,
             patience=30.0,
         )
 
@@ -72,7 +76,9 @@ class QmpConsole:
     def _ppm(self) -> bytes:
         """The screen as a PPM file. QEMU writes it into the machine's folder, which goes with the machine."""
         path = self._folder / self._picture_name
+        before_s = self._account_s()
         self._client.execute("screendump", filename=str(path), format="ppm")
+        self._pictures_s += self._account_s() - before_s
         try:
             return path.read_bytes()
         except OSError as exc:
@@ -116,7 +122,10 @@ class QmpConsole:
             time.sleep(min(POLL_S, left_s))
 
     def cpu_s(self) -> float:
-        """CPU seconds of the whole machine so far; 0 where nobody counts them."""
+        """CPU seconds of the whole machine so far without our pictures; 0 where nobody counts them."""
+        return self._account_s() - self._pictures_s
+
+    def _account_s(self) -> float:
         if not self._cpu_account:
             return 0.0
         try:
@@ -126,7 +135,7 @@ class QmpConsole:
             return 0.0  # the machine has just gone; the next picture says so
 
     def after_reset(self) -> None:
-        self._seen, self._size = "", None
+        self._seen, self._size, self._pictures_s = "", None, 0.0
 
     def close(self) -> None:
         self._client.close()

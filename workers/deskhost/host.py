@@ -130,9 +130,10 @@ class DeskHost:
                 folder = self.records.desktops / name
                 living = await make(name, managed.spec, folder)
         except (EnvError, OSError) as exc:
-            self._count_failure(managed)
+            if getattr(exc, "kind", None) is not ErrorKind.QUOTA:  # no room is no fault of the desktop
+                self._count_failure(managed)
+                self.boot_failures.add(managed, exc)
             managed.reason = str(exc)
-            self.boot_failures.add(managed, exc)
             managed.enter(Phase.DEAD)
             raise exc if isinstance(exc, EnvError) else EnvError(f"cannot start a desktop: {exc}") from exc
         self.records.add(name, living.pid, living.cgroups)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import time
+from collections.abc import Iterator
 from typing import Any, Self
 
 from django.conf import settings
@@ -67,10 +69,11 @@ class LocalEnvironment:
 
     def prepare(self, task: Task) -> None:
         if self._keeps_setups and task.config:
-            self.desktop.prepare(setup_key(task), lambda: runner.setup(task, self.desktop))
+            with _no_room_is_no_failure():
+                self.desktop.prepare(setup_key(task), lambda: runner.setup(task, self.desktop))
         else:
             if self._reset_is_due:
-                self.desktop.reset()
+                self._reset()
             runner.setup(task, self.desktop)
         self._reset_is_due = False
 
@@ -89,12 +92,27 @@ class LocalEnvironment:
     def reset(self) -> None:
         self._reset_is_due = self._keeps_setups  # then `prepare` mostly brings another desktop anyway
         if not self._reset_is_due:
+            self._reset()
+
+    def _reset(self) -> None:
+        with _no_room_is_no_failure():
             self.desktop.reset()
 
     def close(self) -> None:
         self._keeper.close()
         self.desktop.close()
         self._client.close()
+
+
+@contextlib.contextmanager
+def _no_room_is_no_failure() -> Iterator[None]:
+    """A host without room for a clean desktop (its disk is full) is asked again later. Raises AtCapacity."""
+    try:
+        yield
+    except EnvError as error:
+        if error.kind is ErrorKind.QUOTA:
+            raise AtCapacity(str(error)) from error
+        raise
 
 
 def setup_key(task: Task) -> str:

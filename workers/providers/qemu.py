@@ -207,6 +207,8 @@ class QemuProvider:
             except (EnvError, TimeoutError) as exc:
                 failure = _failure(desktop, progress, exc)
                 await desktop.destroy()
+                if getattr(exc, "kind", None) is ErrorKind.QUOTA:
+                    raise  # no room: there may be some later, but not at once
                 if attempt == CLONE_TRIES or getattr(exc, "permanent", False):
                     raise failure from exc
             except BaseException:
@@ -284,6 +286,11 @@ class QemuDesktop:
     async def wait_dead(self) -> str:
         assert self._running is not None
         return await self._running.vm.wait_dead()
+
+    async def is_alive(self, limit_s: float) -> bool:
+        """Whether QEMU itself answers, whatever its guest does."""
+        running = self._running
+        return running is not None and await running.vm.is_alive(limit_s)
 
     async def destroy(self) -> None:
         running, self._running = self._running, None

@@ -150,7 +150,7 @@ class Lab:
 
     async def clone(self, template: Template, machine: MachineSpec, folder: Path, name: str) -> Machine:
         """A machine that goes on where the template was paused, in `folder` (made here)."""
-        await asyncio.to_thread(self.store.guard_disk, OVERLAY_MB)
+        await asyncio.to_thread(self.store.guard_disk, OVERLAY_MB, folder.parent)
         folder.mkdir(parents=True, mode=0o700)
         os.symlink(template.folder / RAM, folder / RAM)
         return await self._wake(template, machine, folder, name, shared=False)

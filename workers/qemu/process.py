@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from qemu.qmp import ConnectError, ExecuteError, QMPClient, QMPError
+from qemu.qmp import ConnectError, EventListener, ExecuteError, QMPClient, QMPError
 
 from workers.providers.base import DesktopSpec, EnvError, Usage
 from workers.providers.unix_socket import short_path
@@ -43,6 +43,8 @@ class VmProcess:
         self._process = process
         self._cgroups = cgroups
         self._monitor = QMPClient(f"vm-{process.pid}")
+        self._disk_errors = EventListener("BLOCK_IO_ERROR")
+        self._monitor.register_listener(self._disk_errors)
         self._lock = asyncio.Lock()
 
     @classmethod
@@ -109,6 +111,15 @@ class VmProcess:
         except (QMPError, OSError, TimeoutError) as exc:
             raise EnvError(f"QEMU does not answer {command} ({exc!r}). {self.last_words()}") from exc
 
+    async def is_alive(self, limit_s: float) -> bool:
+        """Whether the monitor answers within the limit."""
+        try:
+            async with asyncio.timeout(limit_s):
+                await self.execute("query-status")
+        except (EnvError, TimeoutError):
+            return False
+        return True
+
     async def agent_port(self) -> int:
         """The loopback port that leads to the agent in the guest."""
         text = await self.execute("human-monitor-command", {"command-line": "info usernet"})
@@ -171,9 +182,25 @@ class VmProcess:
         return self._process.returncode is not None
 
     async def wait_dead(self) -> str:
-        """Why it ended, once it has."""
-        code = await self._process.wait()
-        return f"QEMU ended with code {code}. {self.last_words()}"
+        """Why it ended, once it has; one that QEMU stopped because its disk failed is ended here."""
+        ended = asyncio.ensure_future(self._process.wait())
+        stopped = asyncio.ensure_future(self._stopped_by_disk())
+        try:
+            await asyncio.wait((ended, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if ended.done():
+                return f"QEMU ended with code {ended.result()}. {self.last_words()}"
+            self._process.kill()
+            return f"the host could not write the machine's disk ({stopped.result()}); QEMU stopped it"
+        finally:
+            ended.cancel()
+            stopped.cancel()
+
+    async def _stopped_by_disk(self) -> str:
+        """QEMU's word for it. A stopped machine still shows its last picture and would never act again."""
+        while True:
+            event = await self._disk_errors.get()
+            if event["data"]["action"] == "stop":
+                return str(event["data"].get("reason", "no reason given"))
 
     async def end(self) -> None:
         """Kill it and remove its control groups; its folder stays. Idempotent."""

@@ -136,13 +136,12 @@ class TemplateStore:
         folder.mkdir(mode=0o700)
         return folder
 
-    def guard_disk(self, needed_mb: int) -> None:
-        """Raise EnvError (quota) rather than fill the disk."""
-        free_mb = shutil.disk_usage(self.folder).free // MIB
+    def guard_disk(self, needed_mb: int, folder: Path | None = None) -> None:
+        """Raise EnvError (quota) rather than fill the disk of `folder`, or else of the templates."""
+        folder = folder or self.folder
+        free_mb = shutil.disk_usage(folder).free // MIB
         if free_mb < needed_mb + KEEP_FREE_MB:
-            message = (
-                f"the disk of {self.folder} has {free_mb} MiB left, {needed_mb + KEEP_FREE_MB} are needed"
-            )
+            message = f"the disk of {folder} has {free_mb} MiB left, {needed_mb + KEEP_FREE_MB} are needed"
             raise EnvError(f"{message}; make room, or lower the limit of templates", kind=ErrorKind.QUOTA)
 
     def publish(self, folder: Path, meta: Meta) -> Template:
@@ -193,6 +192,7 @@ class TemplateStore:
         if removed:
             log.info("removed %d templates to stay below %d MiB", len(removed), self.limit_mb)
         return removed
+
     def of_snapshots(self) -> list[Meta]:
         """The templates that were made of snapshots."""
         found = []
@@ -206,7 +206,6 @@ class TemplateStore:
         """Delete a template that nothing lives on or stands on."""
         if not (self._used[key] > 0 or key in self.pinned() or self._has_children(key, set())):
             self.remove(key)
-
 
     def _has_children(self, key: str, removed: set[str]) -> bool:
         for path in self.folder.glob("*/meta.json"):

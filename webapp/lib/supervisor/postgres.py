@@ -61,8 +61,11 @@ def run(command: list[str], folder: Path) -> None:
 
 
 @contextmanager
-def private_cluster(database: str = "deskhand") -> Iterator[str]:
-    """Start a new cluster, yield the URL of an empty database in it, and remove it afterwards."""
+def private_cluster(database: str = "deskhand", *, address: str = "", clients: str = "") -> Iterator[str]:
+    """Start a new cluster, yield the URL of an empty database in it, and remove it afterwards.
+
+    With `address` it listens there as well, on its usual port, and lets in `clients` (a CIDR block).
+    """
     # A unix socket's path must stay below 108 bytes: always the short /tmp.
     folder = Path(tempfile.mkdtemp(prefix="deskhand-pg-", dir="/tmp"))
     if os.geteuid() == 0:
@@ -72,7 +75,10 @@ def private_cluster(database: str = "deskhand") -> Iterator[str]:
     try:
         initdb = [find_binary("initdb"), "-D", str(data), "-U", "deskhand", "-A", "trust", "-E", "UTF8"]
         run([*initdb, "--locale=C.UTF-8", "--no-sync"], folder)
-        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' {FAST_OPTIONS}"
+        if clients:
+            with (data / "pg_hba.conf").open("a") as file:
+                file.write(f"host all all {clients} trust\n")
+        options = f"-c listen_addresses='{address}' -c unix_socket_directories='{folder}' {FAST_OPTIONS}"
         control = [find_binary("pg_ctl"), "-D", str(data)]
         # pg_ctl's own log file keeps the server off our pipe, which it would otherwise hold open.
         run([*control, "-l", str(log), "-w", "-o", options, "start"], folder)
