@@ -8,10 +8,9 @@ proxy's processes used meanwhile (less what they use without a viewer). Rounds a
 the one desktop, a viewer that takes nothing, and random and malformed RFB messages sent by somebody who may
 only watch, after which desktop and web process must be as before.
 
-Bars: latency p50 <= 1.5 x websockify's + 2 ms; CPU per update <= 5 x websockify's (ours has one hop more,
-the relay that cuts viewers off before a desktop is used again, and an ASGI server); 16 viewers all see
-the same last picture; a viewer that takes nothing costs <= 32 MB; fuzzing changes nothing, and every broken
-stream is refused.
+Bars: latency p50 <= 1.5 x websockify's + 2 ms; CPU per update <= 2.5 x websockify's (an ASGI server, the
+filter, and rights looked after all the time); 16 viewers all see the same last picture; a viewer that takes
+nothing costs <= 32 MB; fuzzing changes nothing, and every broken stream is refused.
 """
 
 from __future__ import annotations

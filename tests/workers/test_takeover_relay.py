@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import socket
 import stat
 
 import pytest
@@ -11,6 +12,7 @@ from webapp.screens.link import NoScreen, open_link
 from webapp.screens.rfb.protocol import PointerEvent, pointer_bytes
 from webapp.screens.tokens import make_ticket, read_ticket
 from workers.desktop import DesktopEnv
+from workers.providers.unix_socket import connect_unix
 from workers.providers.x11_display import X11Display
 from workers.takeover.relay import Relay
 
@@ -81,10 +83,12 @@ def test_nobody_else_may_open_its_socket(relay):
     assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
 
 
-async def test_the_end_of_the_offer_cuts_open_connections(relay, vnc_socket, desktop):
+@pytest.mark.parametrize("kind", ["unix", "tcp"])
+async def test_the_end_of_the_offer_cuts_open_connections(relay, vnc_socket, desktop, kind):
     """Whoever watched must not see or touch what the desktop does next."""
     with relay.offered(TRAJECTORY, lambda: vnc_socket) as addresses:
-        link = await open_link(TRAJECTORY, addresses, name="x")
+        (address,) = [address for address in addresses if address.startswith(kind)]
+        link = await open_link(TRAJECTORY, [address], name="x")
         await link.write(pointer_bytes(PointerEvent(0, 100, 120)))
         async with asyncio.timeout(20):
             while pointer_of(desktop) != (100, 120):
@@ -94,6 +98,30 @@ async def test_the_end_of_the_offer_cuts_open_connections(relay, vnc_socket, des
         await link.write(pointer_bytes(PointerEvent(0, 7, 7)))
     await asyncio.sleep(0.2)
     assert pointer_of(desktop) == (100, 120)
+
+
+async def test_the_death_of_the_worker_ends_the_connection_that_it_passed_on(short_dir, vnc_socket):
+    """Nobody would be left to cut it when the desktop goes to the next trajectory."""
+    path = short_dir / "relay.sock"
+    relays: list[socket.socket] = []
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert (await reader.readline()).startswith(b"pass ")
+        connection = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
+        with connect_unix(vnc_socket) as desktop:
+            socket.send_fds(connection, [b"ok\n"], [desktop.fileno()])
+        relays.append(connection)
+
+    async with await asyncio.start_unix_server(pass_on, str(path)):
+        link = await open_link(TRAJECTORY, [f"unix:{path}"], name="x")
+        reading = asyncio.create_task(link.read())
+        await asyncio.sleep(0.1)
+        assert not reading.done()
+        relays[0].shutdown(socket.SHUT_RDWR)
+        assert await asyncio.wait_for(reading, 20) == b""
+        with pytest.raises(NoScreen):
+            await link.write(pointer_bytes(PointerEvent(0, 7, 7)))
+        link.close()
 
 
 async def test_a_desktop_without_vnc_is_no_screen(relay):

@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 from training.types import Source, TrajectoryStatus
 from webapp.accounts.models import Membership, Role
 from webapp.experiments.models import TaskRecord, TaskStatus
-from webapp.screens.models import ACTIVE_CONTROLS, Control, Screen
+from webapp.screens.models import ACTIVE_CONTROLS, Control
 from webapp.trajectories.models import Trajectory
 
 MAX_TASKS_SHOWN = 60
@@ -47,17 +47,16 @@ class Standing:
 
 
 def standing_of(trajectory_id: int) -> Standing | None:
-    """Three short queries; None when the trajectory does not exist."""
-    row = Trajectory.objects.filter(pk=trajectory_id).values("status", "source").first()
+    """Two short queries; None when the trajectory does not exist."""
+    row = Trajectory.objects.filter(pk=trajectory_id).values("status", "source", "screen__addresses").first()
     if row is None:
         return None
-    addresses = Screen.objects.filter(trajectory_id=trajectory_id).values_list("addresses", flat=True).first()
     held = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS)
     control = held.select_related("user").first()
     return Standing(
         status=TrajectoryStatus(row["status"]),
         source=Source(row["source"]),
-        addresses=addresses or [],
+        addresses=row["screen__addresses"] or [],
         control_id=control.pk if control else None,
         control_status=control.status if control else "",
         controller_id=control.user_id if control else None,

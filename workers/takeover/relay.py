@@ -1,9 +1,12 @@
-"""The env worker's door to its live screens: a ticket in, then the raw bytes of the desktop's VNC server.
+"""The env worker's door to its live screens: a ticket in, then the desktop's VNC server.
 
-    web: TICKET\\n   ->   relay: ok\\n | no\\n   ->   RFB both ways
-One relay per worker process, on a unix socket and, where the web runs on another machine, on TCP. A
-trajectory's connections are cut before its desktop is reset, so nobody watches or touches the next one;
-they die with the worker for the same reason. Bytes wait in socket buffers only: a slow reader costs nothing.
+    web: pass TICKET\\n  ->  relay: ok\\n and the connected socket itself   (unix sockets: no byte is copied)
+    web: TICKET\\n       ->  relay: ok\\n, then RFB both ways                (TCP, from another machine)
+    refused: no\\n
+One relay per worker process. A trajectory's connections are cut before its desktop is reset, so nobody
+watches or touches the next one: `shutdown` ends a socket for every process that has it. They end with the
+worker for the same reason: the web lets go of a socket when the connection that brought it closes. Bytes wait
+in socket buffers only: a slow reader costs nothing.
 """
 
 from __future__ import annotations
@@ -11,14 +14,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import socket
-import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
-from workers.providers.unix_socket import MAX_PATH_BYTES, connect_unix
+from workers.providers.unix_socket import connect_unix
+from workers.takeover.listening import listen_unix, socket_path
 
 log = logging.getLogger(__name__)
 
@@ -27,9 +29,11 @@ TICKET_LIMIT_S = 5.0
 MAX_TICKET = 512
 STOP_LIMIT_S = 10.0
 ACCEPTED, REFUSED = b"ok\n", b"no\n"
+PASS = "pass "
 
 Locate = Callable[[], str]
 """The unix socket of the desktop's VNC server at this moment; "" while there is none."""
+Join = Callable[[socket.socket, socket.socket], Awaitable[None]]
 
 
 class Relay:
@@ -38,7 +42,7 @@ class Relay:
     def __init__(self, folder: Path, read_ticket: Callable[[str], int | None], host: str = "") -> None:
         self._read_ticket = read_ticket
         self._host = socket.gethostname() if host == "auto" else host
-        self._path = _socket_path(folder)
+        self._path = socket_path(folder)
         self._screens: dict[int, Locate] = {}
         self._connections: dict[int, set[asyncio.Task[None]]] = {}
         self._answering: set[asyncio.Task[None]] = set()
@@ -83,7 +87,7 @@ class Relay:
             self._loop.close()
 
     async def _serve(self, started: threading.Event) -> None:
-        listeners = [_listen_unix(self._path)]
+        listeners = [listen_unix(self._path)]
         addresses = [f"unix:{self._path}"]
         if self._host:
             listeners.append(socket.create_server((self._host, 0)))
@@ -112,27 +116,28 @@ class Relay:
         """One connection of the web process, from its ticket to its end."""
         with web:
             try:
-                trajectory_id = await self._admit(web)
-                if trajectory_id is None or not await self._join(trajectory_id, web):
+                words = await self._first_line(web)
+                trajectory_id = self._read_ticket(words.removeprefix(PASS))
+                join = self._lend if words.startswith(PASS) else self._both_ways
+                if trajectory_id is None or not await self._join(trajectory_id, web, join):
                     await self._loop.sock_sendall(web, REFUSED)
             except OSError as error:
                 log.info("a screen's connection ended: %s", error)
 
-    async def _admit(self, web: socket.socket) -> int | None:
-        """The trajectory of the ticket. The web says nothing more until it is answered."""
+    async def _first_line(self, web: socket.socket) -> str:
+        """ "" when there is none in time. The web says nothing more until it is answered."""
         line = b""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(TICKET_LIMIT_S):
                 while b"\n" not in line and len(line) <= MAX_TICKET:
                     data = await self._loop.sock_recv(web, MAX_TICKET)
                     if not data:
-                        return None
+                        return ""
                     line += data
-        trajectory_id = self._read_ticket(line.decode("ascii", errors="replace").strip())
-        return trajectory_id if trajectory_id in self._screens else None
+        return line.decode("ascii", errors="replace").strip()
 
-    async def _join(self, trajectory_id: int, web: socket.socket) -> bool:
-        """Copy both ways until one side ends; False when the desktop has no VNC server just now."""
+    async def _join(self, trajectory_id: int, web: socket.socket, join: Join) -> bool:
+        """Connected until one side ends; False when the desktop has no VNC server just now."""
         locate = self._screens.get(trajectory_id)
         path = locate() if locate else ""
         if not path:
@@ -150,14 +155,25 @@ class Relay:
                 return False
             self._connections.setdefault(trajectory_id, set()).add(task)
             try:
-                await self._loop.sock_sendall(web, ACCEPTED)
-                await self._both_ways(web, desktop)
+                await join(web, desktop)
             finally:
                 self._connections.get(trajectory_id, set()).discard(task)
         return True
 
+    async def _lend(self, web: socket.socket, desktop: socket.socket) -> None:
+        """Give the desktop's socket itself away until the web's connection ends or ours is cancelled."""
+        try:
+            socket.send_fds(web, [ACCEPTED], [desktop.fileno()])
+            with contextlib.suppress(ConnectionError):
+                while await self._loop.sock_recv(web, MAX_TICKET):
+                    pass
+        finally:
+            with contextlib.suppress(OSError):  # the desktop has gone before
+                desktop.shutdown(socket.SHUT_RDWR)
+
     async def _both_ways(self, web: socket.socket, desktop: socket.socket) -> None:
-        """Until either side has nothing more to say."""
+        """Copy until either side has nothing more to say."""
+        await self._loop.sock_sendall(web, ACCEPTED)
         copies = [
             asyncio.create_task(self._copy(web, desktop)),
             asyncio.create_task(self._copy(desktop, web)),
@@ -185,33 +201,3 @@ async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:
     for task in ending:
         task.cancel()
     await asyncio.gather(*ending, return_exceptions=True)
-
-
-def _listen_unix(path: Path) -> socket.socket:
-    """A listening socket that nobody else may even ask."""
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    finally:
-        os.umask(before)
-    listener.listen()
-    return listener
-
-
-def _socket_path(folder: Path) -> Path:
-    """A name of this process's own, short enough for a socket address; those of dead processes go."""
-    folder.mkdir(parents=True, exist_ok=True)
-    host = socket.gethostname()[:24]  # containers that share the folder have equal process ids
-    for old in folder.glob(f"screens-{host}-*.sock"):
-        try:
-            connect_unix(str(old), TICKET_LIMIT_S).close()
-        except ConnectionRefusedError:
-            old.unlink(missing_ok=True)
-        except OSError:
-            log.info("left alone: %s", old)
-    path = folder / f"screens-{host}-{os.getpid()}.sock"
-    if len(os.fsencode(path)) <= MAX_PATH_BYTES:
-        return path
-    return Path(tempfile.mkdtemp(prefix="screens-")) / "s"
