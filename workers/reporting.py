@@ -72,7 +72,8 @@ def claim(trajectory_id: int) -> Assignment | None:
     )
     if row is None:
         return None
-    config = ExperimentConfig.model_validate(row.experiment.config) if row.experiment else ExperimentConfig()
+    alone = {"desktops": row.group.desktops}
+    config = ExperimentConfig.model_validate(row.experiment.config if row.experiment else alone)
     attempt = _running_attempt(row) if row.source == Source.POLICY else None
     return Assignment(
         row=row,

@@ -12,8 +12,9 @@ from training.types import Source, Task, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord
 from webapp.experiments.task_sets import import_task_set
+from webapp.trajectories.desktops import waiting_desktops
 from webapp.trajectories.models import Trajectory
-from workers import env_worker, slots
+from workers import env_worker, identity, reporting, slots
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 
@@ -99,5 +100,17 @@ def test_an_unknown_set_or_family_says_what_to_do(team):
     with pytest.raises(CommandError, match="import it with import_tasks"):
         call_command("verify_tasks", "nothing")
     import_tasks(MENU)
-    with pytest.raises(CommandError, match="no supported tasks of family form"):
+    with pytest.raises(CommandError, match="no tasks of family form that x11 desktops can run"):
         call_command("verify_tasks", "--family", "form")
+
+
+def test_a_provider_is_asked_for_by_name(team):
+    """Which desktops a check asks for; that machines serve them is the virtual machines' tests' matter."""
+    import_tasks(COLOUR)
+    with pytest.raises(CommandError, match="no task was verified"):
+        call_command("verify_tasks", provider="qemu", stall=1)
+    assert set(Trajectory.objects.values_list("group__desktops__provider", flat=True)) == {"qemu"}
+    assert waiting_desktops() == {("qemu", *COLOUR.screen): 2}
+    identity.announce(identity.Identity(name="env1@test", queue="env", slots=1))
+    assignment = reporting.claim(Trajectory.objects.first().pk)
+    assert assignment.config.desktops.provider == "qemu"

@@ -19,12 +19,14 @@ DesktopKind = tuple[str, int, int]
 def waiting_desktops() -> Counter[DesktopKind]:
     """How many queued trajectories want which kind of desktop, the oldest ones only."""
     rows = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("id")
-    wanted = rows.values_list("experiment__config__desktops__provider", "task__spec__screen")
+    wanted = rows.values_list(
+        "experiment__config__desktops__provider", "group__desktops__provider", "task__spec__screen"
+    )
     default = ExperimentConfig().desktops.provider
     found: Counter[DesktopKind] = Counter()
-    for provider, screen in wanted[:LOOK_AHEAD]:
+    for provider, of_group, screen in wanted[:LOOK_AHEAD]:
         width, height = screen or Task.model_fields["screen"].default
-        found[provider or default, int(width), int(height)] += 1
+        found[provider or of_group or default, int(width), int(height)] += 1
     return found
 
 

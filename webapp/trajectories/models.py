@@ -43,6 +43,8 @@ class Group(models.Model):
     step = models.IntegerField(default=0)
     size = models.IntegerField()
     temperature = models.FloatField(default=1.0)
+    desktops = models.JSONField(default=dict)
+    """training.config.DesktopConfig of a group without an experiment; empty = all defaults."""
     num_final = models.IntegerField(default=0)
     num_scored = models.IntegerField(default=0)
     reward_mean = models.FloatField(null=True)

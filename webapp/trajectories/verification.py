@@ -8,6 +8,7 @@ from itertools import islice
 
 from django.utils import timezone
 
+from training.config import DesktopConfig
 from training.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Group
@@ -40,10 +41,11 @@ def verify(
     tasks: Iterable[TaskRecord],
     *,
     team_id: int,
+    desktops: DesktopConfig | None = None,
     stall_limit: timedelta = timedelta(seconds=60),
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
-    """Queue both checks of every task, wait for them, and note the scores on the task rows.
+    """Queue both checks of every task on such desktops, wait for them, and note the scores on the task rows.
 
     Raises NothingHappens; what was queued then stays queued.
     """
@@ -53,7 +55,7 @@ def verify(
     last_event = time.monotonic()
     while True:
         for task in islice(waiting, MAX_OPEN_TASKS - len(open_groups)):
-            open_groups[task.pk] = (task, list(_groups_of(task, team_id)))
+            open_groups[task.pk] = (task, list(_groups_of(task, team_id, desktops)))
         if not open_groups:
             return verdicts
         for verdict in _ended(open_groups):
@@ -69,13 +71,15 @@ def verify(
         time.sleep(POLL_S)
 
 
-def _groups_of(task: TaskRecord, team_id: int) -> Iterator[Group]:
+def _groups_of(task: TaskRecord, team_id: int, desktops: DesktopConfig | None) -> Iterator[Group]:
     """One group of one trajectory per check; tasks without an oracle only get the do-nothing check."""
     sources = (
         [Source.ORACLE, Source.SCRIPTED] if task.spec.get("oracle", {}).get("actions") else [Source.SCRIPTED]
     )
     for source in sources:
-        request = GroupRequest(task=task, size=1, purpose=Purpose.VERIFICATION, source=source)
+        request = GroupRequest(
+            task=task, size=1, purpose=Purpose.VERIFICATION, source=source, desktops=desktops
+        )
         yield create_group(request=request, team_id=team_id)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
+from training.config import DesktopConfig
 from training.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.services import stream_of as experiment_stream
@@ -28,6 +29,8 @@ class GroupRequest:
     policy_version: int | None = None
     snapshot: Snapshot | None = None
     """Of a branch: the state in which its desktops start."""
+    desktops: DesktopConfig | None = None
+    """Where they run when there is no experiment to say so; None: the defaults."""
 
     def lineage(self) -> dict[str, Any]:
         """Columns of the group that tell whose branch it is."""
@@ -59,6 +62,7 @@ def create_group(
         attempt=attempt,
         size=request.size,
         temperature=request.temperature,
+        desktops=request.desktops.model_dump(mode="json") if request.desktops else {},
     )
     members = Trajectory.objects.bulk_create(
         Trajectory(

@@ -7,9 +7,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from training.config import DesktopConfig
 from webapp.accounts.models import Team
-from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
+from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.verification import NothingHappens, Verdict, verify
+
+STALL_S = {"x11": 60, "qemu": 900, "windows": 1800, "osworld": 900}
+"""Provider -> seconds until nothing may be expected any more; the first machine has to boot."""
+MACHINE_TRAJECTORY_S = 600.0
+"""Emulated machines are ten times slower than desktops that are processes."""
 
 
 class Command(BaseCommand):
@@ -23,12 +29,14 @@ class Command(BaseCommand):
         parser.add_argument("--family", help="only this family")
         parser.add_argument("--limit", type=int, default=0, help="tasks per family, spread evenly; 0 = all")
         parser.add_argument("--team", help="team that owns the trajectories; default: the oldest")
+        parser.add_argument("--provider", default="x11", choices=sorted(STALL_S), help="desktops to run on")
         parser.add_argument(
-            "--stall", type=int, default=60, help="give up after so many seconds without a result"
+            "--stall", type=int, help="give up after so many seconds without a result; default: by provider"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tasks = list(self._tasks(options))
+        desktops = desktops_of(options["provider"])
+        tasks = list(self._tasks(options, desktops))
         team = (
             Team.objects.filter(**({"name": options["team"]} if options["team"] else {}))
             .order_by("pk")
@@ -40,7 +48,11 @@ class Command(BaseCommand):
             )
         try:
             verdicts = verify(
-                tasks, team_id=team.pk, stall_limit=timedelta(seconds=options["stall"]), on_verdict=self._tell
+                tasks,
+                team_id=team.pk,
+                desktops=desktops,
+                stall_limit=timedelta(seconds=options["stall"] or STALL_S[options["provider"]]),
+                on_verdict=self._tell,
             )
         except NothingHappens as error:
             raise CommandError(str(error)) from error
@@ -49,11 +61,11 @@ class Command(BaseCommand):
         if failed:
             raise CommandError(f"{failed} of {len(verdicts)} tasks do not hold")
 
-    def _tasks(self, options: dict[str, Any]) -> Iterator[TaskRecord]:
+    def _tasks(self, options: dict[str, Any], desktops: DesktopConfig) -> Iterator[TaskRecord]:
         task_set = TaskSet.objects.filter(name=options["task_set"]).first()
         if task_set is None:
             raise CommandError(f"there is no task set {options['task_set']}; import it with import_tasks")
-        rows = task_set.tasks.filter(status=TaskStatus.SUPPORTED).order_by("task_id")
+        rows = TaskRecord.objects.runnable(desktops).filter(task_set=task_set).order_by("task_id")
         if options["family"]:
             rows = rows.filter(family=options["family"])
         families: dict[str, list[TaskRecord]] = defaultdict(list)
@@ -61,7 +73,8 @@ class Command(BaseCommand):
             families[row.family].append(row)
         if not families:
             raise CommandError(
-                f"{task_set.name} has no supported tasks of family {options['family'] or 'any'}"
+                f"{task_set.name} has no tasks of family {options['family'] or 'any'} "
+                f"that {desktops.provider} desktops can run"
             )
         for tasks in families.values():
             count = min(options["limit"] or len(tasks), len(tasks))
@@ -82,3 +95,9 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"{name:12} {len(group):5} tasks   oracle 1.0: {oracle:5}   do-nothing 0.0: {idle:5}"
             )
+
+
+def desktops_of(provider: str) -> DesktopConfig:
+    """Desktops of this provider, with time for its speed."""
+    slow = {} if provider == "x11" else {"trajectory_timeout_s": MACHINE_TRAJECTORY_S}
+    return DesktopConfig.model_validate({"provider": provider, **slow})
