@@ -9,11 +9,15 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from benchmarks.chaos_far import Far
+from benchmarks.chaos_ground import fill, make_room
 from workers.deskhost.client import DeskHostClient
 from workers.deskhost.models import DesktopStatus, Phase
 from workers.providers.agent_client import AgentClient
@@ -21,10 +25,18 @@ from workers.providers.base import EnvError
 
 LEASE_S = 15.0
 """As `workers.environments.local` leases."""
-SLACK_S = 3.0
-"""The desk host looks twice a second, and this benchmark four times."""
+SLACK_S = 2.0
+"""The desk host looks four times a second, and so does this benchmark; each asks over a socket."""
 FIRST_BOOT_S = 600
 """The first virtual machine of an installation is booted, without KVM in minutes; all others are clones."""
+FILL_SCRIPT = """
+for d in ~ /tmp; do
+  free_kib=$(df -Pk $d | awk 'NR == 2 {print $4}')
+  fallocate -l ${free_kib}K $d/.filler-1
+  cat /dev/zero > $d/.filler-2
+done
+true
+"""
 CUT_OFF_S = 25.0
 """Longer than a lease and than the heartbeat limits: the cut-off side is given up, then comes back."""
 
@@ -38,15 +50,19 @@ class World:
     client: DeskHostClient
     busy: Callable[[], set[str]]
     """Names of desktops on which a trajectory runs now."""
+    overlays: Path
+    """File system of its own, where desktops have their folders and overlays."""
+    far: Far
 
-    def victim(self) -> DesktopStatus:
-        """A leased desktop in the middle of a trajectory."""
+    def victim(self, holder: str = "") -> DesktopStatus:
+        """A leased desktop in the middle of a trajectory, of a holder whose name begins so."""
         deadline = time.monotonic() + FIRST_BOOT_S
         while time.monotonic() < deadline:
             with contextlib.suppress(EnvError):
                 busy = self.busy()
+                leased = [row for row in self.client.list() if row.phase is Phase.LEASED]
                 found = [
-                    r for r in self.client.list() if r.phase is Phase.LEASED and r.info.desktop_id in busy
+                    row for row in leased if row.info.desktop_id in busy and row.holder.startswith(holder)
                 ]
                 if found:
                     return random.choice(found)
@@ -84,6 +100,8 @@ class Strike:
     """(desktop, generation) that have to be gone."""
     restore: Callable[[], None] | None = None
     """Ends the fault; called after `CUT_OFF_S`."""
+    client: DeskHostClient | None = None
+    """Desk host of the desktops; None: the installation's own."""
 
 
 def of(row: DesktopStatus) -> Strike:
@@ -141,9 +159,40 @@ def fill_disk(world: World) -> Strike:
     for row in world.client.list():
         if row.phase is Phase.LEASED and row.info.desktop_id in busy:
             with contextlib.suppress(EnvError), AgentClient(row.info.endpoints.agent, timeout_s=60) as agent:
-                script = "for d in ~ /tmp; do cat /dev/zero > $d/.filler; done; true"
-                agent.execute(script, shell=True, timeout_s=50)
+                agent.execute(FILL_SCRIPT, shell=True, timeout_s=50)
     return Strike(set(), set())
+
+
+def fill_overlays(world: World) -> Strike:
+    """Not a byte is left for what desktops write; one of them writes at once."""
+    row = world.victim()
+    fill(world.overlays)
+    with contextlib.suppress(EnvError), AgentClient(row.info.endpoints.agent, timeout_s=10) as agent:
+        agent.execute("dd if=/dev/urandom of=~/.written bs=1M count=16 conv=fsync", shell=True, timeout_s=8)
+    strike = of(row)
+    strike.restore = lambda: make_room(world.overlays)
+    return strike
+
+
+def cut_network_of_worker(world: World) -> Strike:
+    """Database and broker are across the link; its desktops are not, so it keeps their leases."""
+    world.victim(holder="far@")
+    world.far.network.cut()
+    return Strike(set(), set(), world.far.network.mend)
+
+
+def cut_network_of_desktops(world: World) -> Strike:
+    """Every desktop behind the link, in the middle of their trajectories."""
+    network = world.far.network
+    deadline = time.monotonic() + FIRST_BOOT_S
+    while not any(name.startswith(network.far) for name in world.busy()):
+        if time.monotonic() > deadline:
+            raise TimeoutError("no trajectory runs behind the link")
+        time.sleep(0.05)
+    host = world.far.desk_host
+    leases = {row.lease_id for row in host.list() if row.lease_id}
+    network.cut()
+    return Strike(leases, set(), network.mend, host)
 
 
 def _worker_of(world: World) -> tuple[psutil.Process, Strike]:
@@ -203,11 +252,10 @@ def cut_off_machine(world: World) -> Strike:
 
 
 def kill_machine_agent(world: World) -> Strike:
-    """The service inside is ended for good, so that no init starts it again."""
+    """SIGKILL from inside the guest, to the process that answers."""
     row = world.victim()
     with contextlib.suppress(EnvError), AgentClient(row.info.endpoints.agent, timeout_s=20) as agent:
-        script = "sudo -n systemctl stop deskhand-agent 2>/dev/null; pkill -9 -f agent"
-        agent.execute(script, shell=True, timeout_s=10)
+        agent.execute("pkill -9 -f workers.guest.agent", shell=True, timeout_s=10)
     return of(row)
 
 
@@ -222,6 +270,8 @@ class Fault:
     most_places: int = 1000
     must_hit: bool = True
     """A strike that errors no trajectory has missed: the fault is tried again."""
+    ground: Callable[[World], AbstractContextManager[dict[str, Any]]] | None = None
+    """What stands while the fault is measured; yields changes of the desktops' config."""
 
 
 FAULTS = (
@@ -235,25 +285,42 @@ FAULTS = (
     Fault("kill -9 an env worker", kill_worker),
     Fault("cut off an env worker for 25 s (SIGSTOP)", cut_off_worker),
     Fault("cut off Redis for 25 s (SIGSTOP)", cut_off_redis, must_hit=False),
+    Fault(
+        "cut the network of an env worker for 25 s (namespace)",
+        cut_network_of_worker,
+        ground=lambda world: world.far.worker(),
+    ),
+    # An env server looks every second for episodes that fell silent.
+    Fault(
+        "cut the network of desktops for 25 s (namespace)",
+        cut_network_of_desktops,
+        "remote",
+        reap_limit_s=LEASE_S + SLACK_S + 1.0,
+        ground=lambda world: world.far.desktops(),
+    ),
     Fault("kill -9 the desk host", kill_desk_host),
     Fault("kill -9 QEMU", kill_machine, "qemu", most_places=4),
-    Fault("kill the agent in the guest", kill_machine_agent, "qemu", reap_limit_s=8 * LEASE_S, most_places=4),
-    Fault("cut off QEMU (SIGSTOP)", cut_off_machine, "qemu", reap_limit_s=8 * LEASE_S, most_places=4),
+    Fault("kill -9 the agent in the guest", kill_machine_agent, "qemu", most_places=4),
+    Fault("cut off QEMU (SIGSTOP)", cut_off_machine, "qemu", reap_limit_s=2 * LEASE_S, most_places=4),
     Fault("fill the guest's disk", fill_disk, "qemu", most_places=4),
+    Fault("fill the host's disk under QEMU for 25 s", fill_overlays, "qemu", most_places=4),
     Fault("kill -9 an env worker of QEMU desktops", kill_worker, "qemu", most_places=4),
 )
 
 
-def restore_later(strike: Strike) -> None:
-    """End a cut-off after its time."""
-    if strike.restore is not None:
-        threading.Timer(CUT_OFF_S, strike.restore).start()
+def restore_later(strike: Strike) -> Callable[[], bool]:
+    """End a cut-off after its time; tells whether what was cut off is back, or nothing was."""
+    if strike.restore is None:
+        return lambda: True
+    timer = threading.Timer(CUT_OFF_S, strike.restore)
+    timer.start()
+    return timer.finished.is_set
 
 
 def is_reaped(world: World, strike: Strike) -> bool:
     """True when no lease and no generation that was hit is there any more."""
     try:
-        rows = world.client.list()
+        rows = (strike.client or world.client).watch().desktops
     except EnvError:
         return False
     leases = {row.lease_id for row in rows}
