@@ -21,7 +21,7 @@ from training.samples import (
     share_counts,
     without_stale_tokens,
 )
-from training.staleness import MAX_STALENESS, largest_staleness, staleness
+from training.staleness import staleness, staleness_metrics
 from training.types import Group, MemberUpdate, ReplayUse, Trajectory
 
 
@@ -88,8 +88,8 @@ def prepare_batch(
     metrics |= {
         "replay/injected": float(len(injections)),
         "replay/injected_share": len(injections) / max(len(samples), 1),
-        "staleness/max": float(largest_staleness(samples, policy_version)),
-        "staleness/dropped": float(len(samples) - len(fresh)),
+        **staleness_metrics(samples, policy_version),
+        "async/dropped": float(len(samples) - len(fresh)),
         **_stale_token_metrics(samples, fresh, config),
         "rollout/unrecorded": float(
             sum(not _is_trainable(member) for group in final for member in group.scored())
@@ -106,7 +106,7 @@ def _stale_token_metrics(
     if not config.algorithm.mask_stale_tokens:
         return {}
     before, after = (sum(sample.num_loss_tokens for sample in some) for some in (samples, fresh))
-    return {"staleness/masked_tokens": float(before - after)}
+    return {"async/masked_tokens": float(before - after)}
 
 
 def _advantages(group: Group, config: ExperimentConfig) -> GroupAdvantages | None:
@@ -148,13 +148,12 @@ def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
 
 def _fresh(samples: list[Sample], policy_version: int, config: ExperimentConfig) -> list[Sample]:
     """Samples without what is too old: whole samples, or single tokens if the config says so."""
+    bound = config.algorithm.max_staleness
     if config.algorithm.mask_stale_tokens:
-        oldest = policy_version - config.algorithm.max_staleness
+        oldest = policy_version - bound
         own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
         return share_counts(own)
-    return [
-        s for s in samples if s.replay_entry_id is not None or staleness(s, policy_version) <= MAX_STALENESS
-    ]
+    return [s for s in samples if s.replay_entry_id is not None or staleness(s, policy_version) <= bound]
 
 
 def _is_trainable(member: Trajectory) -> bool:

@@ -5,7 +5,10 @@ NNNNN-STAGE-STEP/
     state.json    step, policy_version, data cursor, replay state, alarm history ...
     shards/       weights and optimiser (torch.distributed.checkpoint: any number of processes reads it)
     rng-RANK.pt   torch's generator
-    model/        plain transformers folder: download, weight sync, start of another experiment
+    model/        plain transformers folder: download, start of another experiment
+
+Tensors are copied to host memory and written while training goes on; whoever dies before the rename leaves
+a *.tmp folder that nobody resumes from.
 """
 
 from __future__ import annotations
@@ -14,51 +17,29 @@ import json
 import os
 import shutil
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 
-from training.lora import plain_state
-from training.parallel import World, barrier
+from training.checkpoint_state import ExperimentState as ExperimentState
+from training.checkpoint_tensors import (
+    fill_optimiser,
+    optimiser_space,
+    optimiser_state,
+    weights_of,
+    write_model_folder,
+)
+from training.lora import adapter_scales
+from training.parallel import barrier
 from training.trainer import Trainer
+from training.weights.files import is_weight_file as is_weight_file
 
 COMPLETE = "COMPLETE"
-
-
-@dataclass(slots=True, kw_only=True)
-class ExperimentState:
-    """Where an experiment stands; JSON beside the tensors."""
-
-    stage: str = "start"
-    """start -> sft -> grpo -> done"""
-    sft_step: int = 0
-    """Finished SFT steps."""
-    grpo_step: int = 0
-    """Finished GRPO steps."""
-    policy_version: int = 0
-    task_cursor: int = 0
-    """Position in the task order of the next step."""
-    was_evaluated_before: bool = False
-    was_evaluated_after: bool = False
-    best_success: float = -1.0
-    """Held-out success of the best checkpoint so far; -1 = none evaluated."""
-    best_checkpoint: str = ""
-    """Its folder name."""
-    num_saved: int = 0
-    """Checkpoints written so far; numbers their folders."""
-    rate_scale: float = 1.0
-    """Learning rates are multiplied with it; falls at each roll-back."""
-    rolled_back_to: list[str] = field(default_factory=list)
-    """Checkpoints that were gone back to."""
-    rolled_back_saves: list[str] = field(default_factory=list)
-    """Checkpoints saved right after: the same weights under another name."""
-    solve_rates: dict[str, list[float]] = field(default_factory=dict)
-    """task_id -> faded [wins, trials]."""
-    replay: dict[str, int] = field(default_factory=dict)
-    alarms: dict[str, Any] = field(default_factory=dict)
 
 
 class CheckpointStore:
@@ -67,6 +48,10 @@ class CheckpointStore:
     def __init__(self, directory: Path, keep_last: int) -> None:
         self.directory = directory
         self.keep_last = keep_last
+        self._group: dist.ProcessGroup | None = None
+        self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._saving: Future[Any] | None = None
+        """On rank 0 the whole save, elsewhere this rank's shards."""
 
     def verify_writable(self) -> None:
         """Raise ValueError that names the setting unless a file can be written there now."""
@@ -90,7 +75,18 @@ class CheckpointStore:
         return next(reversed(self.complete()), None)
 
     def save(self, trainer: Trainer, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
-        """Write a checkpoint of `state` (its `num_saved` and best are updated). A collective."""
+        """Write a checkpoint and wait for it; returns its folder. A collective."""
+        folder = self.start(trainer, state, source, is_best=is_best)
+        self.settle()
+        return folder
+
+    def start(self, trainer: Trainer, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+        """Begin a checkpoint of `state` (its `num_saved` and best are updated). A collective.
+
+        On return the tensors are copied to host memory, so training may go on while they are written. The
+        folder that is returned exists when the save `is_settled`. At most one is written at a time.
+        """
+        self.settle()
         world = trainer.world
         state.num_saved += 1
         step = state.sft_step if state.stage == "sft" else state.grpo_step
@@ -102,24 +98,52 @@ class CheckpointStore:
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
         barrier()
-        tensors = _weights(trainer) | _optimiser_state(trainer)
-        dcp.save(tensors, checkpoint_id=folder / "shards")
         torch.save(torch.get_rng_state(), folder / f"rng-{world.rank}.pt")
-        export_model(trainer.policy.model, source, folder / "model", world)
-        barrier()
+        tensors = weights_of(trainer) | optimiser_state(trainer)
+        # A group of its own: the writers' agreement must not mix with the trainer's collectives.
+        self._group = self._group or dist.new_group(backend="gloo")
+        saved = dcp.async_save(tensors, checkpoint_id=folder / "shards", process_group=self._group)
+        assert isinstance(saved, Future), "no asynchronous staging was asked for"
+        self._saving = saved
         if world.is_main:
-            (folder / "state.json").write_text(json.dumps(asdict(state), indent=2) + "\n")
-            (folder / COMPLETE).write_text("")
-            folder.rename(final)
-        barrier()
+            values, scales = json.dumps(asdict(state), indent=2), adapter_scales(trainer.policy.model)
+
+            def finish() -> None:
+                saved.result()  # every rank has written its shards
+                self._write_model(folder, source, scales)
+                (folder / "state.json").write_text(values + "\n")
+                (folder / COMPLETE).write_text("")
+                folder.rename(final)
+
+            self._saving = self._finisher.submit(finish)
         return final
+
+    @property
+    def is_settled(self) -> bool:
+        """True when nothing is being written by this rank (rank 0: by any). Raises what went wrong in it."""
+        if self._saving is None:
+            return True
+        if not self._saving.done():
+            return False
+        self._saving.result()
+        return True
+
+    def settle(self) -> None:
+        """Wait for the save in flight; raises what went wrong in it. A collective when there is one."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
+            barrier()
+
+    def _write_model(self, folder: Path, source: Path, scales: dict[str, float]) -> None:
+        write_model_folder(folder / "shards", source, folder / "model", scales)
 
     def load(self, folder: Path, trainer: Trainer) -> None:
         """Read weights, optimiser and generator into `trainer`. A collective."""
         shards = folder / "shards"
-        tensors = _weights(trainer) | _optimiser_space(trainer, shards)
+        tensors = weights_of(trainer) | optimiser_space(trainer, shards)
         dcp.load(tensors, checkpoint_id=shards)
-        _fill_optimiser(trainer, tensors)
+        fill_optimiser(trainer, tensors)
         generator = folder / f"rng-{trainer.world.rank}.pt"
         if generator.exists():
             torch.set_rng_state(torch.load(generator, weights_only=True))
@@ -146,73 +170,6 @@ class CheckpointStore:
         return doomed
 
 
-def _weights(trainer: Trainer) -> dict[str, Any]:
-    """The (sharded) weights by name; loading fills them in place."""
-    return {f"policy.{name}": p.detach() for name, p in trainer.policy.named_parameters()}
-
-
-def _optimiser_state(trainer: Trainer) -> dict[str, Any]:
-    """Every tensor that the optimiser keeps, as optimiser|PARAMETER|KEY."""
-    names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
-    return {
-        f"optimiser|{names[parameter]}|{key}": value
-        for member in trainer.optimiser.members
-        for parameter, state in member.state.items()
-        for key, value in state.items()
-        if isinstance(value, torch.Tensor)
-    }
-
-
-def _optimiser_space(trainer: Trainer, shards: Path) -> dict[str, Any]:
-    """Empty tensors, sharded like their weights, for the optimiser state that the checkpoint holds."""
-    parameters = dict(trainer.policy.named_parameters())
-    space = {}
-    for key, saved in dcp.FileSystemReader(shards).read_metadata().state_dict_metadata.items():
-        if not key.startswith("optimiser|"):
-            continue
-        parameter = parameters[key.split("|")[1]]
-        same = tuple(saved.size) == tuple(parameter.shape)
-        space[key] = torch.zeros_like(parameter.detach()) if same else torch.zeros(tuple(saved.size))
-    return space
-
-
-def _fill_optimiser(trainer: Trainer, tensors: dict[str, Any]) -> None:
-    names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
-    owners = {
-        names[parameter]: (member, parameter)
-        for member in trainer.optimiser.members
-        for group in member.param_groups
-        for parameter in group["params"]
-    }
-    for key, value in tensors.items():
-        if key.startswith("optimiser|"):
-            _, name, part = key.split("|")
-            member, parameter = owners[name]
-            member.state[parameter][part] = value
-
-
 def folder_bytes(folder: Path) -> int:
     """Size of all files below a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-def export_model(
-    model: torch.nn.Module, source: Path, folder: Path, world: World, dtype: torch.dtype = torch.float32
-) -> None:
-    """Write a plain transformers folder: our weights, everything else as in `source`. A collective."""
-    from safetensors.torch import save_file
-
-    state = plain_state(model)
-    if not world.is_main:
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in source.iterdir():
-        if path.is_file() and not is_weight_file(path):
-            shutil.copyfile(path, folder / path.name)
-    weights = {name: tensor.to(dtype) for name, tensor in state.items()}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def is_weight_file(path: Path) -> bool:
-    """True for the files of a model folder that hold tensors."""
-    return path.suffix in {".safetensors", ".bin", ".pt", ".pth"} or path.name.endswith(".index.json")

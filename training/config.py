@@ -183,6 +183,9 @@ class CheckpointConfig(Section):
     directory: str = knob("", "Folder; empty = the experiment's own folder.")
     every: int = knob(5, "Steps between checkpoints.", unit="steps", ge=1)
     keep_last: int = knob(3, "Older ones are deleted, the best by evaluation is kept.", ge=1)
+    asynchronous: bool = knob(
+        True, "Train on while a checkpoint is written; needs host memory for a copy of weights and optimiser."
+    )
     max_restarts: int = knob(3, "Automatic restarts after a crash.", ge=0, le=100)
     roll_back_on: tuple[CollapseAlarm, ...] = knob(
         (),

@@ -42,10 +42,11 @@ class AlgorithmConfig(Section):
     num_steps: int = knob(20, "Optimiser steps; 0 = only the SFT warm-up.", unit="steps", ge=0)
     max_staleness: int = knob(
         0,
-        "Policy versions that rollouts may be behind; 1 = sample the next step while training this one.",
+        "Policy versions that rollouts may be behind: the next so many steps are sampled while this one "
+        "trains. 0 = sample and train in turns.",
         unit="policy versions",
         ge=0,
-        le=1,
+        le=16,
     )
     clip_low: float = knob(0.2, "Lower clip of the importance ratio.", ge=0, le=1)
     clip_high: float = knob(0.28, "Upper clip of the importance ratio.", ge=0, le=10)

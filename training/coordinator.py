@@ -30,6 +30,7 @@ from training.types import (
     Trajectory,
     Wire,
 )
+from training.weights.requests import Commit, Load, WeightsRequest
 
 
 class CoordinatorError(Exception):
@@ -117,6 +118,10 @@ class Coordinator:
     def __init__(self, address: CoordinatorAddress, *, patience_s: float = 120.0) -> None:
         self.address = address
         self.patience_s = patience_s
+        self.engine_needs_weights = False
+        """True when a part of the engine was started again and can only draw after a weight sync."""
+        self.engine_idle_s = 0.0
+        """Seconds in which the engine had no request, as the last weight sync's answer counted them."""
         self._http = httpx.Client(
             base_url=address.url,
             headers={"Authorization": f"Bearer {address.token}"},
@@ -212,19 +217,27 @@ class Coordinator:
         """Guards that fired."""
         self._post("/alarms", _dump(alarms))
 
-    def sync_weights(self, policy_version: int, path: str) -> Canary | None:
-        """Make the policy server load `path`; returns its canary. Raises CoordinatorError when it did not."""
-        answer = self._post("/weights", {"policy_version": policy_version, "path": path})
-        if answer["policy_version"] != policy_version:
+    def sync_weights(self, request: WeightsRequest) -> Canary | None:
+        """One step of a weight sync; the engine's canary when it has new weights.
+
+        Raises CoordinatorError when it was not done. Only a `load` is tried again by itself.
+        """
+        body = request.model_dump(mode="json")
+        answer = self._call("POST", "/weights", json=body, repeats=request.stage == "load").json()
+        self.engine_idle_s = float(answer.get("idle_s", 0.0))
+        if isinstance(request, Load | Commit) and answer["policy_version"] != request.policy_version:
             raise CoordinatorError(
-                f"synced version {policy_version}, but the policy server has {answer['policy_version']}"
+                f"synced version {request.policy_version}, "
+                f"but the policy server has {answer['policy_version']}"
             )
         canary = answer.get("canary")
         return None if canary is None else Canary.model_validate(canary)
 
     def control(self) -> Control:
-        """What the supervisor wants."""
-        return Control(self._get("/control")["command"])
+        """What the supervisor wants. Afterwards `engine_needs_weights` says what the engine wants."""
+        answer = self._get("/control")
+        self.engine_needs_weights = bool(answer.get("needs_weights", False))
+        return Control(answer["command"])
 
     def frame(self, sha256: str) -> bytes:
         """The lossless PNG of a frame."""
@@ -236,8 +249,9 @@ class Coordinator:
     def _post(self, path: str, body: Any) -> Any:
         return self._call("POST", path, json=body).json()
 
-    def _call(self, method: str, path: str, **options: Any) -> httpx.Response:
-        deadline = time.monotonic() + self.patience_s
+    def _call(self, method: str, path: str, *, repeats: bool = True, **options: Any) -> httpx.Response:
+        patience_s = self.patience_s if repeats else 0.0
+        deadline = time.monotonic() + patience_s
         pause_s = 0.1
         while True:
             try:
@@ -249,7 +263,7 @@ class Coordinator:
                 reason = f"{type(error).__name__}: {error}"
             if time.monotonic() + pause_s > deadline:
                 raise CoordinatorUnreachable(
-                    f"{method} {path}: {self.address.url} silent for {self.patience_s:.0f} s ({reason})"
+                    f"{method} {path}: {self.address.url} silent for {patience_s:.0f} s ({reason})"
                 )
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, 5.0)

@@ -84,6 +84,22 @@ class Engine(Protocol):
         """Take the weights of a checkpoint folder. Raises ValueError when they do not fit."""
         ...
 
+    async def hold(self) -> None:
+        """Interrupt what is being drawn and draw nothing until `release`; idempotent. For weight syncs.
+
+        When it returns no request is in the engine; interrupted completions go on after `release`, their
+        further tokens under the new version.
+        """
+        ...
+
+    async def release(self, policy_version: int) -> None:
+        """Draw again, with the weights `policy_version`, and with nothing that older ones computed."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Name, running totals and, where it has any, servers; what GET /engine answers."""
+        ...
+
     async def sleep(self) -> None:
         """Give the trainer the memory of its GPUs; until `wake` nothing is drawn. Others do nothing."""
         ...

@@ -62,6 +62,9 @@ class BatchedEngine:
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
         self._batches: asyncio.Task[None] | None = None
+        self._free = asyncio.Event()
+        """Cleared while the engine is held."""
+        self._free.set()
 
     @property
     def policy_version(self) -> int:
@@ -83,11 +86,23 @@ class BatchedEngine:
         return await asyncio.shield(done)
 
     async def score(self, sequence: Sequence, start: int) -> list[float]:
-        return await self._on_engine(self.engine.score, sequence, start)
+        return await self.call(self.engine.score, sequence, start)
 
     async def load_weights(self, folder: Path, policy_version: int) -> None:
         """Between two batches."""
-        await self._on_engine(self.engine.load_weights, folder, policy_version)
+        await self.call(self.engine.load_weights, folder, policy_version)
+
+    async def hold(self) -> None:
+        """A running batch is finished first: it is one forward pass after the other in a thread."""
+        self._free.clear()
+        await self.call(lambda: None)
+
+    async def release(self, policy_version: int) -> None:
+        self.engine.policy_version = policy_version
+        self._free.set()
+
+    def describe(self) -> dict[str, Any]:
+        return {"name": "transformers", "policy_version": self.policy_version, "servers": []}
 
     async def sleep(self) -> None:
         """This engine has no GPU of its own to give back."""
@@ -105,11 +120,12 @@ class BatchedEngine:
         while True:
             await self._arrived.wait()
             await asyncio.sleep(GATHER_S)
+            await self._free.wait()
             batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
             if not self._waiting:
                 self._arrived.clear()
             try:
-                sampled = await self._on_engine(
+                sampled = await self.call(
                     self.engine.generate, [one.sequence for one in batch], [one.sampling for one in batch]
                 )
             except Exception as error:  # noqa: BLE001 - the edge: every waiting request gets the error
@@ -119,5 +135,6 @@ class BatchedEngine:
             for one, result in zip(batch, sampled, strict=True):
                 one.done.set_result(result)
 
-    async def _on_engine(self, function: Callable[..., T], *arguments: Any) -> T:
+    async def call(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run something on the engine's thread, between two batches."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from training.ahead import Ahead
 from training.alarms import AlarmHistory
 from training.checkpoints import CheckpointStore, ExperimentState, folder_bytes
 from training.config import ExperimentConfig
 from training.coordinator import Coordinator
-from training.curriculum import evaluation_tasks
+from training.curriculum import TaskOrder, evaluation_tasks
 from training.evaluation import evaluate_groups
 from training.interrupts import on_main
 from training.optimisers import sft_rates
 from training.parallel import World
 from training.rendering import Renderer
 from training.replay import ReplayState
-from training.rollouts import GroupRequest, Rollouts, Ticket
+from training.rollouts import GroupRequest, Rollouts, Ticket, WeightsLost
 from training.solve_rates import SolveRates
 from training.trainer import Trainer
 from training.types import EvaluationResult, Group, Purpose, Task
 from training.weight_sync import WeightSync
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,8 +46,10 @@ class Experiment:
     """None on ranks other than 0."""
     rollouts: Rollouts | None = None
     """None on ranks other than 0."""
-    ahead: Ticket | None = None
-    """Groups of the next step that are being sampled already; rank 0 only."""
+    ahead: Ahead | None = None
+    """What is being sampled for this step and the coming ones; rank 0 only, in the GRPO stage."""
+    unreported: dict[str, Any] | None = None
+    """What the coordinator will hear of the checkpoint that is being written."""
     state: ExperimentState = field(default_factory=ExperimentState)
     history: AlarmHistory = field(default_factory=AlarmHistory)
     replay: ReplayState = field(default_factory=ReplayState)
@@ -56,16 +62,50 @@ class Experiment:
 
     def collect(self, tasks: list[Task], request: GroupRequest, stage: str) -> list[Group]:
         """Groups of `tasks` on every rank; `stage` gets the progress, "" for none."""
+        ticket: list[Ticket] = []
 
         def work() -> list[Group]:
-            assert self.rollouts is not None
-            return self.rollouts.wait(self.rollouts.ask(tasks, request), progress)
+            assert self.rollouts is not None, "rank 0 has rollouts"
+            if not ticket:
+                ticket.append(self.rollouts.ask(tasks, request))
+            return self.rollouts.wait(ticket[0], progress)
 
         def progress(done: int, total: int) -> None:
             if stage:
                 self.tell(lambda c: c.report_progress(stage, done, total))
 
-        return on_main(self.world, work)
+        return self.wait_for(work)
+
+    def wait_for(self, work: Callable[[], list[Group]]) -> list[Group]:
+        """Groups that `work` waits for on rank 0, on every rank; a restarted engine gets its weights again.
+
+        `work` is begun anew after that. Raises Interrupted. A collective.
+        """
+
+        def attempt() -> list[Group] | None:
+            try:
+                return work()
+            except WeightsLost:
+                return None
+
+        while (groups := on_main(self.world, attempt)) is None:
+            logger.warning("the engine was started again: it gets the current weights")
+            self.sync_weights()
+        return groups
+
+    def use_order(self, order: TaskOrder) -> None:
+        """Sample the train tasks in this order from now on, from where the state stands."""
+        if self.rollouts is not None:
+            self.ahead = Ahead(rollouts=self.rollouts, order=order, config=self.config, state=self.state)
+
+    def next_groups(self) -> list[Group]:
+        """The groups of the step that begins, on every rank. Raises Interrupted. A collective."""
+
+        def work() -> list[Group]:
+            assert self.ahead is not None, "use_order comes first"
+            return self.ahead.next_groups()
+
+        return self.wait_for(work)
 
     def tasks(self, split: str) -> list[Task]:
         """Tasks of a split on every rank."""
@@ -76,30 +116,51 @@ class Experiment:
         return self.sync.push(self.state.policy_version).metrics()
 
     def save(self, *, is_best: bool = False, success: float | None = None) -> Path:
-        """Write a checkpoint, report it, delete old ones; returns its folder. A collective."""
+        """Write a checkpoint; returns its folder. A collective.
+
+        With `checkpoints.asynchronous` the folder appears later: see `settle`.
+        """
+        self.settle()
         state = self.state
         if is_best and success is not None:
             state.best_success = success
         self.history.last_checkpoint_step = state.grpo_step
         state.replay, state.alarms = self.replay.to_json(), self.history.to_json()
         state.solve_rates = self.solve_rates.counts
-        folder = self.checkpoints.save(self.trainer, state, self.source, is_best=is_best)
-        if self.coordinator is None:
-            return folder
-        values = {
+        folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
+        self.unreported = {
             "step": state.sft_step if state.stage == "sft" else state.grpo_step,
             "path": str(folder),
             "policy_version": state.policy_version,
             "is_best": is_best,
             "success": success,
-            "bytes": folder_bytes(folder),
         }
-        self.coordinator.report_checkpoint(values)
+        if not self.config.checkpoints.asynchronous:
+            self.settle()
+        return folder
+
+    def settle(self) -> None:
+        """Wait for the checkpoint that is being written, and report it. A collective."""
+        self.checkpoints.settle()
+        self.report_saved()
+
+    def report_saved(self) -> None:
+        """Report a checkpoint that has been written meanwhile, and delete old ones."""
+        if self.unreported is None or not self.checkpoints.is_settled:
+            return
+        values, self.unreported = self.unreported, None
+        if self.coordinator is None:
+            return
+        self.coordinator.report_checkpoint(values | {"bytes": folder_bytes(Path(values["path"]))})
         for gone in self.checkpoints.prune(
-            state.best_checkpoint, in_use=self.coordinator.checkpoints_in_use()
+            self.state.best_checkpoint, in_use=self.coordinator.checkpoints_in_use()
         ):
             self.coordinator.report_checkpoint_deleted(str(gone))
-        return folder
+
+    def close(self) -> None:
+        """Finish what goes on in the background. A collective."""
+        self.settle()
+        self.sync.close()
 
     def resume(self, folder: Path) -> None:
         """Take up the state of a checkpoint. A collective."""

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from training.config import LoraConfig
-from training.parallel import full_state
 
 ADAPTER = "default"
 BASE = ".base_layer."
@@ -39,15 +38,23 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
         inject_adapter_in_model(wanted, model)
 
 
-def plain_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """All weights gathered on the CPU under their own names, adapters merged. A collective."""
-    state = full_state(model)
-    scales = {
+def adapter_scales(model: nn.Module) -> dict[str, float]:
+    """Layer with an adapter -> alpha / rank."""
+    return {
         name: float(module.scaling[ADAPTER])
         for name, module in model.named_modules()
         if isinstance(getattr(module, "scaling", None), dict) and ADAPTER in module.scaling
     }
-    return merged(state, scales)
+
+
+def is_adapter(name: str) -> bool:
+    """True for a parameter that peft added."""
+    return ".lora_A." in name or ".lora_B." in name
+
+
+def merge(base: torch.Tensor, down: torch.Tensor, up: torch.Tensor, scale: float) -> torch.Tensor:
+    """W + alpha / rank B A, computed in fp32, in the dtype of `base`."""
+    return (base.float() + scale * up.float() @ down.float()).to(base.dtype)
 
 
 def merged(state: dict[str, torch.Tensor], scales: dict[str, float]) -> dict[str, torch.Tensor]:
@@ -57,10 +64,10 @@ def merged(state: dict[str, torch.Tensor], scales: dict[str, float]) -> dict[str
         layer, separator, part = name.partition(BASE)
         if separator:
             if part == "weight" and layer in scales:
-                down = state[f"{layer}.lora_A.{ADAPTER}.weight"].float()
-                up = state[f"{layer}.lora_B.{ADAPTER}.weight"].float()
-                tensor = (tensor.float() + scales[layer] * up @ down).to(tensor.dtype)
+                down = state[f"{layer}.lora_A.{ADAPTER}.weight"]
+                up = state[f"{layer}.lora_B.{ADAPTER}.weight"]
+                tensor = merge(tensor, down, up, scales[layer])
             plain[f"{layer}.{part}"] = tensor
-        elif ".lora_A." not in name and ".lora_B." not in name:
+        elif not is_adapter(name):
             plain[name] = tensor
     return plain

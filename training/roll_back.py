@@ -30,6 +30,7 @@ def roll_back_if_collapsed(experiment: Experiment, alarms: Sequence[Alarm]) -> P
     causes = on_main(experiment.world, lambda: causes)
     if not causes or len(state.rolled_back_to) >= config.max_roll_backs:
         return None
+    experiment.settle()
     good = on_main(experiment.world, lambda: _last_good(experiment))
     if good is None:
         logger.warning("%s: there is no checkpoint left to go back to", ", ".join(causes))
@@ -48,9 +49,8 @@ def _last_good(experiment: Experiment) -> Path | None:
 
 def _restore(experiment: Experiment, good: Path) -> None:
     state = experiment.state
-    if experiment.ahead is not None and experiment.rollouts is not None:
-        experiment.rollouts.cancel(experiment.ahead)
-    experiment.ahead = None
+    if experiment.ahead is not None:
+        experiment.ahead.cancel()
     # A fresh optimiser first: a checkpoint from before the first step holds no moments to overwrite with.
     experiment.trainer.use_rates(grpo_rates(experiment.config.optimiser))
     experiment.checkpoints.load(good, experiment.trainer)
@@ -61,6 +61,7 @@ def _restore(experiment: Experiment, good: Path) -> None:
     metrics = experiment.sync_weights() | {"checkpoint/rolled_back": float(len(state.rolled_back_to))}
     experiment.tell(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
     state.rolled_back_saves.append(experiment.save().name)
+    experiment.settle()
 
 
 def _report(experiment: Experiment, good: Path, causes: list[str]) -> None:

@@ -56,6 +56,10 @@ Progress = Callable[[int, int], None]
 """(finished, requested)"""
 
 
+class WeightsLost(Exception):
+    """Raised while waiting when the engine was started again and needs the trainer's weights to go on."""
+
+
 class Rollouts:
     """Collects finished groups through the coordinator; several tickets may be open at once."""
 
@@ -91,11 +95,16 @@ class Rollouts:
             del self.open[group_id]
 
     def wait(self, ticket: Ticket, progress: Progress | None = None) -> list[Group]:
-        """The ticket's groups in the order of its tasks, useless ones included as they are."""
+        """The ticket's groups in the order of its tasks, useless ones included as they are.
+
+        Raises Interrupted, and WeightsLost (ask again after a weight sync; nothing is lost).
+        """
         while True:
             self.check_control()
             if ticket.is_finished:
                 return [ticket.finished[place] for place in range(len(ticket.tasks))]
+            if self.coordinator.engine_needs_weights:
+                raise WeightsLost
             answer = self.coordinator.finished_groups(self.cursor, POLL_S)
             self.cursor = answer.cursor
             for group in answer.groups:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 import uvicorn
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
@@ -32,18 +32,11 @@ from training.engine_batches import BatchedEngine
 from training.engine_transformers import TransformersEngine
 from training.rendering import Renderer
 from training.sessions import PolicyService, ServiceError, TurnRequest
+from training.weights.receivers import receiver_of
+from training.weights.requests import REQUEST
 
 log = logging.getLogger("policy server")
 MAX_SCREENSHOT_BYTES = 32 * 1024 * 1024
-
-
-class WeightsRequest(BaseModel):
-    """Body of POST /weights."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    path: str
-    policy_version: int
 
 
 Handler = Callable[[Request, PolicyService], Awaitable[Response]]
@@ -80,9 +73,14 @@ def error_answer(status: int, code: str, message: str) -> JSONResponse:
 
 
 async def health(request: Request, service: PolicyService) -> Response:
-    return JSONResponse(
-        {"status": "ok", "policy_version": service.engine.policy_version, "model": request.app.state.model}
-    )
+    answer = {
+        "status": "ok",
+        "policy_version": service.engine.policy_version,
+        "model": request.app.state.model,
+    }
+    if service.reception.needs_weights():
+        answer["needs_weights"] = True
+    return JSONResponse(answer)
 
 
 async def post_turn(request: Request, service: PolicyService) -> Response:
@@ -103,9 +101,8 @@ async def delete_trajectory(request: Request, service: PolicyService) -> Respons
 
 
 async def post_weights(request: Request, service: PolicyService) -> Response:
-    weights = WeightsRequest.model_validate_json(await request.body())
-    await service.load_weights(Path(weights.path), weights.policy_version)
-    return JSONResponse({"policy_version": service.engine.policy_version})
+    answer = await service.sync(REQUEST.validate_json(await request.body()))
+    return JSONResponse(answer.model_dump())
 
 
 async def post_canary(_request: Request, service: PolicyService) -> Response:
@@ -141,7 +138,9 @@ def build_app(
             if on_failure:
                 on_failure()
             raise
-        app.state.service = PolicyService(engine, renderer, limits=config.sampling)
+        app.state.service = PolicyService(
+            engine, renderer, limits=config.sampling, receiver=receiver_of(engine)
+        )
         log.info("serving %s", model)
 
     @contextlib.asynccontextmanager

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from PIL import Image, UnidentifiedImageError
@@ -19,8 +20,11 @@ from training.canary import engine_canary
 from training.config import PromptConfig, SamplingConfig
 from training.engine import Engine, EngineError, Sampled, Sampling, Sequence
 from training.history import Context, SeenTurn, keeps_image
+from training.idle import IdleClock
 from training.rendering import Renderer
 from training.types import Completion
+from training.weights.receiver import Receiver, Reception
+from training.weights.requests import WeightsAnswer, WeightsRequest
 
 MAX_SESSIONS = 4096
 """Trajectories that nobody forgot are dropped oldest first beyond this."""
@@ -32,6 +36,15 @@ class ServiceError(Exception):
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
         self.status, self.code, self.message = status, code, message
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """An engine that cannot go on becomes an answer with status 500."""
+    try:
+        yield
+    except EngineError as error:
+        raise ServiceError(500, "engine", str(error)) from error
 
 
 class TurnRequest(BaseModel):
@@ -67,8 +80,13 @@ class Session:
 class PolicyService:
     """The sessions of one engine."""
 
-    def __init__(self, engine: Engine, renderer: Renderer, *, limits: SamplingConfig) -> None:
+    def __init__(
+        self, engine: Engine, renderer: Renderer, *, limits: SamplingConfig, receiver: Receiver | None = None
+    ) -> None:
+        """`receiver`: how the engine takes weights from memory; None = from folders only."""
         self.engine = engine
+        self.reception = Reception(engine, receiver)
+        self.clock = IdleClock()
         self.renderer = renderer
         self.limits = limits
         self.sessions: dict[str, Session] = {}
@@ -80,6 +98,10 @@ class PolicyService:
     async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
         """The completion of one turn, drawn now or, for a repeated request, as it was drawn before."""
         session = self._session(trajectory_id)
+        with self.clock.work():
+            return await self._complete(session, request, png)
+
+    async def _complete(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
         async with session.lock:
             if request.turn_index < len(session.completions):
                 return session.completions[request.turn_index]
@@ -96,18 +118,28 @@ class PolicyService:
         """Drop a trajectory; unknown ones are forgotten already."""
         self.sessions.pop(trajectory_id, None)
 
-    async def load_weights(self, folder: Path, policy_version: int) -> None:
-        """New weights between two batches. Raises ServiceError (400) when they cannot be loaded."""
-        if not (folder / "config.json").is_file():
-            raise ServiceError(400, "bad_weights", f"path: no checkpoint (config.json) in {folder}")
+    async def sync(self, request: WeightsRequest) -> WeightsAnswer:
+        """One step of a weight sync. Raises ServiceError (400) when the engine refuses it."""
         try:
-            await self.engine.load_weights(folder, policy_version)
+            answer = await self.reception.handle(request)
         except (OSError, ValueError) as error:
-            raise ServiceError(400, "bad_weights", f"path: {error}") from error
+            raise ServiceError(400, "bad_weights", str(error)) from error
+        return answer.model_copy(update={"idle_s": self.clock.idle_s})
 
     async def canary(self) -> dict[str, Any]:
         """The engine's logprobs of the canary sequence."""
-        return await engine_canary(self.engine, self.renderer)
+        with engine_errors():
+            return await engine_canary(self.engine, self.renderer)
+
+    async def sleep(self) -> None:
+        """The engine gives its memory to the trainer; turns wait until `wake`."""
+        with engine_errors():
+            await self.engine.sleep()
+
+    async def wake(self) -> None:
+        """Undo `sleep`."""
+        with engine_errors():
+            await self.engine.wake()
 
     def _session(self, trajectory_id: str) -> Session:
         if trajectory_id not in self.sessions:
@@ -171,10 +203,8 @@ class PolicyService:
     async def _sample(self, sequence: Sequence, sampling: Sampling) -> Sampled:
         # Shielded: the engine goes on when the client goes away, and the repeated request starts anew.
         drawing = asyncio.ensure_future(self.engine.draw(sequence, sampling))
-        try:
+        with engine_errors():
             return await asyncio.shield(drawing)
-        except EngineError as error:
-            raise ServiceError(500, "engine", str(error)) from error
 
 
 def _image_size(png: bytes) -> tuple[int, int]:

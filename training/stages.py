@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
 
 from training.alarms import StepFacts, check_step
 from training.batches import Batch, prepare_batch
@@ -19,11 +18,10 @@ from training.experiment import Experiment, evaluate, stage
 from training.interrupts import on_main
 from training.optimisers import grpo_rates
 from training.roll_back import roll_back_if_collapsed
-from training.rollouts import GroupRequest, Ticket
 from training.schedule import temperature_at
 from training.solve_rates import SolveRateOrder
 from training.trainer import StepResult
-from training.types import Alarm, Group, Purpose
+from training.types import Alarm, Group
 from training.warm_up import run_sft
 
 logger = logging.getLogger(__name__)
@@ -58,11 +56,11 @@ def run_grpo(experiment: Experiment) -> None:
     total = config.algorithm.num_steps
     if state.grpo_step >= total:
         return
-    order = _order(experiment)
+    experiment.use_order(_order(experiment))
     with stage(experiment, "grpo", total, "steps"):
         experiment.tell(lambda c: c.report_progress("grpo", state.grpo_step, total))
         while state.grpo_step < total:
-            grpo_step(experiment, order)
+            grpo_step(experiment)
             done = state.grpo_step
             experiment.tell(lambda c, done=done: c.report_progress("grpo", done, total))
             every = config.evaluation.every
@@ -73,11 +71,11 @@ def run_grpo(experiment: Experiment) -> None:
                 experiment.save()
 
 
-def grpo_step(experiment: Experiment, order: TaskOrder) -> StepResult | None:
+def grpo_step(experiment: Experiment) -> StepResult | None:
     """One step: rollouts, update, weight sync, reports. None when nothing could be learned from it."""
     config, state = experiment.config, experiment.state
     started = time.monotonic()
-    groups = on_main(experiment.world, lambda: _groups(experiment, order))
+    groups = experiment.next_groups()
     sampled = time.monotonic()
     batch = on_main(experiment.world, lambda: _prepare(experiment, groups))
     result = None
@@ -87,18 +85,19 @@ def grpo_step(experiment: Experiment, order: TaskOrder) -> StepResult | None:
     trained = time.monotonic()
     experiment.solve_rates.record(groups)
     state.grpo_step += 1
-    state.task_cursor += len(groups)
     metrics = batch.metrics | (result.metrics if result else {})
     if result is not None and not result.was_skipped:
         state.policy_version += 1
         metrics |= experiment.sync_weights()
     metrics |= {
         "time/rollout_s": sampled - started,
+        "async/trainer_wait_s": sampled - started,
         "time/train_s": trained - sampled,
         "time/step_s": time.monotonic() - started,
         "policy/version": float(state.policy_version),
     }
     alarms = _report(experiment, batch, result, metrics)
+    experiment.report_saved()
     roll_back_if_collapsed(experiment, alarms)
     return result
 
@@ -110,49 +109,6 @@ def _order(experiment: Experiment) -> TaskOrder:
         floor = config.tasks.curriculum_floor
         return SolveRateOrder(tasks, config.optimiser.seed, experiment.solve_rates, floor)
     return TaskOrder(tasks, config.optimiser.seed)
-
-
-def _groups(experiment: Experiment, order: TaskOrder) -> list[Group]:
-    """The groups of this step; with `max_staleness` the next step's are asked for before this one trains.
-
-    Each group took one position of the task order, so their number is how far the cursor moves.
-    """
-    rollouts, config = experiment.rollouts, experiment.config.algorithm
-    assert rollouts is not None
-    count = config.groups_per_step
-    ticket, experiment.ahead = experiment.ahead or _ask(experiment, order, count), None
-    groups = rollouts.wait(ticket)
-    wanted = min(config.max_extra_groups, num_flat(groups))
-    while wanted:
-        extra = rollouts.wait(_ask(experiment, order, wanted, offset=len(groups)))
-        groups += extra
-        left = config.max_extra_groups - (len(groups) - count)
-        wanted = min(left, num_flat(extra))
-    if config.max_staleness and experiment.state.grpo_step + 1 < config.num_steps:
-        experiment.ahead = _ask(experiment, order, count, offset=len(groups), steps_ahead=1)
-    return groups
-
-
-def num_flat(groups: Sequence[Group]) -> int:
-    """Groups that teach nothing: their rewards are equal, or fewer than two members were scored."""
-    return sum(len({member.reward for member in group.scored()}) < 2 for group in groups)
-
-
-def _ask(
-    experiment: Experiment, order: TaskOrder, count: int, *, offset: int = 0, steps_ahead: int = 0
-) -> Ticket:
-    """Request `count` groups from `offset` positions behind the cursor, for this step or a later one."""
-    config, state = experiment.config, experiment.state
-    assert experiment.rollouts is not None
-    step = state.grpo_step + steps_ahead
-    request = GroupRequest(
-        size=config.algorithm.group_size,
-        purpose=Purpose.TRAIN,
-        step=step,
-        temperature=temperature_at(config.sampling, step),
-        policy_version=state.policy_version,
-    )
-    return experiment.rollouts.ask(order.take(state.task_cursor + offset, count), request)
 
 
 def _prepare(experiment: Experiment, groups: list[Group]) -> Batch:

@@ -1,19 +1,17 @@
 """How old the policy was that sampled what is trained on.
 
 staleness of a sample = training policy_version - oldest policy_version among its tokens.
-The loop is synchronous by default (sample, train, sync), so fresh samples have staleness 0; with
-`algorithm.max_staleness` 1 the next step is sampled while this one trains. Replay entries are
-off-policy by intent, are bounded by `replay.max_policy_age` and not counted here.
+With `algorithm.max_staleness` 0 the loop is synchronous (sample, train, sync) and fresh samples have
+staleness 0; with k the groups of the next k steps are sampled while this one trains (`training.ahead` asks
+for none that could become older). Replay entries are off-policy by intent, are bounded by
+`replay.max_policy_age` and not counted here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from training.samples import Sample
-
-MAX_STALENESS = 1
-"""Policy versions that a fresh sample may be behind at most, whatever the setting."""
 
 
 def staleness(sample: Sample, policy_version: int) -> int:
@@ -22,7 +20,12 @@ def staleness(sample: Sample, policy_version: int) -> int:
     return max(0, policy_version - min(versions)) if versions else 0
 
 
-def largest_staleness(samples: Iterable[Sample], policy_version: int) -> int:
-    """Over the fresh samples of a batch."""
-    fresh = (sample for sample in samples if sample.replay_entry_id is None)
-    return max((staleness(sample, policy_version) for sample in fresh), default=0)
+def staleness_metrics(samples: Iterable[Sample], policy_version: int) -> dict[str, float]:
+    """async/staleness_* over the fresh samples of a batch, before anything is dropped."""
+    ages: Sequence[int] = [
+        staleness(sample, policy_version) for sample in samples if sample.replay_entry_id is None
+    ]
+    return {
+        "async/staleness_mean": sum(ages) / len(ages) if ages else 0.0,
+        "async/staleness_max": float(max(ages, default=0)),
+    }

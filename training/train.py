@@ -77,13 +77,16 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
         coordinator = Coordinator(address)
         experiment = build_experiment(config, output, address, coordinator, world, term)
         run(experiment)
+        experiment.close()
         return 0, "finished", experiment.state.grpo_step
     except Interrupted as stop:
         assert experiment is not None
         step = experiment.state.grpo_step
+        if stop.command is Control.PAUSE:
+            experiment.save()
+        experiment.close()
         if stop.command is Control.CANCEL:
             return EXIT_CANCELLED, "cancelled", step
-        experiment.save()
         return EXIT_PAUSED, "paused", step
     finally:
         stop_world()
@@ -123,7 +126,7 @@ def build_experiment(
     from training.rendering import Renderer
     from training.rollouts import Rollouts
     from training.trainer import TokenIds, Trainer
-    from training.weight_sync import WeightSync
+    from training.weight_sync import build_weight_sync
 
     directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
     store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last)
@@ -144,11 +147,12 @@ def build_experiment(
         world=world,
         trainer=trainer,
         renderer=renderer,
-        sync=WeightSync(
-            trainer=trainer,
-            coordinator=own,
-            renderer=renderer,
+        sync=build_weight_sync(
+            trainer,
+            config,
+            own,
             pixels=pixels,
+            renderer=renderer,
             source=source,
             directory=output / "weights",
         ),

@@ -72,8 +72,11 @@ def test_an_injected_success_gives_a_failed_group_its_advantages_again(prepare) 
 def test_samples_of_an_older_policy_are_dropped_beyond_the_bound(prepare) -> None:
     batch = prepare([make_group([1.0, 0.0])], policy_version=5)
     assert batch.samples == []
-    assert batch.metrics["staleness/dropped"] == 2
-    assert prepare([make_group([1.0, 0.0])], policy_version=4).metrics["staleness/max"] == 1
+    assert batch.metrics["async/dropped"] == 2
+    later = prepare([make_group([1.0, 0.0])], policy_version=5, algorithm={"max_staleness": 2})
+    assert len(later.samples) == 2
+    assert later.metrics["async/dropped"] == 0
+    assert (later.metrics["async/staleness_mean"], later.metrics["async/staleness_max"]) == (2, 2)
 
 
 def test_a_trajectory_with_an_uncompleted_turn_counts_but_is_never_imitated(prepare) -> None:
@@ -109,7 +112,7 @@ def test_stale_tokens_are_masked_one_by_one_when_the_config_says_so(prepare) -> 
     (sample,) = batch.samples
     kept = {v for v, bit in zip(sample.policy_versions, sample.loss_mask, strict=True) if bit}
     assert kept == {5}, "the turn of the same policy stays, the older one is only context"
-    assert batch.metrics["staleness/masked_tokens"] == 4
+    assert batch.metrics["async/masked_tokens"] == 4
 
 
 def test_discounted_turns_and_last_turns_reach_the_tokens(prepare) -> None:

@@ -12,10 +12,11 @@ import torch
 from tests.training.conftest import toy_config
 from tests.training.recorded import record_samples, toy_trainer
 from tests.training.toy_desktops import ToyDesktops
-from training.checkpoints import COMPLETE, CheckpointStore, ExperimentState, export_model
+from training.checkpoints import COMPLETE, CheckpointStore, ExperimentState
 from training.engine_transformers import load_model
 from training.parallel import World, start_world, stop_world
 from training.trainer import Trainer
+from training.weights.files import export_model
 
 
 @pytest.fixture(scope="module")

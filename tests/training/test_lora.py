@@ -11,10 +11,11 @@ import torch
 from tests.training.conftest import toy_config
 from tests.training.recorded import record_samples, toy_trainer
 from tests.training.toy_desktops import ToyDesktops
-from training.checkpoints import CheckpointStore, ExperimentState, export_model
+from training.checkpoints import CheckpointStore, ExperimentState
 from training.lora import merged
 from training.parallel import World, full_state, start_world, stop_world
 from training.policy import load_model
+from training.weights.files import export_model
 
 
 @pytest.fixture(scope="module")

@@ -107,7 +107,7 @@ def test_a_policy_learns_and_its_engine_follows(
     assert max(coordinator.metric("policy/logprob_gap")) < 1e-3, (
         "the engine sampled with the trainer's weights"
     )
-    assert coordinator.metric("staleness/max") == [0.0] * 12
+    assert coordinator.metric("async/staleness_max") == [0.0] * 12
 
 
 def test_a_paused_experiment_resumes_where_it_stopped(
@@ -131,7 +131,7 @@ def test_with_staleness_the_next_step_is_sampled_while_this_one_trains(
     toy_model: Path, coordinator: ToyCoordinator, train: Run
 ) -> None:
     assert train(toy_config(toy_model, algorithm={"max_staleness": 1})) == 0
-    assert coordinator.metric("staleness/max") == [0.0, 1.0, 1.0]
+    assert coordinator.metric("async/staleness_max") == [0.0, 1.0, 1.0]
     assert [group.step for group in coordinator.groups] == [0, 0, 1, 1, 2, 2]
     order = TaskOrder(coordinator.tasks["train"], seed=0).take(0, 6)
     assert [group.task for group in coordinator.groups] == order

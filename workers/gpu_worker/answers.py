@@ -25,7 +25,7 @@ from webapp.replay import services as replay
 from webapp.trajectories import services as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.wire import group_of, trajectory_of
-from workers.gpu_worker.policy_server import PolicyServer
+from workers.gpu_worker.policy_server import PolicyServer, WeightsRefused
 from workers.rewards import rescore
 
 POLL_S = 0.05
@@ -264,14 +264,20 @@ def post_alarms(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any
 
 
 def post_weights(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
-    """Make the policy server load the weights; the trainer then checks the canary itself."""
-    return context.policy.load_weights(path=body["path"], policy_version=int(body["policy_version"]))
+    """A step of a weight sync; after the last one the trainer checks the canary itself."""
+    try:
+        return context.policy.sync_weights(body)
+    except WeightsRefused as error:
+        raise Refused(str(error), 409) from error
 
 
-def get_control(context: Context, _: Any, __: dict[str, str]) -> dict[str, str]:
-    """What the people want of the trainer."""
+def get_control(context: Context, _: Any, __: dict[str, str]) -> dict[str, Any]:
+    """What the people want of the trainer, and whether the engine wants its weights."""
     status = attempts.beat_experiment(context.experiment_id)
-    return {"command": CONTROL_OF_STATUS.get(status, Control.RUN)}
+    return {
+        "command": CONTROL_OF_STATUS.get(status, Control.RUN),
+        "needs_weights": context.policy.needs_weights(),
+    }
 
 
 CONTROL_OF_STATUS = {

@@ -21,6 +21,10 @@ class PolicyServerError(Exception):
     """Raised when the policy server does not start, or refuses weights."""
 
 
+class WeightsRefused(PolicyServerError):
+    """Raised when a step of a weight sync cannot be done by this engine."""
+
+
 class PolicyServer:
     """`python -m training.serve` with a token of its own."""
 
@@ -65,17 +69,31 @@ class PolicyServer:
             keep_going()
             time.sleep(0.1)
 
-    def load_weights(self, *, path: str, policy_version: int) -> dict[str, Any]:
-        """New weights, then its canary as it sees it now; null when it has none."""
+    def sync_weights(self, body: dict[str, Any]) -> dict[str, Any]:
+        """One step of a weight sync (`training.weights.requests`), passed on as it is.
+
+        When the engine has new weights the answer brings its canary, null when there is none. Raises
+        PolicyServerError; WeightsRefused when the step was wrong, so that asking again cannot help.
+        """
         with self._client(SYNC_TIMEOUT_S) as client:
-            loaded = client.post("/weights", json={"path": path, "policy_version": policy_version})
-            if loaded.is_error:
-                raise PolicyServerError(f"weights refused: {loaded.text[:300]}")
-            canary = client.post("/canary", json={})
-        return {
-            "policy_version": loaded.json()["policy_version"],
-            "canary": canary.json() if canary.is_success else None,
-        }
+            answered = client.post("/weights", json=body)
+            if answered.is_client_error:
+                raise WeightsRefused(f"weights refused: {answered.text[:1000]}")
+            if answered.is_error:
+                raise PolicyServerError(f"weights not taken: {answered.text[:1000]}")
+            answer: dict[str, Any] = answered.json()
+            if body.get("stage", "load") in ("load", "commit"):
+                canary = client.post("/canary", json={})
+                answer["canary"] = canary.json() if canary.is_success else None
+        return answer
+
+    def needs_weights(self) -> bool:
+        """True when a part of the engine was started again and waits for the trainer's weights."""
+        try:
+            health = self._client(2.0).get("/health")
+        except (httpx.TransportError, OSError):
+            return False
+        return health.is_success and bool(health.json().get("needs_weights", False))
 
     def _client(self, timeout_s: float) -> httpx.Client:
         return httpx.Client(

@@ -1,0 +1,63 @@
+"""Which of the engine's tensors each of the trainer's weights becomes, and what does not fit.
+
+SGLang loads a Qwen3-VL by transformers' names and skips a name that it does not know without a word
+(`sglang.srt.models.qwen3_vl`), so both lists are compared before the first sync. Torch-free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from training.weights.errors import WeightsRefused
+
+FUSED = (
+    (".q_proj.", ".qkv_proj."),
+    (".k_proj.", ".qkv_proj."),
+    (".v_proj.", ".qkv_proj."),
+    (".gate_proj.", ".gate_up_proj."),
+    (".up_proj.", ".gate_up_proj."),
+)
+"""Text layers that SGLang keeps as one matrix."""
+COMPUTED = ("cos_sin_cache", "inv_freq", "freqs_cis", "_weight_fp32")
+"""Parts of the names of tensors that no checkpoint holds."""
+HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"
+SHOWN = 5
+
+
+def sglang_name(name: str) -> str:
+    """The parameter of SGLang's model that transformers' `name` is loaded into, wholly or as a part."""
+    if name.startswith("model.visual."):
+        return name.removeprefix("model.").replace(".attn.qkv.", ".attn.qkv_proj.")
+    name = name.replace("model.language_model.", "model.", 1)
+    for part, whole in FUSED:
+        name = name.replace(part, whole)
+    return name
+
+
+def check_sglang_names(ours: Iterable[str], theirs: Iterable[str]) -> None:
+    """Raise WeightsRefused unless `ours` fill exactly `theirs` (tensors that are computed apart)."""
+    filled = {sglang_name(name) for name in ours}
+    wanted = {name for name in theirs if not any(part in name for part in COMPUTED)}
+    if HEAD not in filled and EMBEDDING in filled:
+        wanted.discard(HEAD)  # tied: SGLang copies the embedding into a head of its own, if it has one
+    _refuse(unknown=filled - wanted, missing=wanted - filled)
+
+
+def check_shapes(ours: Mapping[str, tuple[int, ...]], theirs: Mapping[str, tuple[int, ...]]) -> None:
+    """Raise WeightsRefused unless both have the same names and shapes."""
+    wrong = {name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name]}
+    _refuse(unknown=ours.keys() - theirs.keys(), missing=theirs.keys() - ours.keys(), wrong=wrong)
+
+
+def _refuse(**problems: Iterable[str]) -> None:
+    found = {kind: sorted(names) for kind, names in problems.items() if names}
+    if not found:
+        return
+    lists = "; ".join(
+        f"{len(names)} {kind}: {', '.join(names[:SHOWN])}{' ...' if len(names) > SHOWN else ''}"
+        for kind, names in found.items()
+    )
+    raise WeightsRefused(
+        f"the trainer's weights do not fit the engine's model ({lists}); "
+        "serve the folder that the experiment trains (model.path)"
+    )

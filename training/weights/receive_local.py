@@ -1,0 +1,91 @@
+"""An engine in the policy server's own process takes weights: straight into its model's tensors."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from training.engine_batches import BatchedEngine
+from training.engine_transformers import TransformersEngine
+from training.weights import groups
+from training.weights.errors import WeightsRefused
+from training.weights.ipc import open_handle
+from training.weights.names import check_shapes
+from training.weights.requests import Bucket, Check, Join
+
+
+class LocalReceiver:
+    """Implements `training.weights.receiver.Receiver` for the engine `transformers`."""
+
+    def __init__(self, batched: BatchedEngine, engine: TransformersEngine) -> None:
+        self.batched = batched
+        self.engine = engine
+        self._group: dist.ProcessGroup | None = None
+        self._store: dist.TCPStore | None = None
+
+    async def check(self, request: Check) -> None:
+        check_shapes(
+            {name: tuple(shape) for name, shape in request.weights},
+            {name: tuple(tensor.shape) for name, tensor in self._parameters().items()},
+        )
+
+    async def join(self, request: Join) -> None:
+        await self.batched.call(self._join, request)
+
+    async def take(self, request: Bucket) -> None:
+        await self.batched.call(self._take, request)
+
+    async def finish(self, policy_version: int) -> None:
+        """Contexts carry the version that made them, so there is nothing to flush."""
+
+    async def begin(self) -> None:
+        """What was joined lives as long as this process."""
+
+    def needs_weights(self) -> bool:
+        return False
+
+    async def leave(self) -> None:
+        group, self._group, self._store = self._group, None, None
+        if group is not None:
+            groups.abort(group)
+
+    def _join(self, request: Join) -> None:
+        try:
+            self._store = groups.find_store(request.address, request.port, request.world_size)
+            self._group = groups.join(
+                self._store,
+                rank=1,
+                world_size=request.world_size,
+                name=request.group,
+                backend=request.backend,
+            )
+        except (RuntimeError, ValueError) as error:
+            raise WeightsRefused(f"cannot join the trainer's group: {error}") from error
+
+    @torch.no_grad()
+    def _take(self, request: Bucket) -> None:
+        parameters = self._parameters()
+        try:
+            received = dict(self._receive(request))
+            for name, tensor in received.items():
+                parameters[name].copy_(tensor)
+        except (RuntimeError, KeyError) as error:
+            raise WeightsRefused(f"a bucket did not arrive: {error!r}") from error
+
+    def _receive(self, request: Bucket) -> Iterable[tuple[str, torch.Tensor]]:
+        if request.channel == "ipc":
+            return open_handle(base64.b64decode(request.handles[0]))
+        if self._group is None:
+            raise WeightsRefused("stage: a bucket before the engine has joined")
+        dtype = getattr(torch, request.dtype)
+        tensors = [torch.empty(shape, dtype=dtype, device=self.engine.device) for shape in request.shapes]
+        for work in groups.broadcast(tensors, self._group):
+            work.wait()
+        return zip(request.names, tensors, strict=True)
+
+    def _parameters(self) -> dict[str, nn.Parameter]:
+        return dict(self.engine.model.named_parameters())
