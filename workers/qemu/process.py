@@ -137,6 +137,7 @@ class VmProcess:
         """Stop the machine and write all but its shared memory to `state`."""
         await self.execute("stop")
         await self._ignore_shared()
+        await self.execute("migrate-set-parameters", {"max-bandwidth": NO_LIMIT})
         await self._hand_over(state, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         await self.execute("migrate", {"uri": "fd:state"})
         await self._migrated()
@@ -148,7 +149,6 @@ class VmProcess:
         await self.execute("migrate-incoming", {"uri": "fd:state"})
         await self._migrated()
 
-        await self.execute("migrate-set-parameters", {"max-bandwidth": NO_LIMIT})
     async def _ignore_shared(self) -> None:
         capability = {"capability": "x-ignore-shared", "state": True}
         await self.execute("migrate-set-capabilities", {"capabilities": [capability]})

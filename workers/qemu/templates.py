@@ -179,8 +179,8 @@ class TemplateStore:
         """Delete the least recently used ones until the rest fits the limit; returns their keys."""
         removed: list[str] = []
         metas = {path.parent.name: path for path in self.folder.glob("*/meta.json")}
-        pinned = self.pinned() if total > self.limit_mb else set()
         total = self.size_mb()
+        pinned = self.pinned() if total > self.limit_mb else set()
         for key, path in sorted(metas.items(), key=lambda item: _used_at(item[1])):
             if total <= self.limit_mb:
                 break
