@@ -18,12 +18,12 @@ import pytest
 
 from tests.workers import keyboard_guest
 from tests.workers.conftest import running_host
+from training.secrets import variable_of
 from training.types import Action
 from workers.actions import parse_completion
 from workers.deskhost.client import DeskHostClient
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
-from workers.secrets import variable_of
 from workers.tasks import evaluators
 from workers.windows.disc import make_disc
 

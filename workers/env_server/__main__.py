@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from training.secrets import SecretError, read_secret, variable_of
 from webapp.lib.env import stored_secret
 from workers.deskhost.client import DeskHostClient
 from workers.env_server.call import ServerFacts
@@ -22,7 +23,6 @@ from workers.env_server.server import EnvServer
 from workers.environments.base import EnvironmentRequest
 from workers.environments.local import LocalEnvironment
 from workers.providers.base import EnvError
-from workers.secrets import SecretError, read_secret, variable_of
 
 LEASE_S = 60.0
 """Longer than a stall of a busy machine; a killed server's desktops are taken back after as long."""

@@ -15,6 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from training.config_osworld import OWN_DESKTOPS, OsworldConfig
+from training.secrets import SecretError, read_secret
 from training.tasks.support_osworld import osworld_reason
 from training.types import Action, ActionKind, Task
 from workers import images
@@ -26,7 +27,6 @@ from workers.osworld.installation import find_python
 from workers.osworld.process import OsworldProcess
 from workers.osworld.protocol import Act, Evaluate, Nothing, Open, Opened, Prepare, Scored, Seen
 from workers.providers.base import EnvError, ErrorKind
-from workers.secrets import SecretError, read_secret
 from workers.tasks.errors import SetupError, TaskErrorKind
 
 NAME = "osworld"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from training.secrets import SecretError, read_secret
 from workers.providers.base import EnvError
-from workers.secrets import SecretError, read_secret
 
 
 def secret_value(name: str) -> str:

@@ -13,6 +13,7 @@ import secrets
 import shutil
 from pathlib import Path
 
+from training.secrets import SecretError, read_secret
 from workers.providers.base import BootFailed, DesktopSpec, Endpoints, EnvError, Health
 from workers.providers.qemu import QemuProvider
 from workers.qemu.boot import Machine, Progress
@@ -21,7 +22,6 @@ from workers.qemu.lab import Lab
 from workers.qemu.machine import CONSOLE, VNC, MachineSpec
 from workers.qemu.process import VmProcess
 from workers.qemu.templates import Template
-from workers.secrets import SecretError, read_secret
 from workers.windows.boot import LoginFailed, come_up
 from workers.windows.guest_agent import GuestAgentClient
 from workers.windows.hardware import AGENT

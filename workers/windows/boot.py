@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from training.secrets import SecretError, read_secret
 from workers.consoles.qmp_slow import QmpSlowConsole
 from workers.providers.base import BootPhase, Endpoints, EnvError
 from workers.qemu.boot import POLL_S, Machine, Progress, screen_at_rest, within
 from workers.qemu.machine import CONSOLE
-from workers.secrets import SecretError, read_secret
 from workers.windows.guest_agent import GuestAgentClient
 from workers.windows.login import Login, secret_typist, type_login
 from workers.windows.session import UserSession

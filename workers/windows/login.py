@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from training.secrets import NAME
 from training.types import Action
 from workers.actions import keyboard
 from workers.actions.base import ActionTextError, Points
 from workers.consoles.base import ActionRefused
 from workers.providers.base import EnvError
-from workers.secrets import NAME
 
 PASSWORD = "password"
 """The step that types the secret."""
