@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from training.config_qemu import SNAPSHOT_MEMBERS
 from training.knobs import Section, knob
 
 
@@ -13,6 +14,7 @@ class WindowsConfig(Section):
         4096, "Memory of one machine; the image may ask for more.", unit="MiB", ge=1024, le=65536
     )
     vcpus: int = knob(2, "Processors of one machine.", ge=1, le=32)
+    snapshot_members: int = knob(0, SNAPSHOT_MEMBERS, unit="trajectories", ge=0, le=64)
     task_templates: bool = knob(
         True,
         "Run a task's setup once and clone the result: all trajectories of a task start from identical bits.",

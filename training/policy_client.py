@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -26,6 +28,16 @@ class PolicyError(Exception):
 
 class ContextFull(PolicyError):
     """Raised when the trajectory has no room for another completion."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A turn of the policy that was recorded before."""
+
+    text: str
+    completion: Completion
+    screenshot: bytes | None
+    """PNG; None for a text-only prompt."""
 
 
 class PolicyClient:
@@ -61,6 +73,18 @@ class PolicyClient:
             files["screenshot"] = ("screenshot.png", screenshot, "image/png")
         answer = self._call("POST", f"/trajectories/{trajectory_id}/turns", files=files)
         return Completion.model_validate_json(answer.content)
+
+    def resume(self, trajectory_id: str, turns: Sequence[RecordedTurn]) -> None:
+        """Begin a trajectory with these turns: the next one is asked for as if they had happened there.
+
+        Raises PolicyError (409) when they do not fit the server's model and prompt.
+        """
+        told = [{"text": turn.text, "completion": turn.completion.model_dump(mode="json")} for turn in turns]
+        files: dict[str, Any] = {"request": (None, json.dumps({"turns": told}), "application/json")}
+        for place, turn in enumerate(turns):
+            if turn.screenshot is not None:
+                files[f"screenshot-{place}"] = (f"{place}.png", turn.screenshot, "image/png")
+        self._call("POST", f"/trajectories/{trajectory_id}/prefix", files=files)
 
     def forget(self, trajectory_id: str) -> None:
         """Drop the trajectory's context on the server; unreachable servers have forgotten already."""

@@ -30,6 +30,7 @@ from training.config import ExperimentConfig, from_yaml
 from training.engine import Engine
 from training.engine_batches import BatchedEngine
 from training.engine_transformers import TransformersEngine
+from training.prefixes import post_prefix
 from training.rendering import Renderer
 from training.sessions import PolicyService, ServiceError, TurnRequest
 from training.weights.receivers import receiver_of
@@ -112,6 +113,7 @@ async def post_canary(_request: Request, service: PolicyService) -> Response:
 ROUTES = [
     Route("/health", guarded(health), methods=["GET"]),
     Route("/trajectories/{trajectory_id}/turns", guarded(post_turn), methods=["POST"]),
+    Route("/trajectories/{trajectory_id}/prefix", guarded(post_prefix), methods=["POST"]),
     Route("/trajectories/{trajectory_id}", guarded(delete_trajectory), methods=["DELETE"]),
     Route("/weights", guarded(post_weights), methods=["POST"]),
     Route("/canary", guarded(post_canary), methods=["POST"]),

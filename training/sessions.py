@@ -97,7 +97,7 @@ class PolicyService:
 
     async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
         """The completion of one turn, drawn now or, for a repeated request, as it was drawn before."""
-        session = self._session(trajectory_id)
+        session = self.session(trajectory_id)
         with self.clock.work():
             return await self._complete(session, request, png)
 
@@ -141,7 +141,8 @@ class PolicyService:
         with engine_errors():
             await self.engine.wake()
 
-    def _session(self, trajectory_id: str) -> Session:
+    def session(self, trajectory_id: str) -> Session:
+        """The trajectory's session, a new one when it has none."""
         if trajectory_id not in self.sessions:
             while len(self.sessions) >= MAX_SESSIONS:
                 del self.sessions[next(iter(self.sessions))]
@@ -151,7 +152,7 @@ class PolicyService:
     async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
         """Build the turn's context and draw; on any failure the session is as before."""
         before, renderer = session.sequence, self.renderer
-        size = _image_size(png) if png is not None else None
+        size = image_size(png) if png is not None else None
         turn = SeenTurn(text=request.text, image_size=size)
         context = renderer.context([*session.turns, turn])
         self._check_room(context, request.max_tokens)
@@ -207,7 +208,7 @@ class PolicyService:
             return await asyncio.shield(drawing)
 
 
-def _image_size(png: bytes) -> tuple[int, int]:
+def image_size(png: bytes) -> tuple[int, int]:
     """(width, height) in pixels. Raises ServiceError (400) for anything but an image."""
     try:
         with Image.open(io.BytesIO(png)) as image:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from training.coordinates import resized_size
-from training.policy_client import PolicyClient
+from training.policy_client import PolicyClient, RecordedTurn
 from training.types import Action, ActionKind, Completion, Observation, Task, Turn
+from workers import reporting
 from workers.actions import parse_completion
 from workers.reporting import Assignment, NoPolicy
 from workers.tasks.oracles import next_action
@@ -29,6 +31,10 @@ class Actor(Protocol):
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         """`turns` are the earlier ones. Raises PolicyError when the policy cannot answer."""
+        ...
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """Go on after turns that were recorded before. Raises PolicyError."""
         ...
 
     def close(self) -> None:
@@ -79,6 +85,26 @@ class PolicyActor:
             thought=parsed.thought,
         )
 
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """Its context is made of the tokens that were sampled then; a person's turns were never in it."""
+        own = [turn for turn in turns if turn.completion is not None]
+        if not own:
+            return
+        is_blind = self._assignment.config.prompt.text_only
+        self._client.resume(
+            self._id,
+            [
+                RecordedTurn(
+                    text=turn.observation.text,
+                    completion=turn.completion,
+                    screenshot=None if is_blind else reporting.screenshot(turn.observation),
+                )
+                for turn in own
+                if turn.completion is not None
+            ],
+        )
+        self._num_turns = len(own)
+
     def close(self) -> None:
         self._client.forget(self._id)
         self._client.close()
@@ -93,6 +119,9 @@ class OracleActor:
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         return Decision(action=next_action(self._task, turns))
 
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """It counts the turns itself."""
+
     def close(self) -> None:
         pass
 
@@ -102,6 +131,9 @@ class IdleActor:
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         return Decision(action=Action(kind=ActionKind.TERMINATE, status="success"))
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        pass
 
     def close(self) -> None:
         pass

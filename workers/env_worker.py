@@ -15,6 +15,7 @@ from training.policy_client import PolicyError
 from training.types import Source
 from workers import lifecycle, reporting, slots
 from workers.actors import Actor, IdleActor, OracleActor, PolicyActor
+from workers.branching import SnapshotLost
 from workers.environments import AtCapacity
 from workers.episode import Episode, Stopped
 from workers.providers.base import EnvError
@@ -31,6 +32,7 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
     SetupError: "setup",
     EvaluatorError: "evaluator",
     OracleError: "oracle",
+    SnapshotLost: "snapshot_gone",
 }
 """Errors after which the environment is still good -> the kind that is recorded."""
 
@@ -72,7 +74,8 @@ def _run_claimed(assignment: Assignment) -> None:
         environment = slots.clean_environment(desktops, screen, reporting.key_of(assignment.row))
         if not reporting.unpark(assignment.row):
             raise Stopped
-        with watched(assignment.row.pk, environment):
+        is_persons = assignment.source is Source.HUMAN
+        with watched(assignment.row.pk, environment, is_persons=is_persons):
             Episode(assignment, environment, actor).run()
     finally:
         actor.close()

@@ -1,6 +1,6 @@
 """One episode: observation -> decision -> action -> observation, until it ends; then one evaluation.
 
-    setup -> [open turn -> decide -> act -> close turn]* -> evaluate -> reward
+    setup | wake up -> [open turn -> decide -> act -> close turn]* -> evaluate -> reward
 Every turn is recorded when its screenshot is taken and again when its action was done, so that
 people watch it happen.
 """
@@ -14,10 +14,11 @@ from datetime import datetime
 from django.utils import timezone
 
 from training.policy_client import ContextFull
-from training.types import Action, ActionKind, Observation, TrajectoryStatus, Turn
+from training.types import Action, ActionKind, Observation, Source, TrajectoryStatus, Turn
 from workers import reporting
 from workers.actions import off_screen_error
 from workers.actors import Actor, Decision
+from workers.branching import SnapshotKeeper, wake_up
 from workers.environments import Environment
 from workers.providers.base import EnvError, ErrorKind
 from workers.reporting import Assignment
@@ -50,7 +51,7 @@ class Episode:
 
     def run(self) -> None:
         """The whole episode; raises what went wrong, the caller decides what that means."""
-        self._environment.prepare(self._task)
+        self._begin()
         desktop_id, provider = self._environment.desktop_id, self._environment.provider
         if not reporting.begin_running(self._row, desktop_id, provider, self._task.screen):
             raise Stopped
@@ -62,6 +63,16 @@ class Episode:
         result = compute_reward(self._turns, score, rewards.preset, rewards.alpha, self._max_turns())
         reporting.finish(self._row, ending.status, score, result)
 
+    def _begin(self) -> None:
+        """Bring the desktop to the first turn: the task's set-up, or where the parent of a branch was."""
+        branch = self._assignment.branch
+        if branch is None:
+            self._environment.prepare(self._task)
+            return
+        wake_up(self._environment, branch.snapshot)
+        self._turns.extend(branch.turns)
+        self._actor.resume(branch.turns)
+
     def _max_turns(self) -> int:
         return self._task.max_turns or self._assignment.config.desktops.max_turns
 
@@ -71,10 +82,12 @@ class Episode:
     def _take_turns(self) -> Ending:
         deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
         frame = self._environment.observe()
-        text = self._task.instruction
-        action: Action | None = None
+        branch = self._assignment.branch
+        text = branch.text if branch else self._task.instruction
+        action = next((turn.action for turn in reversed(self._turns) if turn.action), None)
         seat = Seat(self._assignment, self._environment, self._turns)
-        num_decided = 0
+        keeper = SnapshotKeeper(self._assignment, self._environment)
+        num_decided = sum(turn.source is not Source.HUMAN for turn in self._turns)
         while num_decided < self._max_turns():
             if self._is_stopped():
                 raise Stopped
@@ -87,6 +100,7 @@ class Episode:
                 continue
             index, num_decided = len(self._turns), num_decided + 1
             observation = reporting.open_turn(self._row, index, frame, text, self._assignment.source)
+            deadline += keeper.keep(index)
             try:
                 decision = self._actor.decide(index, frame.png, observation, self._turns)
             except ContextFull:

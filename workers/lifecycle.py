@@ -9,6 +9,7 @@ from django.db import DatabaseError, close_old_connections
 from kombu.exceptions import OperationalError
 
 from webapp.fleet.services import beat_worker, stop_worker
+from webapp.lib.queue import queue_of_host
 from webapp.trajectories.services import beat_trajectories
 from workers import identity
 
@@ -36,6 +37,8 @@ def _announce(sender: str, instance: Any, **_: Any) -> None:
     queue = next(iter(instance.app.amqp.queues.consume_from), "env")
     slots = int(instance.concurrency or 1) if queue == "env" else 1
     identity.announce(identity.Identity(name=sender, queue=queue, slots=slots))
+    if queue == "env":  # what only this machine can run: branches start where their snapshots lie
+        instance.app.amqp.queues.select_add(queue_of_host(queue, identity.current().host))
 
 
 @worker_ready.connect
@@ -93,8 +96,10 @@ def follow_drain(is_draining: bool) -> None:
 
     me = identity.current()
     change = app.control.cancel_consumer if is_draining else app.control.add_consumer
+    queues = [me.queue, queue_of_host(me.queue, me.host)] if me.queue == "env" else [me.queue]
     try:
-        change(me.queue, destination=[me.name])
+        for queue in queues:
+            change(queue, destination=[me.name])
     except OperationalError as error:
         log.warning("cannot tell Celery to drain, trying again: %s", error)
         return

@@ -22,7 +22,7 @@ from webapp.fleet import mirror as rows
 from webapp.fleet.models import DesktopPhase
 from webapp.fleet.services import count_slots_of_host, is_host_draining
 from webapp.trajectories.desktops import waiting_desktops
-from workers import desk_operations, identity, slots
+from workers import desk_operations, identity, reporting, slots
 from workers.deskhost.client import DeskHostClient
 from workers.deskhost.models import BootFailure, DesktopStatus, HostReport
 from workers.providers.base import EnvError
@@ -36,6 +36,7 @@ PAUSE_S = 0.4
 FIGURES_S = 3.0
 """How often CPU, memory and lease times are written, changed or not."""
 SAMPLE_S = 10.0
+TIDY_S = 5.0
 FORGET_S = 600.0
 
 
@@ -48,7 +49,7 @@ class Mirror:
         self._name = name
         """Of this worker."""
         self._version = -1
-        self._figures_at = self._sampled_at = self._forgot_at = 0.0
+        self._figures_at = self._sampled_at = self._forgot_at = self._tidied_at = 0.0
         self._is_draining: bool | None = None
 
     def run(self, stopping: threading.Event) -> None:
@@ -102,9 +103,22 @@ class Mirror:
         if now - self._sampled_at >= SAMPLE_S:
             rows.sample_host(host=self._host)
             self._sampled_at = now
+        if now - self._tidied_at >= TIDY_S:
+            self._tidied_at = now
+            self._tidy_snapshots()
         if now - self._forgot_at >= FORGET_S:
             rows.forget_old()
             self._forgot_at = now
+
+    def _tidy_snapshots(self) -> None:
+        """What the host dropped is gone for people, too; what no trajectory knows any more is dropped."""
+        asked_at = timezone.now()
+        try:
+            orphans = reporting.orphaned_snapshots(self._client.snapshots().values(), asked_at)
+            if orphans:
+                self._client.drop_snapshots(orphans)
+        except EnvError as error:
+            log.warning("mirror: snapshots not looked after, trying again: %s", error)
 
     def _follow_drain(self) -> None:
         """Tell the desk host what operators want; also after it was started anew."""
@@ -138,6 +152,7 @@ def host_state(report: HostReport) -> rows.HostState:
         "reset_p99_s": report.resets.p99_s,
         "providers": [provider.model_dump() for provider in health.providers],
         "pool": [kind.model_dump() for kind in report.pool],
+        "snapshots": report.snapshots.model_dump(),
         "leaks": [leak.model_dump() for leak in report.leaks],
     }
     return rows.HostState(

@@ -24,14 +24,28 @@ from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet import services as fleet
 from webapp.fleet.models import Desktop, DesktopPhase, Worker
 from webapp.replay import services as replay
-from webapp.trajectories import frames, parking
+from webapp.trajectories import branching, frames, parking, snapshots
 from webapp.trajectories import services as trajectories
 from webapp.trajectories.desktops import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
+from webapp.trajectories.wire import turn_of
 from workers import identity, images
+from workers.deskhost.models import KeptSnapshot
 from workers.desktop import Frame
 from workers.environments.base import AtCapacity
 from workers.rewards import Reward
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a branch starts."""
+
+    snapshot: str
+    """Name on this machine's desk host; "" when there is none any more."""
+    turns: tuple[Turn, ...]
+    """What happened before, in its parents."""
+    text: str
+    """What the agent is told at its first turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,8 @@ class Assignment:
     temperature: float
     policy_url: str
     policy_token: str
+    branch: Branch | None = None
+    """Set when it is continued from another trajectory's state."""
 
 
 class NoPolicy(Exception):
@@ -83,13 +99,24 @@ def claim(trajectory_id: int) -> Assignment | None:
         temperature=row.group.temperature,
         policy_url=attempt.policy_url if attempt else "",
         policy_token=attempt.policy_token if attempt else "",
+        branch=_branch_of(row) if row.purpose == Purpose.BRANCH else None,
+    )
+
+
+def _branch_of(row: TrajectoryRow) -> Branch:
+    snapshot = row.group.snapshot
+    return Branch(
+        snapshot=snapshot.name if snapshot else "",
+        turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
+        text=branching.first_text(row),
     )
 
 
 def _running_attempt(row: TrajectoryRow) -> Attempt | None:
-    return Attempt.objects.filter(
-        experiment_id=row.experiment_id, number=row.group.attempt, status=AttemptStatus.RUNNING
-    ).first()
+    running = Attempt.objects.filter(experiment_id=row.experiment_id, status=AttemptStatus.RUNNING)
+    if row.purpose == Purpose.BRANCH:  # a person's wish, not the trainer's: any policy of the experiment
+        return running.order_by("-number").first()
+    return running.filter(number=row.group.attempt).first()
 
 
 def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
@@ -147,8 +174,49 @@ def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: R
         trajectory_id=row.pk, status=status, score=score, reward=result.reward, terms=_plain(result.terms)
     )
     row.refresh_from_db()
-    if ended and (row.purpose == Purpose.TRAIN or row.source == Source.HUMAN):
+    if ended and (row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN):
         replay.offer_to_inbox(trajectory=row)
+
+
+def screenshot(observation: Observation) -> bytes | None:
+    """The lossless PNG of a recorded observation; None when it had none."""
+    return frames.read_frame(observation.sha256) if observation.sha256 else None
+
+
+# --- snapshots ---------------------------------------------------------------------------------------
+
+
+def wants_snapshots(row: TrajectoryRow) -> bool:
+    """True when a person switched them on."""
+    return snapshots.wants_snapshots(trajectory_id=row.pk)
+
+
+def snapshot_kept(row: TrajectoryRow, index: int, kept: KeptSnapshot, took_s: float) -> None:
+    snapshots.record_snapshot(
+        trajectory_id=row.pk,
+        turn=index,
+        host=identity.current().host,
+        name=kept.name,
+        size_mb=kept.size_mb,
+        pause_s=kept.pause_s,
+        took_s=round(took_s, 3),
+    )
+
+
+def snapshot_failed(row: TrajectoryRow, problem: str) -> None:
+    """The trajectory goes on without it."""
+    snapshots.record_problem(trajectory_id=row.pk, problem=problem)
+
+
+def snapshot_lost(name: str) -> None:
+    """This machine's desk host has it no more."""
+    snapshots.lose_snapshot(host=identity.current().host, name=name)
+
+
+def orphaned_snapshots(kept: Iterable[KeptSnapshot], asked_at: datetime) -> set[str]:
+    """Of what this machine's desk host keeps, what no row knows; rows of what it keeps no more are gone."""
+    ages_s = {snapshot.name: snapshots.age_s(snapshot.created_at) for snapshot in kept}
+    return snapshots.settle(host=identity.current().host, ages_s=ages_s, asked_at=asked_at)
 
 
 def _plain(terms: Iterable[RewardTerm]) -> list[dict[str, Any]]:

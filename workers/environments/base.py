@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from training.config import DesktopConfig, Section
 from training.types import Action, Task
+from workers.deskhost.models import KeptSnapshot
 from workers.desktop import Frame
 from workers.providers.base import EnvError, ErrorKind
 
@@ -76,6 +77,21 @@ class Watchable(Protocol):
     @property
     def vnc_socket(self) -> str:
         """Unix socket of its VNC server at this moment; "" when it has none."""
+
+
+@runtime_checkable
+class Branchable(Protocol):
+    """An environment whose desktop can be saved while it runs, so that others go on from there."""
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the desktops of its provider can."""
+
+    def snapshot(self, label: str) -> KeptSnapshot:
+        """Save the desktop as it is now and go on; `label` says whose it is."""
+
+    def wake(self, name: str) -> None:
+        """Instead of `prepare`: the desktop goes on where a snapshot was taken."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from django.conf import settings
 
 from training.types import Action, Task
 from workers.deskhost.client import DeskHostClient, HostAway, LeaseKeeper
-from workers.deskhost.models import Lease
+from workers.deskhost.models import KeptSnapshot, Lease
 from workers.desktop import DesktopEnv, Frame
 from workers.environments.base import AtCapacity, EnvironmentRequest
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
@@ -36,6 +36,7 @@ class LocalEnvironment:
         self._keeps_setups = False
         """A task's setup is run once and cloned, instead of run every time."""
         self._reset_is_due = False
+        self._can_be_saved = False
 
     @classmethod
     def open(cls, request: EnvironmentRequest) -> Self:
@@ -49,7 +50,20 @@ class LocalEnvironment:
         """The same from a given desk host; without a renewal for `ttl_s` the desktop is taken back."""
         environment = cls(client, _acquire(client, request, wait_s, ttl_s))
         environment._keeps_setups = bool(getattr(request.knobs, "task_templates", False))
+        environment._can_be_saved = hasattr(request.knobs, "snapshot_members")
         return environment
+
+    @property
+    def can_be_saved(self) -> bool:
+        return self._can_be_saved
+
+    def snapshot(self, label: str) -> KeptSnapshot:
+        return self.desktop.snapshot(label)
+
+    def wake(self, name: str) -> None:
+        with _no_room_is_no_failure():
+            self.desktop.wake(name)
+        self._reset_is_due = False
 
     @property
     def desktop_id(self) -> str:

@@ -1,0 +1,130 @@
+"""Snapshots of trajectories' desktops: kept on request, told by their hosts, found for a branch.
+
+The files lie with the desk host that took them; rows here say which there are. A host drops its oldest when
+it keeps too many, and what no row knows any more is dropped by the env worker that mirrors the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import transaction
+from django.utils import timezone
+
+from training.config import ExperimentConfig
+from training.types import TrajectoryStatus
+from webapp.live.services import publish
+from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
+from webapp.trajectories.services import stream_of
+
+PROVIDERS = ("qemu", "windows")
+"""Whose desktops can be saved while they run."""
+ORPHAN_AFTER_S = 120.0
+"""A host knows of a snapshot before its row is written; so long it may be without one."""
+SWITCHABLE = (TrajectoryStatus.QUEUED, TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING)
+
+
+class SnapshotsRefused(Exception):
+    """Raised when a trajectory cannot keep snapshots; the message says why."""
+
+
+def provider_of(trajectory: Trajectory) -> str:
+    """Where its desktop comes from."""
+    experiment, alone = trajectory.experiment, trajectory.group.desktops
+    desktops = experiment.config.get("desktops", {}) if experiment else alone
+    return str(desktops.get("provider") or ExperimentConfig().desktops.provider)
+
+
+def can_be_saved(trajectory: Trajectory) -> bool:
+    """Whether its provider's desktops can be saved while they run."""
+    return provider_of(trajectory) in PROVIDERS
+
+
+def switch_snapshots(*, trajectory: Trajectory, on: bool) -> None:
+    """Keep a snapshot before every turn from now on, or no more. Raises SnapshotsRefused."""
+    if not can_be_saved(trajectory):
+        provider = provider_of(trajectory)
+        known = " or ".join(PROVIDERS)
+        raise SnapshotsRefused(f"Desktops of {provider} cannot be saved while they run; {known} can.")
+    with transaction.atomic():
+        running = Trajectory.objects.filter(pk=trajectory.pk, status__in=SWITCHABLE)
+        if not running.update(keeps_snapshots=on, snapshot_problem=""):
+            raise SnapshotsRefused("This trajectory has ended; its desktop belongs to the next one.")
+        publish(stream_of(trajectory.pk), "snapshots.switched", {"trajectory": trajectory.pk, "on": on})
+
+
+def wants_snapshots(*, trajectory_id: int) -> bool:
+    """True when somebody switched them on for this trajectory."""
+    return Trajectory.objects.filter(pk=trajectory_id, keeps_snapshots=True).exists()
+
+
+@transaction.atomic
+def record_snapshot(
+    *, trajectory_id: int, turn: int, host: str, name: str, size_mb: float, pause_s: float, took_s: float
+) -> Snapshot:
+    """The desktop's state before `turn` is kept."""
+    snapshot = Snapshot.objects.create(
+        trajectory_id=trajectory_id,
+        turn=turn,
+        host=host,
+        name=name,
+        size_mb=size_mb,
+        pause_s=pause_s,
+        took_s=took_s,
+    )
+    Trajectory.objects.filter(pk=trajectory_id).exclude(snapshot_problem="").update(snapshot_problem="")
+    publish(stream_of(trajectory_id), "snapshot.added", {"trajectory": trajectory_id, "turn": turn})
+    return snapshot
+
+
+@transaction.atomic
+def record_problem(*, trajectory_id: int, problem: str) -> None:
+    """A snapshot could not be kept (the disk is full, say); the trajectory goes on without it."""
+    Trajectory.objects.filter(pk=trajectory_id).update(snapshot_problem=problem[:300])
+    publish(stream_of(trajectory_id), "snapshot.failed", {"trajectory": trajectory_id})
+
+
+def settle(*, host: str, ages_s: Mapping[str, float], asked_at: datetime) -> set[str]:
+    """Compare the rows with what a host keeps: name -> age, as it answered a question asked at `asked_at`.
+
+    Rows whose snapshot is not there any more are gone; the names that no row knows are returned.
+    """
+    rows = Snapshot.objects.filter(host=host, status=SnapshotStatus.KEPT)
+    for row in rows.filter(created_at__lt=asked_at):
+        if row.name not in ages_s:
+            _lose(row)
+    known = set(rows.filter(name__in=list(ages_s)).values_list("name", flat=True))
+    return {name for name, age_s in ages_s.items() if name not in known and age_s > ORPHAN_AFTER_S}
+
+
+@transaction.atomic
+def _lose(row: Snapshot) -> None:
+    if Snapshot.objects.filter(pk=row.pk, status=SnapshotStatus.KEPT).update(status=SnapshotStatus.GONE):
+        payload = {"trajectory": row.trajectory_id, "turn": row.turn}
+        publish(stream_of(row.trajectory_id), "snapshot.dropped", payload)
+
+
+def lose_snapshot(*, host: str, name: str) -> None:
+    """The host said that it has it no more."""
+    for row in Snapshot.objects.filter(host=host, name=name):
+        _lose(row)
+
+
+def snapshots_of(trajectory: Trajectory) -> dict[int, Snapshot]:
+    """Turn -> snapshot before it, gone ones included: the trajectory's own, and of a branch its parents'."""
+    found: dict[int, Snapshot] = {}
+    bound: int | None = None
+    at: Trajectory | None = trajectory
+    while at is not None:
+        rows = at.snapshots.all() if bound is None else at.snapshots.filter(turn__lte=bound)
+        found = {row.turn: row for row in rows} | found
+        turn = at.group.branch_turn
+        bound = turn if bound is None or turn is None else min(bound, turn)
+        at = at.group.parent
+    return dict(sorted(found.items()))
+
+
+def age_s(created_at: float) -> float:
+    """Of a snapshot whose host says when it was taken (seconds since the epoch)."""
+    return max(0.0, timezone.now().timestamp() - created_at)
