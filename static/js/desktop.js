@@ -98,6 +98,7 @@ function standing() {
   if (isDenied) return ["bad", "Not allowed", "You may not use this desktop any more."];
   if (state.isFinal) return ["neutral", "Ended", ending()];
   if (state.status === "evaluating") return ["info", "Evaluating", "The task's evaluator looks at the desktop."];
+  if (state.noScreen && state.status !== "queued" && state.status !== "parked") return ["neutral", "Screenshots", state.noScreen];
   if (!state.hasScreen) return ["info", "Waiting", waiting()];
   if (line === "reconnecting") return ["warning", "Reconnecting", "The line broke; nothing is lost."];
   if (line !== "live") return ["neutral", "Connecting", ""];
@@ -109,6 +110,7 @@ function standing() {
 }
 
 function waiting() {
+  if (state.status === "parked") return "Whoever lends its desktop has none at this moment; it is asked for again.";
   if (state.status === "resetting") return "The desktop is being prepared for the task.";
   if (state.status !== "queued") return "This desktop has no live screen.";
   return state.numAhead ? `A desktop becomes free soon: ${state.numAhead} ${state.numAhead === 1 ? "trajectory is" : "trajectories are"} running.` : "A desktop is on its way.";
@@ -134,18 +136,31 @@ function draw() {
   root.querySelector("[data-count]").textContent = state.numTurns;
   root.querySelector("[data-foot]").textContent = foot();
   const isVeiled = state.isFinal || isDenied || !state.hasScreen || line !== "live";
+  const isSlideshow = Boolean(state.noScreen && state.lastFrame) && !state.isFinal && !isDenied;
   const veil = root.querySelector("[data-veil]");
-  veil.hidden = !isVeiled;
+  veil.hidden = !isVeiled || isSlideshow;
+  showStill(isSlideshow);
   veil.classList.toggle("has-last", state.isFinal && Boolean(state.lastFrame));
   if (state.isFinal && state.lastFrame) veil.style.setProperty("--last", `url("/frames/${state.lastFrame}.jpg")`);
   root.querySelector("[data-veil-title]").textContent = label;
   root.querySelector("[data-veil-text]").textContent = text;
-  root.querySelector("[data-spinner]").hidden = state.isFinal || isDenied || state.hasScreen === false && state.status === "running";
+  root.querySelector("[data-spinner]").hidden = state.isFinal || isDenied || (!state.hasScreen && state.status === "running");
   root.querySelector("[data-veil-link]").hidden = !state.isFinal;
-  root.dataset.screen = isDenied ? "denied" : state.isFinal ? "ended" : isHeld() && line === "live" ? "control" : line;
+  root.dataset.screen = isDenied ? "denied" : state.isFinal ? "ended" : isSlideshow ? "stills" : isHeld() && line === "live" ? "control" : line;
+}
+
+// Instead of a live screen: the last screenshot, a new one with each turn.
+function showStill(isShown) {
+  const still = root.querySelector("[data-still]");
+  still.hidden = !isShown;
+  if (!isShown || still.dataset.frame === state.lastFrame) return;
+  still.dataset.frame = state.lastFrame;
+  still.src = `/frames/${state.lastFrame}.png`;
+  still.alt = `Screenshot of turn ${state.numTurns}`;
 }
 
 function foot() {
+  if (state.noScreen && state.lastFrame && !state.isFinal) return `The screenshot of turn ${state.numTurns}; the next one comes with the next turn.`;
   if (isHeld()) return root.classList.contains("has-focus") ? "The keyboard is in the desktop; Shift + Escape brings it back to this page." : "Click the desktop to type into it. f finishes, b gives it back.";
   if (mayControl && isShown("take")) return "Press c to pause the agent and use this desktop yourself.";
   return "";

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
+from training.config import DesktopConfig
 from training.types import Source, TrajectoryStatus
 from webapp.accounts.models import Membership, Role
-from webapp.experiments.models import TaskRecord, TaskStatus
+from webapp.experiments.models import TaskRecord
 from webapp.screens.models import ACTIVE_CONTROLS, Control
+from webapp.screens.offers import desktops_of, no_screen_reason
 from webapp.trajectories.models import Trajectory
 
 MAX_TASKS_SHOWN = 60
+SILENCE = timedelta(seconds=7)
+"""A worker beats every 2 s, and its lease of the desktop lasts at least 10 s after its last beat."""
 
 
 def role_for(user: AbstractBaseUser, trajectory_id: int) -> Role | None:
@@ -40,15 +46,18 @@ class Standing:
     controller_id: int | None
     controller: str
     connection: str
+    is_silent: bool
+    """Its worker has not been heard of: the desktop may be somebody else's before this is noticed there."""
 
     @property
     def is_watchable(self) -> bool:
-        return bool(self.addresses) and not self.status.is_final()
+        return bool(self.addresses) and not self.is_silent and not self.status.is_final()
 
 
 def standing_of(trajectory_id: int) -> Standing | None:
     """Two short queries; None when the trajectory does not exist."""
-    row = Trajectory.objects.filter(pk=trajectory_id).values("status", "source", "screen__addresses").first()
+    asked = Trajectory.objects.filter(pk=trajectory_id)
+    row = asked.values("status", "source", "heartbeat_at", "screen__addresses").first()
     if row is None:
         return None
     held = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS)
@@ -62,6 +71,7 @@ def standing_of(trajectory_id: int) -> Standing | None:
         controller_id=control.user_id if control else None,
         controller=control.user.get_username() if control else "",
         connection=control.connection if control else "",
+        is_silent=row["heartbeat_at"] is not None and timezone.now() - row["heartbeat_at"] > SILENCE,
     )
 
 
@@ -75,6 +85,7 @@ def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, An
         "source": standing.source,
         "isFinal": standing.status.is_final(),
         "hasScreen": standing.is_watchable,
+        "noScreen": no_screen_reason(desktops_of(trajectory)),
         "control": standing.control_id,
         "controlStatus": standing.control_status,
         "controller": standing.controller,
@@ -95,9 +106,11 @@ def num_ahead(trajectory: Trajectory) -> int:
     return Trajectory.objects.filter(sent_at__isnull=False, ended_at=None).exclude(pk=trajectory.pk).count()
 
 
-def demonstrable_tasks(words: str = "", family: str = "", split: str = "") -> QuerySet[TaskRecord]:
-    """Tasks that can run here and fit the filter, in a stable order."""
-    rows = TaskRecord.objects.filter(status=TaskStatus.SUPPORTED).select_related("task_set")
+def demonstrable_tasks(
+    desktops: DesktopConfig, words: str = "", family: str = "", split: str = ""
+) -> QuerySet[TaskRecord]:
+    """Tasks that such desktops can run and that fit the filter, in a stable order."""
+    rows = TaskRecord.objects.runnable(desktops).select_related("task_set")
     if family:
         rows = rows.filter(family=family)
     if split:

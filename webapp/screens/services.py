@@ -14,6 +14,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from training.config import DesktopConfig
 from training.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
 from webapp.live.services import publish
@@ -25,6 +26,7 @@ from webapp.screens.models import (
     HumanInput,
     Screen,
 )
+from webapp.screens.offers import desktops_of, no_screen_reason
 from webapp.screens.rfb.gestures import Gesture
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group, stream_of, take_out_of_group
@@ -75,6 +77,8 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
     """
     if trajectory.status not in CONTROLLABLE:
         raise NotControllable("This trajectory does not run any more; its desktop belongs to the next one.")
+    if reason := no_screen_reason(desktops_of(trajectory)):
+        raise NotControllable(reason)
     if trajectory.source != Source.HUMAN and not Screen.objects.filter(trajectory=trajectory).exists():
         raise NotControllable("This desktop has no screen that a person could use.")
     expire_controls(trajectory_id=trajectory.pk)
@@ -193,8 +197,15 @@ def _moment(seconds: float) -> datetime:
 
 
 @transaction.atomic
-def start_demonstration(*, task: TaskRecord, team_id: int, user: User) -> Control:
-    """Queue a trajectory that a person acts in from its first turn, and give that person control."""
-    request = GroupRequest(task=task, size=1, purpose=Purpose.DEMONSTRATION, source=Source.HUMAN)
+def start_demonstration(
+    *, task: TaskRecord, team_id: int, user: User, desktops: DesktopConfig | None = None
+) -> Control:
+    """Queue a trajectory that a person acts in from its first turn, and give that person control.
+
+    Raises NotControllable when such desktops have no screen.
+    """
+    request = GroupRequest(
+        task=task, size=1, purpose=Purpose.DEMONSTRATION, source=Source.HUMAN, desktops=desktops
+    )
     group = create_group(request=request, team_id=team_id)
     return request_control(trajectory=group.trajectories.get(), user=user)

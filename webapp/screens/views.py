@@ -12,12 +12,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from training.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Role
-from webapp.experiments.models import TaskRecord, TaskStatus
+from webapp.experiments.models import TaskRecord
 from webapp.lib.access import get_trajectory, member
 from webapp.lib.http import MemberRequest
 from webapp.live.services import last_seq
 from webapp.screens import queries, services
 from webapp.screens.models import Control
+from webapp.screens.offers import offer_named, offers
 from webapp.trajectories.partials import card_context
 from webapp.trajectories.queries import turns_of
 from webapp.trajectories.services import end_trajectory
@@ -132,20 +133,30 @@ def _own_control(request: MemberRequest, pk: int) -> Control:
 def demonstrate(request: MemberRequest) -> HttpResponse:
     """Choose a task and get a clean desktop with its set-up."""
     membership = member(request, Role.OPERATOR)
+    asked = request.POST if request.method == "POST" else request.GET
+    available = offers()
+    offer = offer_named(asked.get("desktop", "")) or available[0]
+    runnable = TaskRecord.objects.runnable(offer.desktops)
     if request.method == "POST":
         number = request.POST.get("task", "")
         pk = int(number) if number.isascii() and number.isdigit() else 0
-        task = get_object_or_404(TaskRecord, pk=pk, status=TaskStatus.SUPPORTED)
-        control = services.start_demonstration(task=task, team_id=membership.team_id, user=request.user)
+        control = services.start_demonstration(
+            task=get_object_or_404(runnable, pk=pk),
+            team_id=membership.team_id,
+            user=request.user,
+            desktops=offer.desktops,
+        )
         return redirect("desktop-show", control.trajectory_id)
     words, family, split = (request.GET.get(name, "").strip() for name in ("words", "family", "split"))
-    found = queries.demonstrable_tasks(words, family, split)
+    found = queries.demonstrable_tasks(offer.desktops, words, family, split)
     families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
     shown = list(found[: queries.MAX_TASKS_SHOWN + 1])
     if not TaskRecord.objects.exists():
         messages.info(request, "There are no tasks yet; import a task set first.")
     ctx = {
         "nav": "trajectories",
+        "offers": available if offer in available else [*available, offer],
+        "offer": offer,
         "tasks": shown[: queries.MAX_TASKS_SHOWN],
         "has_more": len(shown) > queries.MAX_TASKS_SHOWN,
         "families": families.distinct(),

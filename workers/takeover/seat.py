@@ -24,6 +24,7 @@ from workers import reporting
 from workers.desktop import Frame
 from workers.environments import Environment
 from workers.environments.base import Watchable
+from workers.providers.base import EnvError
 from workers.reporting import Assignment
 from workers.takeover import reports
 from workers.takeover.relay import Relay
@@ -36,6 +37,9 @@ DRAIN_LIMIT_S = 3.0
 """How long the proxy may need to write down the last actions after the end."""
 ABANDONED_S = 60.0
 """A demonstration whose person stays away this long is cancelled."""
+NO_SCREEN = (
+    "this {provider} desktop has no VNC server that a person could use; see its host on the fleet page"
+)
 TOLD = "A person used this desktop since your last action."
 
 
@@ -69,9 +73,14 @@ def _relay_of_process() -> Relay:
 
 
 @contextlib.contextmanager
-def watched(trajectory_id: int, environment: Environment) -> Iterator[None]:
-    """Inside the block people can watch the environment and ask for control, if it has a screen to offer."""
-    if not isinstance(environment, Watchable):
+def watched(trajectory_id: int, environment: Environment, *, is_persons: bool = False) -> Iterator[None]:
+    """Inside the block people can watch the environment and ask for control, if it has a screen to offer.
+
+    is_persons: somebody is to demonstrate on it. Raises EnvError when they could not.
+    """
+    if not isinstance(environment, Watchable) or not environment.vnc_socket:
+        if is_persons:
+            raise EnvError(NO_SCREEN.format(provider=environment.provider), permanent=True)
         yield
         return
     with _relay_of_process().offered(trajectory_id, lambda: environment.vnc_socket) as addresses:

@@ -6,9 +6,11 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_experiment, make_group, make_task, make_team, make_trajectory, make_user
+from training.config import DesktopConfig
 from training.types import Action, Purpose, Source, TrajectoryStatus
 from webapp.screens import services
 from webapp.screens.models import CONTROL_TRANSITIONS, Control, ControlStatus, HumanInput, Screen
+from webapp.screens.queries import screen_state, standing_of
 from webapp.screens.rfb.gestures import Gesture
 from webapp.screens.tokens import make_ticket, read_ticket
 from webapp.trajectories.models import Trajectory
@@ -186,3 +188,39 @@ def test_a_ticket_opens_one_trajectorys_screen_for_a_moment(settings, monkeypatc
     monkeypatch.undo()
     settings.SECRET_KEY = "of another installation"
     assert read_ticket(ticket) is None
+
+
+@pytest.mark.parametrize(
+    ("desktops", "named"),
+    [
+        ({"provider": "remote", "remote": {"urls": ["http://10.0.0.5:8100"]}}, "provider remote"),
+        ({"provider": "gateway"}, "provider gateway"),
+        ({"provider": "osworld", "osworld": {"machines": "docker"}}, "provider docker"),
+    ],
+)
+def test_where_there_are_only_screenshots_nobody_can_act_and_the_provider_is_named(
+    team, operator, desktops, named
+):
+    config = DesktopConfig.model_validate(desktops)
+    with pytest.raises(services.NotControllable, match=named):
+        services.start_demonstration(task=make_task(), team_id=team.pk, user=operator, desktops=config)
+    experiment = make_experiment(team=team, config={"desktops": config.model_dump(mode="json")})
+    trajectory = make_trajectory(experiment=experiment, status="running", turns=1, reward=None)
+    with pytest.raises(services.NotControllable, match=named):
+        services.request_control(trajectory=trajectory, user=operator)
+    assert named in screen_state(trajectory, operator)["noScreen"]
+    assert not Control.objects.exists()
+
+
+def test_a_demonstration_runs_on_the_desktops_that_were_chosen(team, operator):
+    config = DesktopConfig.model_validate({"provider": "qemu"})
+    control = services.start_demonstration(task=make_task(), team_id=team.pk, user=operator, desktops=config)
+    assert control.trajectory.group.desktops["provider"] == "qemu"
+
+
+def test_a_screen_whose_worker_is_silent_is_not_watched_any_longer(running):
+    """Its desktop may be lent to somebody else before the trajectory is given up."""
+    Trajectory.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=5))
+    assert standing_of(running.pk).is_watchable
+    Trajectory.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=8))
+    assert not standing_of(running.pk).is_watchable
