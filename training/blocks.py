@@ -1,4 +1,7 @@
-"""What is done to every transformer block before sharding: recomputing some, compiling all."""
+"""What is done to every transformer block before sharding: compiling all, then recomputing some.
+
+Both wrap a block's forward, not the block: FSDP2's hooks stay outside of graphs and recomputing.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,16 @@ def stacks(model: nn.Module) -> list[nn.ModuleList]:
     return [model.model.language_model.layers, model.model.visual.blocks]
 
 
+def compile_blocks(model: nn.Module) -> None:
+    """torch.compile the forward of every block; a stack's blocks share one graph, whatever the lengths."""
+    for blocks in stacks(model):
+        for block in blocks:
+            block.forward = torch.compile(block.forward, dynamic=True)
+
+
 def recompute_blocks(model: nn.Module, share: float) -> None:
     """Let `share` of the blocks of each stack, evenly spread, run again in the backward pass."""
     for blocks in stacks(model):
         for number, block in enumerate(blocks):
-            is_chosen = int((number + 1) * share + 1e-9) > int(number * share + 1e-9)
-            block.gradient_checkpointing = is_chosen
-            block._gradient_checkpointing_func = partial(checkpoint, use_reentrant=False)
-
-
-def compile_blocks(model: nn.Module) -> None:
-    """torch.compile the forward of every block; all blocks of a stack share one graph, whatever the lengths.
-
-    The forward, not the module: FSDP2's hooks and the recomputing stay outside of the graphs.
-    """
-    for blocks in stacks(model):
-        for block in blocks:
-            block.forward = torch.compile(block.forward, dynamic=True)
+            if int((number + 1) * share + 1e-9) > int(number * share + 1e-9):
+                block.forward = partial(checkpoint, block.forward, use_reentrant=False)

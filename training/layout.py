@@ -1,6 +1,6 @@
 """A checkpoint folder becomes a sharded policy, laid out as the config says.
 
-    load -> packed attention -> adapters -> frozen vision -> recomputed blocks -> compiled blocks -> FSDP2
+    load -> packed attention -> adapters -> frozen vision -> compiled blocks -> recomputed blocks -> FSDP2
 
 The order matters: adapters before sharding (they are sharded, too), compiling before sharding (so that
 FSDP2's hooks stay outside of the compiled graphs).
@@ -55,10 +55,10 @@ def lay_out(
         banned_ids=banned_ids,
         freeze_vision=config.model.freeze_vision,
     )
-    if config.parallel.activation_checkpointing and not is_reference:
-        recompute_blocks(model, config.parallel.recomputed_share)
     if config.parallel.compile_blocks:
         compile_blocks(model)
+    if config.parallel.activation_checkpointing and not is_reference:
+        recompute_blocks(model, config.parallel.recomputed_share)
     offloads = config.algorithm.reference_offload if is_reference else config.parallel.cpu_offload
     shard(
         policy,

@@ -4,14 +4,14 @@ Counted are matrix products only, 2 operations per multiply-add:
 
     text, linear      2 tokens (q, k, v, o and the three matrices of the MLP) per block
     text, attention   4 head_width heads sum of T (T + 1) / 2: causal, so half of the square, per block
-    vision, linear    2 patches (4 hidden^2 + 2 hidden intermediate) per block, the patch embedding, and the four
-                      mergers (one to the embeddings, three to the text blocks)
+    vision, linear    2 patches (4 hidden^2 + 2 hidden intermediate) per block, the patch embedding, and the
+                      four mergers (one to the embeddings, three to the text blocks)
     vision, attention 4 hidden sum of P^2 per block: every patch of an image sees every other
     head              2 hidden vocabulary per completion token: logits are made nowhere else
 
-A training step of weights that all learn costs three forwards. Recomputing, norms, rotations, softmax, embedding
-look-ups and the optimiser are not counted. Model FLOPs utilisation (MFU) is this count over what the matrix units
-could have done in the time: `PEAK` per GPU and second.
+A training step of weights that all learn costs three forwards. Recomputing, norms, rotations, softmax,
+embedding look-ups and the optimiser are not counted. Model FLOPs utilisation (MFU) is this count over what
+the matrix units could have done in the time: `PEAK` per GPU and second.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def forward_flops(size: Size, work: Work) -> dict[str, float]:
 
 
 def utilisation(size: Size, work: Work, seconds: float, num_gpus: int) -> dict[str, float]:
-    """`mfu` as above, and `mfu_square`: the common count, in which causal attention costs the whole square."""
+    """`mfu` as above; `mfu_square` by the common count, in which causal attention costs the whole square."""
     parts = forward_flops(size, work)
     exact = 3 * sum(parts.values())
     square = exact + 3 * parts["text_attention"]

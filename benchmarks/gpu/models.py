@@ -4,9 +4,9 @@
     make_folder("4b", folder, torch.device("cuda"))                      # what a hub checkpoint holds, bf16
 
 Dimensions are the published configs of Qwen3-VL-2B, 4B and 8B (dense, instruct). Random weights cost exactly
-what trained ones cost. The tokenizer has the published 151 669 tokens with the special ones at their published
-ids; its ordinary tokens are bytes, merges of our own small corpus and made-up ASCII words, so every sampled
-id decodes to text.
+what trained ones cost. The tokenizer has as many tokens as the published one (151 669), the special ones at
+their published ids; ordinary tokens are bytes, merges of our own small corpus and made-up ASCII words, so
+every sampled id decodes to text.
 
     python -m benchmarks.gpu.models 4b FOLDER [--layers N]
 """
@@ -29,8 +29,9 @@ VOCABULARY = 151_936
 NUM_ORDINARY = 151_643
 """Ids below this one are ordinary tokens."""
 SPECIAL = (
-    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>", "<|box_start|>",
-    "<|box_end|>", "<|quad_start|>", "<|quad_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
+    "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|object_ref_start|>", "<|object_ref_end|>",
+    "<|box_start|>", "<|box_end|>", "<|quad_start|>", "<|quad_end|>", "<|vision_start|>", "<|vision_end|>",
+    "<|vision_pad|>",
     "<|image_pad|>", "<|video_pad|>", "<tool_call>", "</tool_call>", "<|fim_prefix|>", "<|fim_middle|>",
     "<|fim_suffix|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<tool_response>", "</tool_response>",
     "<think>", "</think>",

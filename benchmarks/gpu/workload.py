@@ -1,4 +1,4 @@
-"""Samples as real trajectories make them: turns at 1312 x 736 with drawn screens, real pixel rows, true lengths."""
+"""Samples as real trajectories make them: eight turns at 1312 x 736, drawn screens, true lengths."""
 
 from __future__ import annotations
 

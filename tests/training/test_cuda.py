@@ -1,0 +1,122 @@
+"""On a CUDA machine: every fast path learns what the plain path learns, on one GPU and on two.
+
+    python -m pytest -m gpu tests/training/test_cuda.py
+
+The reference is fp32, padded, eager, on the same GPU; the CPU tests tie that layout to gloo's numbers.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.conftest import toy_config
+from tests.training.parallel_probe import find
+from tests.training.recorded import record_samples
+from tests.training.toy_desktops import ToyDesktops
+from training.config import to_yaml
+from training.engine_transformers import TransformersEngine
+from training.parallel import World, start_world, stop_world
+from training.rendering import Renderer
+from training.tiny import TinySizes, make_tiny
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+REPOSITORY = Path(__file__).resolve().parents[2]
+PACKED = {"packing": True, "microbatch_tokens": 160, "microbatch_patches": 144}
+HALF = {"dtype": "bfloat16"}
+WHOLE = {"reshard": "never", "reduce": "step"}
+LAYOUTS: dict[str, dict[str, dict]] = {
+    "plain": {"optimiser": {"microbatch_size": 2}},
+    "packed": {"optimiser": PACKED},
+    "whole": {"optimiser": PACKED, "parallel": WHOLE},
+    "compiled": {"optimiser": PACKED, "parallel": {"compile_blocks": True}},
+    "half-plain": {"model": HALF, "optimiser": {"microbatch_size": 2}},
+    "half-packed": {"model": HALF, "optimiser": PACKED},
+    "half-all": {
+        "model": HALF,
+        "optimiser": PACKED,
+        "parallel": WHOLE
+        | {"compile_blocks": True, "activation_checkpointing": True, "recomputed_share": 0.5},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Recorded samples of a toy model whose heads are as wide as flash attention wants them."""
+    folder = tmp_path_factory.mktemp("cuda")
+    sizes = TinySizes(
+        text_hidden=128, text_intermediate=256, vision_hidden=64, vision_intermediate=64, vocabulary=400
+    )
+    model = make_tiny(folder / "toy", seed=0, sizes=sizes)
+    config = toy_config(model)
+    renderer = Renderer.from_folder(model, config.model, config.prompt)
+    engine = TransformersEngine(model, renderer, seed=1)
+    desktops = ToyDesktops(engine=engine, renderer=renderer, frames=folder / "frames")
+    (folder / "samples.pickle").write_bytes(pickle.dumps(record_samples(desktops)[:7]))
+    for name, sections in LAYOUTS.items():
+        algorithm = {"aggregation": "sequence_mean"}
+        (folder / f"{name}.yaml").write_text(to_yaml(toy_config(model, algorithm=algorithm, **sections)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    torch.backends.cuda.matmul.allow_tf32 = False
+    yield start_world()
+    stop_world()
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path, world: World) -> dict:
+    return find(folder, "plain", world)
+
+
+def distance(expected: dict, found: dict) -> float:
+    """Norm of the difference of all gradients over the norm of the expected ones."""
+    assert found["gradients"].keys() == expected["gradients"].keys()
+    names = expected["gradients"].keys()
+    gap = sum(float((found["gradients"][n] - expected["gradients"][n]).double().pow(2).sum()) for n in names)
+    size = sum(float(expected["gradients"][n].double().pow(2).sum()) for n in names)
+    return (gap / size) ** 0.5
+
+
+@pytest.mark.parametrize("name", ["packed", "whole", "compiled"])
+def test_fp32_layouts_find_the_same_gradient(name: str, folder: Path, world: World, plain: dict) -> None:
+    found = find(folder, name, world)
+    assert found["sums"] == pytest.approx(plain["sums"], rel=1e-3, abs=1e-4)
+    assert distance(plain, found) < 1e-3
+
+
+@pytest.mark.parametrize("name", ["half-plain", "half-packed", "half-all"])
+def test_bf16_layouts_find_it_within_rounding(name: str, folder: Path, world: World, plain: dict) -> None:
+    found = find(folder, name, world)
+    assert found["sums"]["entropy"] == pytest.approx(plain["sums"]["entropy"], rel=2e-2)
+    assert found["sums"]["log_gap"] / found["sums"]["policy_tokens"] < 0.05
+    assert distance(plain, found) < 0.1
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_over_nccl_find_the_same_gradient(processes: int, folder: Path, plain: dict) -> None:
+    if torch.cuda.device_count() < processes:
+        pytest.skip(f"needs {processes} GPUs")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), "plain", "whole"]
+    done = subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, env=os.environ.copy()
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = torch.load(folder / f"probe-{processes}.pt", weights_only=False)
+    for name in ("plain", "whole"):
+        assert distance(plain, found[name]) < 1e-3
