@@ -1,16 +1,16 @@
 """How fast does the trainer train Qwen3-VL-2B, 4B and 8B on trajectories of eight turns at 1312 x 736?
 
 Every case is a process group of its own: true dimensions, random weights, eight trajectories per GPU and
-step, each of about 8 400 tokens of which 7 544 are image tokens. Ours is the product's `Trainer`: packing, FSDP2,
-fp32 weights and optimiser, bf16 computing, screens decoded from PNG while the GPU works. Peers in the same run,
-on the same samples: a plain loop (transformers, bf16, SDPA, gradient checkpointing, all logits), and TRL's
-GRPOTrainer with its defaults (fp32 weights, bf16 autocast, SDPA, gradient checkpointing): its own loss, with our
-tensors.
+step, each of about 8 400 tokens of which 7 544 are image tokens. Ours is the product's `Trainer`: packing,
+FSDP2, fp32 weights and optimiser, bf16 computing, screens decoded from PNG while the GPU works. Peers in
+the same run, on the same samples: a plain loop (transformers, bf16, SDPA, gradient checkpointing, all
+logits), and TRL's GRPOTrainer with its defaults (fp32 weights, bf16 autocast, SDPA, gradient
+checkpointing): its own loss, with our tensors.
 
 MFU: see `benchmarks.gpu.flops` for what is counted (recomputing is not; causal attention counts half).
 
-Bar: >= 40 % MFU for 4B on one GPU; >= 35 % on the most GPUs of the run; >= 2.5 times the plain loop and >= 2
-times TRL on one GPU. Cases of earlier runs (other numbers of GPUs) stay in the result file.
+Bar: >= 40 % MFU for 4B on one GPU; >= 35 % on the most GPUs of the run; >= 2.5 times the plain loop and >=
+2 times TRL on one GPU. Cases of earlier runs (other numbers of GPUs) stay in the result file.
 
     python -m benchmarks.gpu.train_throughput [--gpus 1] [--only REGEX] [--tiny]
 """
