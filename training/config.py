@@ -340,4 +340,6 @@ class Preset(Section):
     name: PresetName
     title: str
     summary: str
+    group: str = ""
+    """Key of `training.presets.GROUPS`."""
     config: ExperimentConfig

@@ -14,7 +14,6 @@ from training.config import Preset, parse_config, to_yaml
 from training.presets import load_presets
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints import continue_values
-from webapp.experiments.footprint import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.forms import (
     Draft,
     baseline_of,
@@ -23,6 +22,7 @@ from webapp.experiments.forms import (
     read_yaml,
     sections,
 )
+from webapp.experiments.model_folders import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.preflight import run_preflight
 from webapp.experiments.services import queue_experiment

@@ -8,26 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Literal
 
-import psutil
 from django.conf import settings
 from django.db.models import Count, F, Q
 from django.template.defaultfilters import pluralize
 
 from training.config import ExperimentConfig
+from training.scales import published_shape
 from webapp.accounts.models import Team
-from webapp.experiments.footprint import (
-    TINY_FACTS,
-    TINY_RANDOM,
-    ModelFacts,
-    footprint,
-    model_facts,
-    model_folder,
-)
+from webapp.experiments.model_folders import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
+from webapp.experiments.preflight_budgets import budget_checks
+from webapp.experiments.preflight_check import Check
+from webapp.experiments.preflight_hosts import host_checks
+from webapp.experiments.preflight_memory import memory_checks
 from webapp.experiments.preflight_osworld import osworld_warnings
-from webapp.experiments.templatetags.deskhand import duration, size
+from webapp.experiments.templatetags.deskhand import duration
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.services import count_env_slots
 
@@ -41,17 +37,6 @@ SECONDS_PER_TRAINED_TRAJECTORY = 0.035
 SECONDS_PER_SFT_STEP = 0.55
 NUM_REMEMBERED = 5
 """Finished experiments of the same preset whose median duration is used."""
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One answer of the pre-flight panel."""
-
-    level: Literal["good", "warning", "bad", "info"]
-    title: str
-    detail: str = ""
-    path: str = ""
-    """The knob that it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +86,9 @@ def batch_division(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     share = samples // config.optimiser.num_processes
     micro = config.optimiser.microbatch_size
     words = f"{samples} trajectories a step"
+    if config.optimiser.packing:
+        yield Check("good", words, f"Packed: at most {config.optimiser.microbatch_tokens} tokens at a time.")
+        return
     if share > micro and share % micro:
         text = f"{share} per process are not a multiple of the microbatch {micro}: the last one is smaller."
         yield Check("warning", words, text, "optimiser.microbatch_size")
@@ -111,7 +99,7 @@ def batch_division(config: ExperimentConfig, team: Team) -> Iterator[Check]:
 def model(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     if config.model.path == TINY_RANDOM:
         yield Check("good", "A random tiny model is made at the start", "From optimiser.seed.")
-        yield memory(config, TINY_FACTS)
+        yield from memory_checks(config, TINY_SHAPE)
         return
     folder = model_folder(config.model.path)
     if folder is None:
@@ -120,25 +108,16 @@ def model(config: ExperimentConfig, team: Team) -> Iterator[Check]:
             f"path, not below {settings.DATA_DIR}."
         )
         yield Check("bad", "Model not found", text, "model.path")
+        if (shape := published_shape(config.model.path)) is not None:
+            yield from memory_checks(config, shape)
         return
     try:
-        facts = model_facts(folder)
+        shape = model_shape(folder)
     except (ValueError, KeyError, OSError) as error:
         yield Check("bad", "Model cannot be read", str(error), "model.path")
         return
-    yield Check("good", f"Model of {facts.num_parameters / 1e6:,.1f} M parameters", folder.name)
-    yield memory(config, facts)
-
-
-def memory(config: ExperimentConfig, facts: ModelFacts) -> Check:
-    """The estimate against what this host has free."""
-    parts = footprint(config, facts)
-    total, free = sum(parts.values()), psutil.virtual_memory().available
-    text = ", ".join(f"{name} {size(value)}" for name, value in parts.items())
-    if total > free:
-        text = f"This host has {size(free)} free. {text}. Lower the microbatch or the context limit."
-        return Check("warning", f"Memory: up to {size(total)}", text, "optimiser.microbatch_size")
-    return Check("good", f"Memory: up to {size(total)}", f"{text}. This host has {size(free)} free.")
+    yield Check("good", f"Model of {shape.num_parameters / 1e6:,.1f} M parameters", folder.name)
+    yield from memory_checks(config, shape)
 
 
 def reference(config: ExperimentConfig, team: Team) -> Iterator[Check]:
@@ -242,8 +221,18 @@ def osworld(config: ExperimentConfig, team: Team) -> Iterator[Check]:
             yield Check("warning", title, detail, path)
 
 
+def budgets(config: ExperimentConfig, team: Team) -> Iterator[Check]:
+    yield from budget_checks(config)
+
+
+def hosts(config: ExperimentConfig, team: Team) -> Iterator[Check]:
+    yield from host_checks(config)
+
+
 QUESTIONS = (
     model,
+    budgets,
+    hosts,
     reference,
     tasks,
     group_size,

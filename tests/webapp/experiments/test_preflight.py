@@ -10,9 +10,9 @@ from django.utils import timezone
 from tests.factories import make_experiment, make_replay_entry, make_task, make_task_set, make_team
 from training.config import ExperimentConfig, parse_config
 from webapp.accounts.models import Team
-from webapp.experiments.footprint import ModelFacts, footprint
 from webapp.experiments.models import ExperimentStatus
-from webapp.experiments.preflight import Check, run_preflight
+from webapp.experiments.preflight import run_preflight
+from webapp.experiments.preflight_check import Check
 from webapp.fleet.services import beat_worker
 
 pytestmark = pytest.mark.django_db
@@ -135,19 +135,6 @@ def test_the_duration_is_that_of_finished_experiments_of_the_preset_else_a_formu
     found = run_preflight(config, team=team, preset="first-desk")
     assert found.seconds == pytest.approx(360)
     assert "3 finished experiments" in found.seconds_basis
-
-
-def test_the_memory_formula_adds_its_parts():
-    facts = ModelFacts(num_parameters=1_000_000, num_layers=2, width=64, vocabulary=320)
-    config = parse_config({"sampling": {"max_context_tokens": 1000}, "optimiser": {"microbatch_size": 2}})
-    assert footprint(config, facts) == {
-        "weights": 4_000_000,
-        "gradients": 4_000_000,
-        "optimiser": 8_000_000,
-        "policy server": 4_000_000,
-        "activations": 2 * 1000 * 2 * 64 * 16 * 4,
-        "logits": 2 * 1000 * 320 * 8,
-    }
 
 
 def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team):
