@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -109,9 +110,10 @@ def usable_snapshot(trajectory: Trajectory, turn: int) -> Snapshot:
     return snapshot
 
 
-def continuations(snapshot: Snapshot) -> list[Continuation]:
-    """Everybody who might go on from a snapshot."""
-    return [continuation(snapshot, source) for source in (Source.POLICY, Source.ORACLE)]
+def candidates(trajectory: Trajectory) -> list[Continuation]:
+    """Who might go on from some turn of a trajectory; the turn itself is looked at when one is asked for."""
+    found = [Continuation(Source.POLICY, "" if _has_policy(trajectory) else NO_POLICY)]
+    return [*found, Continuation(Source.ORACLE)] if _oracle_actions(trajectory) else found
 
 
 def continuation(snapshot: Snapshot, source: Source) -> Continuation:
@@ -135,7 +137,7 @@ def _has_policy(trajectory: Trajectory) -> bool:
 
 
 def _oracle_problem(snapshot: Snapshot) -> str:
-    actions = (snapshot.trajectory.task.spec.get("oracle") or {}).get("actions") or []
+    actions = _oracle_actions(snapshot.trajectory)
     if not actions:
         return "This task has no oracle."
     before = snapshot.trajectory.turns.filter(index__lt=snapshot.turn)
@@ -144,6 +146,10 @@ def _oracle_problem(snapshot: Snapshot) -> str:
     if snapshot.turn >= len(actions):
         return "The oracle has done everything that it knows before this turn."
     return ""
+
+
+def _oracle_actions(trajectory: Trajectory) -> list[Any]:
+    return list((trajectory.task.spec.get("oracle") or {}).get("actions") or [])
 
 
 def _policy_version(parent: Trajectory, source: Source) -> int | None:

@@ -10,9 +10,11 @@ from django.views.decorators.http import require_safe
 
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.access import get_group, get_trajectory, member
+from webapp.lib.http import MemberRequest
 from webapp.lib.keyset import paginate
 from webapp.live.services import last_seq
 from webapp.trajectories import queries
+from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.describing import turn_json
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
@@ -55,7 +57,7 @@ def trajectory_list(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def trajectory_detail(request: HttpRequest, pk: int) -> HttpResponse:
+def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The viewer. The stream's cursor is read before the rows: an event between is repeated, not missed."""
     cursor = last_seq(f"trajectory.{pk}")
     trajectory = get_trajectory(request, pk)
@@ -85,6 +87,7 @@ def trajectory_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "uses": queries.replay_uses_of(trajectory),
         "entry": getattr(trajectory, "replay_entry", None),
         **reward_context(trajectory, turns),
+        **branch_context(request, trajectory),
     }
     return render(request, "trajectories/detail.html", ctx)
 

@@ -1,0 +1,134 @@
+"""The tree of a trajectory's branches, and the two wishes: keep snapshots, branch from here."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from training.types import Source
+from webapp.accounts.models import Role
+from webapp.fleet.models import Host
+from webapp.lib.access import get_trajectory
+from webapp.lib.http import MemberRequest
+from webapp.live.services import last_seq
+from webapp.trajectories import branching, snapshots
+from webapp.trajectories.models import SnapshotStatus, Trajectory
+from webapp.trajectories.tree import count_branches, tree_of
+
+CONFLICT, BAD = 409, 400
+
+
+def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, Any]:
+    """What `_branches.html` and its dialog show."""
+    found = snapshots.snapshots_of(trajectory)
+    kept = {turn: row for turn, row in found.items() if row.status == SnapshotStatus.KEPT}
+    newest = next(reversed(kept.values()), None)
+    candidates = branching.candidates(trajectory)
+    host = Host.objects.filter(name=newest.host).first() if newest else None
+    return {
+        "trajectory": trajectory,
+        "parent": trajectory.group.parent,
+        "branch_turn": trajectory.group.branch_turn,
+        "may_branch": Role(request.membership.role).includes(Role.OPERATOR),
+        "can_be_saved": snapshots.can_be_saved(trajectory),
+        "may_switch": trajectory.status in snapshots.SWITCHABLE,
+        "kept": kept,
+        "kept_mb": sum(row.size_mb for row in kept.values()),
+        "num_gone": len(found) - len(kept),
+        "host_use": host.snapshots if host else {},
+        "host_name": newest.host if newest else "",
+        "num_branches": count_branches(trajectory),
+        "shows_branches": bool(trajectory.group.parent or found or snapshots.can_be_saved(trajectory)),
+        "candidates": candidates,
+        "first_source": next((who.source for who in candidates if not who.problem), ""),
+        "max_size": branching.MAX_SIZE,
+    }
+
+
+@require_safe
+def show_branches(request: MemberRequest, pk: int) -> HttpResponse:
+    """The viewer's line about snapshots and branches, drawn again when one of them changed."""
+    trajectory = get_trajectory(request, pk)
+    return render(request, "trajectories/_branches.html", branch_context(request, trajectory))
+
+
+@require_POST
+def switch_snapshots(request: MemberRequest, pk: int) -> JsonResponse:
+    """Keep a snapshot before every turn from now on (`on=1`), or no more; 409 says why not."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    try:
+        snapshots.switch_snapshots(trajectory=trajectory, on=request.POST.get("on") == "1")
+    except snapshots.SnapshotsRefused as refused:
+        return JsonResponse({"error": str(refused)}, status=CONFLICT)
+    return JsonResponse({})
+
+
+@require_POST
+def branch_from_turn(request: MemberRequest, pk: int) -> JsonResponse:
+    """Queue continuations of a turn; the answer says where the tree is, or which field is wrong and why."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    try:
+        group = branching.branch_trajectory(trajectory=trajectory, request=_wanted(request))
+    except branching.BranchRefused as refused:
+        status = CONFLICT if refused.field in ("turn", "source") else BAD
+        return JsonResponse({"error": str(refused), "field": refused.field}, status=status)
+    tree = reverse("trajectory-tree", args=[pk])
+    return JsonResponse({"group": group.pk, "tree": f"{tree}#group-{group.pk}"})
+
+
+def _wanted(request: HttpRequest) -> branching.BranchRequest:
+    """The form's values. Raises BranchRefused."""
+    source = request.POST.get("source", Source.POLICY)
+    if source not in list(Source):
+        raise branching.BranchRefused("source", f"Nobody called {source[:20]!r} can continue a branch.")
+    return branching.BranchRequest(
+        turn=_integer(request, "turn", "the turn"),
+        size=_integer(request, "size", "the number of continuations"),
+        temperature=_number(request, "temperature", "the temperature"),
+        source=Source(source),
+    )
+
+
+def _integer(request: HttpRequest, field: str, what: str) -> int:
+    text = request.POST.get(field, "").strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 6):
+        raise branching.BranchRefused(field, f"Give {what} as a whole number; {text[:20]!r} is none.")
+    return int(text)
+
+
+def _number(request: HttpRequest, field: str, what: str) -> float:
+    text = request.POST.get(field, "1").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise branching.BranchRefused(field, f"Give {what} as a number; {text[:20]!r} is none.")
+    return value
+
+
+@require_safe
+def show_tree(request: MemberRequest, pk: int) -> HttpResponse:
+    """A trajectory with all its branches. The cursor is read before the rows."""
+    trajectory = get_trajectory(request, pk)
+    root = branching.root_of(trajectory)
+    ctx = {
+        "nav": "trajectories",
+        "trajectory": trajectory,
+        "experiment": trajectory.experiment,
+        "cursor": last_seq(f"trajectory.{root.pk}"),
+        "tree": tree_of(trajectory),
+    }
+    return render(request, "trajectories/tree.html", ctx)
+
+
+@require_safe
+def show_tree_rows(request: MemberRequest, pk: int) -> HttpResponse:
+    """The rows, drawn again when a branch was added or one of them went on."""
+    trajectory = get_trajectory(request, pk)
+    return render(request, "trajectories/_tree.html", {"trajectory": trajectory, "tree": tree_of(trajectory)})
