@@ -21,6 +21,11 @@ INSTRUCTION = "Click the red button."
 ANSWER = '{"action":"left_click","coordinate":[320,470]}'
 
 
+def blank_png() -> bytes:
+    """A screenshot of one colour: an engine that scores the canary alike on it sees no image."""
+    return _png(Image.new("RGB", SIZE, (58, 80, 107)))
+
+
 def canary_png() -> bytes:
     """A screenshot with three coloured rectangles; the same bytes everywhere."""
     image = Image.new("RGB", SIZE, (58, 80, 107))
@@ -28,6 +33,10 @@ def canary_png() -> bytes:
     draw.rectangle((110, 140, 220, 220), fill=(217, 43, 43))
     draw.rectangle((300, 60, 420, 150), fill=(36, 88, 214))
     draw.rectangle((330, 260, 440, 340), fill=(47, 168, 79))
+    return _png(image)
+
+
+def _png(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, "PNG")
     return buffer.getvalue()

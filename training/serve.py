@@ -14,7 +14,9 @@ import os
 import secrets
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -27,17 +29,21 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from training.config import ExperimentConfig, from_yaml
-from training.engine import Engine
+from training.engine import Engine, EngineError
 from training.engine_batches import BatchedEngine
+from training.engine_sglang import start_sglang
 from training.engine_transformers import TransformersEngine
 from training.prefixes import post_prefix
 from training.rendering import Renderer
 from training.sessions import PolicyService, ServiceError, TurnRequest
+from training.sglang.start import Surroundings, log_folder_beside
 from training.weights.receivers import receiver_of
 from training.weights.requests import REQUEST
 
 log = logging.getLogger("policy server")
 MAX_SCREENSHOT_BYTES = 32 * 1024 * 1024
+SHUTDOWN_S = 5
+"""Requests that still run at the end get this long."""
 
 
 Handler = Callable[[Request, PolicyService], Awaitable[Response]]
@@ -54,7 +60,8 @@ def guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             )
         service: PolicyService | None = request.app.state.service
         if service is None:
-            answer = error_answer(503, "loading", "the model is still loading")
+            waited = time.monotonic() - request.app.state.started_at
+            answer = error_answer(503, "loading", f"{request.app.state.progress} ({waited:.0f} s)")
             answer.headers["Retry-After"] = "1"
             return answer
         try:
@@ -110,6 +117,20 @@ async def post_canary(_request: Request, service: PolicyService) -> Response:
     return JSONResponse(await service.canary())
 
 
+async def get_engine(_request: Request, service: PolicyService) -> Response:
+    return JSONResponse(service.engine.describe())
+
+
+async def post_sleep(_request: Request, service: PolicyService) -> Response:
+    await service.sleep()
+    return JSONResponse({})
+
+
+async def post_wake(_request: Request, service: PolicyService) -> Response:
+    await service.wake()
+    return JSONResponse({})
+
+
 ROUTES = [
     Route("/health", guarded(health), methods=["GET"]),
     Route("/trajectories/{trajectory_id}/turns", guarded(post_turn), methods=["POST"]),
@@ -117,44 +138,79 @@ ROUTES = [
     Route("/trajectories/{trajectory_id}", guarded(delete_trajectory), methods=["DELETE"]),
     Route("/weights", guarded(post_weights), methods=["POST"]),
     Route("/canary", guarded(post_canary), methods=["POST"]),
+    Route("/engine", guarded(get_engine), methods=["GET"]),
+    Route("/sleep", guarded(post_sleep), methods=["POST"]),
+    Route("/wake", guarded(post_wake), methods=["POST"]),
 ]
 
 
-def build_service(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
-    """Load engine and renderer; slow."""
+def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
+    """Engine and renderer in this process; slow."""
     renderer = Renderer.from_folder(model, config.model, config.prompt)
     engine = TransformersEngine(model, renderer, dtype=config.model.dtype, seed=config.optimiser.seed)
     return BatchedEngine(engine, renderer.pixels), renderer
 
 
-def build_app(
-    model: str, config: ExperimentConfig, token: str, on_failure: Callable[[], None] | None = None
-) -> Starlette:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """What is served."""
+
+    model: str
+    """Checkpoint folder."""
+    config: ExperimentConfig
+    token: str
+    around: Surroundings | None = None
+    """Needed by the engine sglang."""
+
+
+async def load_engine(
+    served: Served, progress: Callable[[str], None], on_failure: Callable[[], None]
+) -> tuple[Engine, Renderer]:
+    """The engine that the config names. Raises EngineError, OSError or ValueError."""
+    if served.config.engine.name == "transformers":
+        progress("loading the model")
+        return await asyncio.to_thread(load_transformers, served.model, served.config)
+    assert served.around is not None, "main looks around for sglang"
+    engine = await start_sglang(
+        served.model, served.config, served.around, progress=progress, on_failure=on_failure
+    )
+    return engine, engine.renderer
+
+
+def build_app(served: Served, on_failure: Callable[[], None] = lambda: None) -> Starlette:
     """The application; loads the model in the background after start-up. `on_failure` ends the process."""
 
     async def load(app: Starlette) -> None:
+        def progress(words: str) -> None:
+            app.state.progress = words
+
         try:
-            engine, renderer = await asyncio.to_thread(build_service, model, config)
+            engine, renderer = await load_engine(served, progress, on_failure)
+        except EngineError as error:
+            log.error("cannot start the engine: %s", error)
+            on_failure()
+            return
         except Exception:
-            log.exception("cannot load the model %s", model)
-            if on_failure:
-                on_failure()
+            log.exception("cannot load the model %s", served.model)
+            on_failure()
             raise
         app.state.service = PolicyService(
-            engine, renderer, limits=config.sampling, receiver=receiver_of(engine)
+            engine, renderer, limits=served.config.sampling, receiver=receiver_of(engine)
         )
-        log.info("serving %s", model)
+        log.info("serving %s", served.model)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         loading = asyncio.create_task(load(app))
         yield
         loading.cancel()
+        await asyncio.gather(loading, return_exceptions=True)
         if app.state.service is not None:
             await app.state.service.close()
 
     app = Starlette(routes=ROUTES, lifespan=lifespan)
-    app.state.service, app.state.token, app.state.model = None, token, model
+    app.state.service, app.state.token, app.state.model = None, served.token, served.model
+    app.state.progress, app.state.started_at = "starting", time.monotonic()
     return app
 
 
@@ -180,6 +236,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not token:
         parser.error("set DESKHAND_POLICY_TOKEN, the token that callers must send")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would name every request
     torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
     config = from_yaml(Path(options.config).read_text()) if options.config else ExperimentConfig()
     failed = False
@@ -188,8 +245,17 @@ def main(arguments: list[str] | None = None) -> int:
         nonlocal failed
         failed = server.should_exit = True
 
-    app = build_app(options.model, config, token, fail)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    around = None
+    if config.engine.name == "sglang":
+        try:
+            around = Surroundings.of(os.environ, log_folder_beside(options.port_file))
+        except EngineError as error:
+            log.error("%s", error)
+            return 1
+    app = build_app(Served(model=options.model, config=config, token=token, around=around), fail)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=SHUTDOWN_S)
+    )
     server.run(sockets=[listen(options.host, options.port, options.port_file)])
     return 1 if failed else 0
 

@@ -1,0 +1,380 @@
+"""The engine `sglang`: servers of their own, each batching whatever comes.
+
+Token-in: every request carries the whole context as token ids and names its images; SGLang's prefix cache
+makes the earlier turns cheap, so a trajectory stays with one server. What it reports is what the trainer
+computes: logprobs after banning and temperature, over the whole vocabulary.
+
+- Banned ids get a logit bias, which SGLang adds before the temperature and before the logprobs.
+- Temperature 0 is SGLang's temperature 1 with top-k 1: the logprobs are those at temperature 1.
+- A request that a weight sync aborts is answered with what it has; the rest is drawn by the new weights, and
+  every token remembers whose it is.
+- A request whose server ended is drawn anew from its first token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from training.canary import blank_png, canary_png, canary_sequence, engine_canary
+from training.config import ExperimentConfig
+from training.engine import EngineError, Sampled, Sampling, Sequence
+from training.rendering import Renderer
+from training.sglang import calls
+from training.sglang.client import SglangError, SglangRefused, SglangUnreachable
+from training.sglang.server import Weights
+from training.sglang.servers import Patience, Place, Servers
+from training.sglang.spool import Spool, Spooled
+from training.sglang.start import Surroundings, gpu_sets, launch_of
+
+BANNED = -1e9
+"""Bias of a banned id, as `training.model_inputs.without_tokens` has it."""
+MAX_ATTEMPTS = 10
+"""Of one completion whose server keeps ending or refusing."""
+RETRY_PAUSE_S = 1.0
+"""Doubled each time up to MAX_PAUSE_S: a server that dies takes some seconds to be noticed."""
+MAX_PAUSE_S = 8.0
+CUT_S = 10.0
+"""How long running requests get to end at a weight sync before SGLang's slower way."""
+MAX_STICKY = 8192
+"""Trajectories whose server is remembered."""
+SEES_IMAGE = 1e-4
+"""The logprobs of a completion differ at least by this when its screenshot is another. Nats."""
+SAME_WEIGHTS = 0.1
+"""Servers whose canary differs by more than this on average do not run the same weights. Nats."""
+
+
+@dataclass(slots=True)
+class Drawn:
+    """A completion while it is drawn."""
+
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    has_stopped: bool = False
+    is_cut: bool = False
+    """The last request was ended by a weight sync."""
+
+    def take(self, answer: calls.Generated) -> None:
+        """Add what one request drew."""
+        self.token_ids += answer.token_ids
+        self.logprobs += answer.logprobs
+        self.versions += [int(answer.weight_version)] * len(answer.token_ids)
+        self.has_stopped = answer.finish == "stop"
+        self.is_cut = answer.finish == "abort"
+
+
+@dataclass(slots=True)
+class Usage:
+    """Running totals, for benchmarks and for the page."""
+
+    num_requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    num_continued: int = 0
+    """Requests that went on after a weight sync had cut them."""
+    num_redrawn: int = 0
+    """Requests that were drawn anew because a server had ended."""
+
+
+async def start_sglang(
+    model: str,
+    config: ExperimentConfig,
+    around: Surroundings,
+    *,
+    progress: Callable[[str], None],
+    on_failure: Callable[[], None],
+) -> SglangEngine:
+    """Running servers behind an engine that has seen its canary. Raises EngineError, ValueError or OSError.
+
+    `progress` gets sentences for people; `on_failure` is called when the servers are given up later on.
+    """
+    progress("reading tokenizer and image settings")
+    renderer = Renderer.from_folder(model, config.model, config.prompt)
+    spool = Spool(renderer.levels())
+    patience = Patience(
+        start_timeout_s=config.engine.start_timeout_s, max_restarts=config.engine.max_restarts
+    )
+    launch = launch_of(config, model, around, spool.folder)
+    gpus = gpu_sets(config, around.gpus)
+    servers = Servers(launch, Weights(folder=model, policy_version=0), gpus, patience, on_failure)
+    engine = SglangEngine(renderer, servers, spool)
+    try:
+        await servers.start(progress)
+        progress("compiling kernels with a first completion")
+        await engine.check_canary()
+    except BaseException:
+        await engine.close()
+        raise
+    return engine
+
+
+class SglangEngine:
+    """See the module's docstring; implements `training.engine.Engine`."""
+
+    def __init__(self, renderer: Renderer, servers: Servers, spool: Spool) -> None:
+        self.servers = servers
+        self.usage = Usage()
+        self.policy_version = servers.weights.policy_version
+        self.renderer = renderer
+        self._spool = spool
+        self._sticky: dict[str, Place] = {}
+        self._open = asyncio.Event()
+        """Set while requests may be sent: neither held nor asleep."""
+        self._is_held = False
+        self._is_asleep = False
+        self._open.set()
+
+    def prepare(self, png: bytes) -> Spooled:
+        """The screenshot in the folder that the servers read."""
+        return self._spool.keep(png, self.renderer.resized)
+
+    async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
+        """Raises EngineError when the servers were given up, or refuse the request."""
+        drawn = Drawn()
+        failed = 0
+        while True:
+            await self._open.wait()
+            place = await self._place_of(sequence.sequence_id)
+            try:
+                await self._continue(place, sequence, sampling, drawn)
+            except SglangUnreachable as error:
+                failed += 1
+                await self._after_failure(failed, error)
+            except SglangRefused as error:
+                failed += 1
+                if error.status < 500:
+                    raise EngineError(f"SGLang refused the request: {error}") from error
+                await self._after_failure(failed, error)
+            else:
+                if not drawn.is_cut or len(drawn.token_ids) >= sampling.max_tokens:
+                    break
+                self.usage.num_continued += 1
+                continue
+            drawn = Drawn()
+            self.usage.num_redrawn += 1
+        sequence.token_ids += drawn.token_ids
+        return Sampled(
+            token_ids=drawn.token_ids,
+            logprobs=drawn.logprobs,
+            finish_reason="stop" if drawn.has_stopped else "length",
+            policy_version=min(drawn.versions),
+            policy_versions=drawn.versions,
+        )
+
+    async def score(self, sequence: Sequence, start: int) -> list[float]:
+        """Logprobs at temperature 1 of the tokens from `start` on, by every server; they must agree.
+
+        SGLang scores a prompt without the bias, so the mass of the banned ids is taken out here.
+        """
+        self.servers.check()
+        scores = await asyncio.gather(*(self._score(place, sequence, start) for place in self.servers.places))
+        for number, other in enumerate(scores[1:], start=2):
+            pairs = list(zip(scores[0], other, strict=True))
+            apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
+            if apart > SAME_WEIGHTS:
+                raise EngineError(f"SGLang servers 1 and {number} do not run the same weights: {apart:.3f}")
+        return scores[0]
+
+    async def check_canary(self) -> None:
+        """Raises EngineError when the servers do not see the image of the canary."""
+        if self.renderer.prompt.text_only:
+            await engine_canary(self, self.renderer)
+            return
+        rendered = canary_sequence(self.renderer)
+        start, _ = rendered.spans[0]
+        scores = []
+        for png in (canary_png(), blank_png()):
+            sequence = Sequence(
+                sequence_id="canary",
+                token_ids=rendered.token_ids,
+                pixels=[await asyncio.to_thread(self.prepare, png)],
+                grids=rendered.grids,
+            )
+            scores.append(await self.score(sequence, start))
+        if max(abs(a - b) for a, b in zip(*scores, strict=True)) < SEES_IMAGE:
+            raise EngineError("the SGLang servers answer a picture and a blank one alike: they see no image")
+
+    async def load_weights(self, folder: Path, policy_version: int) -> None:
+        """From disk. Raises ValueError when a server refuses them, EngineError when none took them."""
+        was_held = self._is_held
+        await self.hold()
+        weights = Weights(folder=str(folder), policy_version=policy_version)
+        places = self.servers.ready()
+        found = await asyncio.gather(
+            *(place.client.run(calls.load_from_disk(weights.folder, policy_version)) for place in places),
+            return_exceptions=True,
+        )
+        refusals = [error for error in found if isinstance(error, SglangRefused)]
+        if not refusals:
+            # A server that ended meanwhile starts again with these.
+            self.servers.weights = weights
+            for place in places:
+                place.weights = weights
+        if not was_held:
+            await self.release(self.policy_version if refusals else policy_version)
+        elif not refusals:
+            self.policy_version = policy_version
+        if refusals:
+            raise ValueError(f"{folder}: SGLang cannot load it: {refusals[0]}") from refusals[0]
+
+    async def hold(self) -> None:
+        """Requests that run are answered with what they have; they go on after `release`."""
+        if self._is_held:
+            return
+        self._is_held = True
+        self._open.clear()
+        try:
+            await self._on_all(calls.pause("abort"))
+            await self._on_all(calls.flush_cache())
+        except SglangError as error:
+            raise EngineError(f"the servers cannot be held: {error}") from error
+
+    async def release(self, policy_version: int) -> None:
+        """All servers that are up run `policy_version` now."""
+        self.policy_version = policy_version
+        self.servers.version = policy_version
+        try:
+            if not self._is_asleep:
+                await self._on_all(calls.resume())
+        except SglangError as error:
+            raise EngineError(f"the servers cannot go on: {error}") from error
+        finally:
+            self._is_held = False
+            self._open_when_free()
+
+    def describe(self) -> dict[str, Any]:
+        """Also the addresses that a weight sync speaks to."""
+        return {
+            "name": "sglang",
+            "policy_version": self.policy_version,
+            "servers": [
+                {
+                    "url": place.server.url,
+                    "gpus": list(place.gpus),
+                    "pid": place.server.process.pid,
+                    "is_ready": place.ready.is_set(),
+                }
+                for place in self.servers.places
+            ],
+            "num_restarts": self.servers.num_restarts,
+            "usage": asdict(self.usage),
+        }
+
+    async def sleep(self) -> None:
+        """Running requests are cut and go on after `wake`; weights, keys and values leave the GPUs."""
+        if self._is_asleep:
+            return
+        self._is_asleep = True
+        self._open.clear()
+        try:
+            await self._on_all(calls.pause("abort"))
+            await self._on_all(calls.flush_cache())
+            await self._on_all(calls.release_memory())
+        except SglangError as error:
+            raise EngineError(f"the servers cannot go to sleep: {error}") from error
+
+    async def wake(self) -> None:
+        """Weights are back as they were before `sleep`."""
+        if not self._is_asleep:
+            return
+        try:
+            await self._on_all(calls.resume_memory())
+            if not self._is_held:
+                await self._on_all(calls.resume())
+        except SglangError as error:
+            raise EngineError(f"the servers cannot wake up: {error}") from error
+        self._is_asleep = False
+        self._open_when_free()
+
+    async def close(self) -> None:
+        await self.servers.close()
+        self._spool.close()
+
+    async def _continue(self, place: Place, sequence: Sequence, sampling: Sampling, drawn: Drawn) -> None:
+        """One request for what is still missing."""
+        parameters = {
+            "temperature": sampling.temperature,
+            "max_new_tokens": sampling.max_tokens - len(drawn.token_ids),
+            "stop_token_ids": [self.renderer.stop_id],
+            "logit_bias": {str(token): BANNED for token in self.renderer.banned_ids},
+            "skip_special_tokens": False,
+            "no_stop_trim": True,
+        }
+        context = sequence.token_ids + drawn.token_ids
+        answer = await place.client.run(calls.generate(context, parameters, images=image_entries(sequence)))
+        drawn.take(answer)
+        self.usage.num_requests += 1
+        self.usage.prompt_tokens += answer.prompt_tokens
+        self.usage.cached_tokens += answer.cached_tokens
+
+    async def _score(self, place: Place, sequence: Sequence, start: int) -> list[float]:
+        await place.ready.wait()
+        call = calls.generate(
+            sequence.token_ids,
+            {"temperature": 1.0, "max_new_tokens": 1},
+            images=image_entries(sequence),
+            # The first reported position has no logprob, so ask from the one before.
+            logprob_start=start - 1,
+            chosen_ids=self.renderer.banned_ids,
+        )
+        try:
+            answer = await place.client.run(call)
+        except SglangError as error:
+            raise EngineError(f"the canary failed: {error}") from error
+        count = len(sequence.token_ids) - start
+        pairs = zip(answer.input_logprobs[-count:], answer.input_chosen[-count:], strict=True)
+        return [without_banned(logprob, list(banned.values())) for logprob, banned in pairs]
+
+    async def _place_of(self, sequence_id: str) -> Place:
+        """The server that has the trajectory's prefix; a new one goes where the fewest are."""
+        place = self._sticky.get(sequence_id)
+        if place is None:
+            while len(self._sticky) >= MAX_STICKY:
+                del self._sticky[next(iter(self._sticky))]
+            loads = [0] * len(self.servers.places)
+            for other in self._sticky.values():
+                loads[other.number] += 1
+            place = self._sticky[sequence_id] = self.servers.places[loads.index(min(loads))]
+        await place.ready.wait()
+        self.servers.check()
+        return place
+
+    async def _on_all(self, call: calls.Call[Any]) -> None:
+        """The same call to every server that is up; one that ends meanwhile is no error, it starts anew."""
+        found = await asyncio.gather(
+            *(place.client.run(call) for place in self.servers.ready()), return_exceptions=True
+        )
+        for error in found:
+            if isinstance(error, BaseException) and not isinstance(error, SglangUnreachable):
+                raise error
+
+    def _open_when_free(self) -> None:
+        if not (self._is_held or self._is_asleep):
+            self._open.set()
+
+    async def _after_failure(self, failed: int, error: SglangError) -> None:
+        """Wait until another attempt makes sense. Raises EngineError when there were enough."""
+        self.servers.check()
+        if failed >= MAX_ATTEMPTS:
+            raise EngineError(f"SGLang failed {failed} times: {error}") from error
+        await asyncio.sleep(min(RETRY_PAUSE_S * 2 ** (failed - 1), MAX_PAUSE_S))
+
+
+def image_entries(sequence: Sequence) -> list[dict[str, Any]]:
+    """The request's images, as `training.sglang.processors.qwen3_vl` reads them."""
+    return [
+        {"file": image.name, "sha256": image.digest, "grid": list(grid)}
+        for image, grid in zip(sequence.pixels, sequence.grids, strict=True)
+    ]
+
+
+def without_banned(logprob: float | None, banned: list[float]) -> float:
+    """The logprob once the banned ids have no probability. Raises ValueError without a logprob."""
+    if logprob is None:
+        raise ValueError("the server reported no logprob for a token of the prompt")
+    return logprob - math.log1p(-min(math.fsum(math.exp(value) for value in banned), 1 - 1e-12))
