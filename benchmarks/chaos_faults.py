@@ -41,6 +41,10 @@ CUT_OFF_S = 25.0
 """Longer than a lease and than the heartbeat limits: the cut-off side is given up, then comes back."""
 
 
+class NothingRuns(Exception):
+    """Raised when there was nothing to strike: every trajectory had ended, or none began."""
+
+
 @dataclass
 class World:
     """One installation under attack."""
@@ -50,6 +54,8 @@ class World:
     client: DeskHostClient
     busy: Callable[[], set[str]]
     """Names of desktops on which a trajectory runs now."""
+    is_going: Callable[[], bool]
+    """Whether any trajectory has still to end."""
     overlays: Path
     """File system of its own, where desktops have their folders and overlays."""
     far: Far
@@ -57,7 +63,7 @@ class World:
     def victim(self, holder: str = "") -> DesktopStatus:
         """A leased desktop in the middle of a trajectory, of a holder whose name begins so."""
         deadline = time.monotonic() + FIRST_BOOT_S
-        while time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.is_going():
             with contextlib.suppress(EnvError):
                 busy = self.busy()
                 leased = [row for row in self.client.list() if row.phase is Phase.LEASED]
@@ -67,7 +73,7 @@ class World:
                 if found:
                     return random.choice(found)
             time.sleep(0.05)
-        raise TimeoutError("no trajectory runs")
+        raise NothingRuns
 
     def processes(self, *words: str) -> list[psutil.Process]:
         """Processes of this installation whose command line has all these words."""
@@ -184,10 +190,9 @@ def cut_network_of_worker(world: World) -> Strike:
 def cut_network_of_desktops(world: World) -> Strike:
     """Every desktop behind the link, in the middle of their trajectories."""
     network = world.far.network
-    deadline = time.monotonic() + FIRST_BOOT_S
     while not any(name.startswith(network.far) for name in world.busy()):
-        if time.monotonic() > deadline:
-            raise TimeoutError("no trajectory runs behind the link")
+        if not world.is_going():
+            raise NothingRuns
         time.sleep(0.05)
     host = world.far.desk_host
     leases = {row.lease_id for row in host.list() if row.lease_id}

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.chaos_far import Far
-from benchmarks.chaos_faults import FAULTS, Fault, World, is_reaped, restore_later
+from benchmarks.chaos_faults import FAULTS, Fault, NothingRuns, World, is_reaped, restore_later
 from benchmarks.chaos_ground import Network, NoGround, network, small_disk
 from benchmarks.fleet_throughput import leftover, traces
 from benchmarks.report import RESULTS, finish, print_table
@@ -112,6 +112,7 @@ class Chaos:
             deskhand.redis_port,
             DeskHostClient(deskhand.folder / "run" / "deskhost.sock"),
             self.busy,
+            self.is_going,
             deskhand.folder / "deskhost" / "d",
             Far(deskhand.folder, link, deskhand.environment, deskhand.redis_port),
         )
@@ -122,6 +123,12 @@ class Chaos:
 
         rows = Trajectory.objects.filter(status=TrajectoryStatus.RUNNING, num_turns__gte=2)
         return set(rows.values_list("desktop__name", flat=True))
+
+    @staticmethod
+    def is_going() -> bool:
+        from webapp.trajectories.models import Group
+
+        return Group.objects.filter(finished_at=None).exists()
 
     def run_until_hit(self, fault: Fault, count: int) -> dict[str, Any]:
         """A strike that came between two trajectories proves nothing: once more then."""
@@ -141,7 +148,10 @@ class Chaos:
         self.queue(experiment, count)
         started = time.monotonic()
         groups = Group.objects.filter(experiment=experiment)
-        strike = fault.strike(self.world)
+        try:
+            strike = fault.strike(self.world)
+        except NothingRuns:
+            return self.outcome(fault, experiment, count, 0.0)
         struck = time.monotonic()
         is_back = restore_later(strike)
         reaped_s: float | None = None
@@ -153,7 +163,7 @@ class Chaos:
             if reaped_s is None and time.monotonic() - struck > REAP_WATCH_S:
                 reaped_s = REAP_WATCH_S
             time.sleep(0.25)
-        return self.outcome(fault, experiment, count, reaped_s or LIMIT_S)
+        return self.outcome(fault, experiment, count, LIMIT_S if reaped_s is None else reaped_s)
 
     @staticmethod
     def has_missed(fault: Fault, groups: Any) -> bool:
