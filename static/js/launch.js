@@ -210,13 +210,73 @@ document.addEventListener("click", async (event) => {
   field.scrollIntoView({ block: "center" });
   field.focus({ preventScroll: true });
 });
-for (const preset of document.querySelectorAll(".preset")) {
-  preset.addEventListener("click", (event) => {
+// --- presets by purpose, and model size x GPUs --------------------------------------------------------
+const presets = document.querySelector("[data-presets]");
+
+function openGroup(tab) {
+  for (const other of presets.querySelectorAll("[data-preset-tab]")) {
+    other.setAttribute("aria-selected", String(other === tab));
+    other.tabIndex = other === tab ? 0 : -1;
+    document.getElementById(other.getAttribute("aria-controls")).hidden = other !== tab;
+  }
+}
+
+function showAbout(id) {
+  for (const about of presets.querySelectorAll(".preset-about")) about.hidden = about.id !== id;
+}
+
+if (presets) {
+  const tabs = [...presets.querySelectorAll("[data-preset-tab]")];
+  const current = presets.querySelector(".preset[aria-current]");
+  presets.addEventListener("click", (event) => {
+    const tab = event.target.closest("[data-preset-tab]");
+    if (tab) openGroup(tab);
+    const preset = event.target.closest(".preset");
     const count = Number(form.querySelector("[data-changed-total]").textContent);
     const question = `Change the preset and drop ${count} changed knob${count === 1 ? "" : "s"}?`;
-    if (count && !window.confirm(question)) event.preventDefault();
+    if (preset && count && !window.confirm(question)) event.preventDefault();
   });
+  presets.addEventListener("keydown", (event) => {
+    const place = tabs.indexOf(event.target);
+    const move = { ArrowRight: 1, ArrowLeft: -1, Home: -place, End: tabs.length - 1 - place }[event.key];
+    if (place < 0 || move === undefined) return;
+    event.preventDefault();
+    const tab = tabs[(place + move + tabs.length) % tabs.length];
+    openGroup(tab);
+    tab.focus();
+  });
+  for (const name of ["mouseover", "focusin"]) {
+    presets.addEventListener(name, (event) => {
+      const preset = event.target.closest(".preset");
+      if (preset) showAbout(preset.dataset.about);
+    });
+  }
+  presets.addEventListener("mouseleave", () => current && showAbout(current.dataset.about));
 }
+
+async function applyScale(scale) {
+  const chosen = ["scale_size", "scale_gpus"].every((name) => form.querySelector(`[name=${name}]:checked`));
+  if (!chosen) return;
+  const response = await fetch(scale.dataset.url, { method: "POST", body: new FormData(form) });
+  const { knobs: html, note } = await response.json();
+  const line = scale.querySelector("[data-scale-note]");
+  line.textContent = note;
+  line.classList.toggle("is-bad", !response.ok);
+  if (!response.ok) return;
+  document.getElementById("knobs").outerHTML = html;
+  form.elements.source.value = "form";
+  if (!form.querySelector("[data-pane=yaml]").hidden) {
+    await toYaml();
+    form.elements.source.value = "yaml";
+  }
+  refreshMarks();
+  refreshFilter();
+  checkSoon();
+}
+
+form.addEventListener("change", (event) => {
+  if (event.target.matches("[name=scale_size], [name=scale_gpus]")) applyScale(event.target.closest("[data-scale]"));
+});
 
 showPane(sourceIs("yaml") ? "yaml" : "form");
 refreshMarks();

@@ -8,10 +8,12 @@ from typing import Any, cast
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from training.config import Preset, parse_config, to_yaml
 from training.presets import load_presets
+from training.scales import scaled
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints import continue_values
 from webapp.experiments.forms import (
@@ -25,6 +27,7 @@ from webapp.experiments.forms import (
 from webapp.experiments.model_folders import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.preflight import run_preflight
+from webapp.experiments.scale_choice import preset_groups, scale_context, scale_note
 from webapp.experiments.services import queue_experiment
 from webapp.lib.access import get_experiment, member
 from webapp.lib.http import MemberRequest
@@ -64,8 +67,9 @@ def launch(request: MemberRequest) -> HttpResponse:
             return redirect("experiment-detail", experiment.pk)
     ctx = {
         "nav": "launch",
-        "presets": load_presets(),
+        "preset_groups": preset_groups(preset),
         "preset": preset,
+        "scale": scale_context(draft),
         "clone": clone,
         "checkpoint": checkpoint,
         "typed": typed,
@@ -107,6 +111,25 @@ def launch_form(request: MemberRequest) -> HttpResponse:
     preset, _ = _starting_point(request, request.POST)
     draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset))
     return render(request, "experiments/_knobs.html", _form_context(draft, membership.team))
+
+
+@require_POST
+def launch_scale(request: MemberRequest) -> JsonResponse:
+    """The form on another row of the table of layouts, everything else as it was typed."""
+    membership = member(request, Role.OPERATOR)
+    preset, _ = _starting_point(request, request.POST)
+    baseline = baseline_of(preset)
+    draft = _read(request, baseline)
+    if draft.config is None:
+        return JsonResponse({"note": "Correct the marked fields first."}, status=422)
+    size, gpus = request.POST.get("scale_size", ""), request.POST.get("scale_gpus", "")
+    try:
+        values = scaled(draft.config, size, int(gpus) if gpus.isdecimal() else 0)
+    except ValueError as refused:
+        return JsonResponse({"note": str(refused)}, status=422)
+    fresh = Draft(values=flatten(values), baseline=baseline)
+    html = render_to_string("experiments/_knobs.html", _form_context(fresh, membership.team), request)
+    return JsonResponse({"knobs": html, "note": scale_note(values, size, int(gpus))})
 
 
 @require_GET

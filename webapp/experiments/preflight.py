@@ -246,7 +246,8 @@ QUESTIONS = (
 
 def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> tuple[float, str]:
     """Seconds and where they come from: finished experiments of this preset, else a rough formula."""
-    finished = team.experiments.filter(
+    trained = team.experiments.exclude(config__evaluation__only=True)
+    finished = trained.filter(
         preset=preset, status=ExperimentStatus.FINISHED, started_at__isnull=False, ended_at__isnull=False
     )
     known = finished.order_by("-id").annotate(took=F("ended_at") - F("started_at"))

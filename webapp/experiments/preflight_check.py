@@ -13,3 +13,5 @@ class Check:
     detail: str = ""
     path: str = ""
     """The knob that it is about."""
+    bar: tuple[tuple[str, float], ...] = ()
+    """(name, percent of what there is), drawn as one bar."""

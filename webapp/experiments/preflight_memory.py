@@ -74,8 +74,15 @@ def verdict(found: Footprint, memory: float) -> Check:
         text = f"Weights and optimiser alone, with the engine's share, do not fit. {text} {remedy}"
         return Check("bad", title, text, "optimiser.num_processes")
     if found.per_gpu > FULL * memory:
-        return Check("warning", title, f"{text} {remedy}", "optimiser.microbatch_tokens")
-    return Check("good", title, text)
+        text = f"{text} {remedy}"
+        return Check("warning", title, text, "optimiser.microbatch_tokens", bar_of(found, memory))
+    return Check("good", title, text, bar=bar_of(found, memory))
+
+
+def bar_of(found: Footprint, memory: float) -> tuple[tuple[str, float], ...]:
+    """The parts of the trainer at work, largest first, in percent of the memory."""
+    parts = sorted(found.trainer.items(), key=lambda item: -item[1])
+    return tuple((f"{name} {size(value)}", 100 * value / memory) for name, value in parts)
 
 
 def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
@@ -111,7 +118,7 @@ def _on_cpu(config: ExperimentConfig, shape: ModelShape, host: GpuHost | None) -
         text = f"This host has {size(free)} free. {text} Lower the microbatch or the context limit."
         yield Check("warning", title, text, path)
     else:
-        yield Check("good", title, f"{text} This host has {size(free)} free.")
+        yield Check("good", title, f"{text} This host has {size(free)} free.", bar=bar_of(found, free))
 
 
 def parts_in_words(found: Footprint) -> str:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("experiments/launch/", launch_views.launch, name="experiment-launch"),
     path("experiments/launch/preflight/", launch_views.launch_preflight, name="launch-preflight"),
     path("experiments/launch/yaml/", launch_views.launch_yaml, name="launch-yaml"),
+    path("experiments/launch/scale/", launch_views.launch_scale, name="launch-scale"),
     path("experiments/launch/form/", launch_views.launch_form, name="launch-form"),
     path("queue/", views.queue, name="queue-show"),
     path("queue/rows/", views.queue_rows, name="queue-rows"),
