@@ -13,12 +13,10 @@ above, over >= 60 held-out variants, in every seed. From scratch: SFT reaches 25
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-import time
-from datetime import datetime
 from typing import Any
 
+from benchmarks.experiments import evaluation, follow, launch, seconds
 from benchmarks.report import finish, print_table
 from webapp.lib.supervisor.instance import Instance
 
@@ -31,7 +29,6 @@ BLIND_LIMIT = 0.35
 """Chance on colour is the mean of 1/3 to 1/5; on menu 1/5 and less. The limit allows for 48 trials."""
 POLL_S = 10.0
 """Each look starts a process; that costs the two cores about a second."""
-FINAL = {"finished", "failed", "cancelled"}
 
 
 HEADER = (
@@ -72,31 +69,24 @@ def measure(deskhand: Instance, seed: int, from_scratch: bool) -> dict[str, Any]
 
 
 def run(deskhand: Instance, limit_s: float, *arguments: str) -> dict[str, Any]:
-    """Launch, wait until it ends, and describe it."""
-    launched = json.loads(deskhand.manage("launch", *arguments))
-    deadline = time.monotonic() + limit_s
-    while True:
-        described = json.loads(deskhand.manage("experiment", str(launched["experiment"])))
-        if described["status"] in FINAL:
-            return described
-        if time.monotonic() > deadline:
-            deskhand.manage("experiment", str(launched["experiment"]), "cancel")
-            raise TimeoutError(f"not finished after {limit_s:.0f} s: {described['message']}")
-        time.sleep(POLL_S)
+    """Launch, wait until it ends, and describe it. Raises TimeoutError."""
+    described = follow(deskhand, launch(deskhand, *arguments), limit_s, poll_s=POLL_S, say=lambda line: None)
+    if described["ran_out"]:
+        raise TimeoutError(f"not finished after {limit_s:.0f} s: {described['message']}")
+    return described
 
 
 def judge(described: dict[str, Any], seed: int, from_scratch: bool) -> dict[str, Any]:
     """The figures of one seed and whether they reach the bar."""
-    evaluations = {item["name"]: item for item in described["evaluations"]}
-    before, after = evaluations.get("before"), evaluations.get("after")
+    before, after = evaluation(described, "before"), evaluation(described, "after")
     stages = {stage["name"]: stage for stage in described["stages"]}
     row: dict[str, Any] = {
         "seed": seed,
         "status": described["status"],
         "to_end_of_grpo_s": seconds(described["created_at"], stages["grpo"]["ended_at"]),
         "sft_s": seconds(described["created_at"], stages["sft"]["ended_at"]) if "sft" in stages else None,
-        "before": interval(before),
-        "after": interval(after),
+        "before": before,
+        "after": after,
     }
     row["passed"] = bool(before and (after or from_scratch)) and passes(row, from_scratch)
     return row
@@ -129,18 +119,6 @@ def measure_blind(deskhand: Instance) -> dict[str, Any]:
     hits, tasks = (sum(value[i] for value in families.values()) for i in (0, 1))
     share = hits / tasks if tasks else 1.0
     return {"success": share, "num_tasks": tasks, "per_family": families, "passed": share <= BLIND_LIMIT}
-
-
-def interval(evaluation: dict[str, Any] | None) -> dict[str, Any] | None:
-    if evaluation is None:
-        return None
-    return {key: evaluation[key] for key in ("success", "low", "high", "num_tasks", "per_family")}
-
-
-def seconds(start: str | None, end: str | None) -> float | None:
-    if not start or not end:
-        return None
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
 
 
 def row_of(row: dict[str, Any]) -> tuple[object, ...]:

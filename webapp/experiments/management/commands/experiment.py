@@ -29,6 +29,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--tasks", type=int, default=72, help="evaluate: held-out tasks")
         parser.add_argument("--temperature", type=float, default=1.0, help="evaluate: 0 = greedy")
+        parser.add_argument("--metrics", nargs="*", default=[], help="series, e.g. rollout/success")
         parser.add_argument("--dtype", default="bfloat16", help=f"export: {', '.join(exports.DTYPES)}")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,7 +42,10 @@ class Command(BaseCommand):
         if options["verb"] and not VERBS[options["verb"]](experiment=experiment):
             raise CommandError(f"cannot {options['verb']} an experiment that is {experiment.status}")
         experiment.refresh_from_db()
-        self.stdout.write(json.dumps(describe(experiment), default=str))
+        values = describe(experiment)
+        if options["metrics"]:
+            values["metrics"] = series(experiment, options["metrics"])
+        self.stdout.write(json.dumps(values, default=str))
 
 
 def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str,
 
 
 def describe(experiment: Experiment) -> dict[str, Any]:
-    """Status, stages, evaluations and metrics of an experiment in plain values."""
+    """Status, stages, evaluations and checkpoints of an experiment in plain values."""
     return {
         "id": experiment.pk,
         "name": experiment.name,
@@ -84,4 +88,18 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
         "attempts": list(experiment.attempts.values("number", "status", "reason", "resumed_step")),
+        "checkpoints": list(
+            experiment.checkpoints.filter(deleted_at=None)
+            .order_by("pk")
+            .values("step", "policy_version", "path", "is_best", "success")
+        ),
     }
+
+
+def series(experiment: Experiment, names: list[str]) -> dict[str, list[tuple[int, float]]]:
+    """Name -> (step, value) in order of steps; a name that was never reported has none."""
+    found: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
+    points = experiment.metrics.filter(name__in=names).order_by("step")
+    for name, step, value in points.values_list("name", "step", "value"):
+        found[name].append((step, value))
+    return found
