@@ -112,6 +112,7 @@ function standing() {
 function waiting() {
   if (state.status === "parked") return "Whoever lends its desktop has none at this moment; it is asked for again.";
   if (state.status === "resetting") return "The desktop is being prepared for the task.";
+  if (state.isSilent) return "Its env worker has not been heard of for some seconds; the screen comes back with it.";
   if (state.status !== "queued") return "This desktop has no live screen.";
   return state.numAhead ? `A desktop becomes free soon: ${state.numAhead} ${state.numAhead === 1 ? "trajectory is" : "trajectories are"} running.` : "A desktop is on its way.";
 }

@@ -3,107 +3,41 @@
 A real desk host owns the desktops, a thread of this process is the env worker, Chromium runs noVNC.
 """
 
-import base64
-import contextlib
-import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import timedelta
-from io import BytesIO
 
 import pytest
-from django.db import close_old_connections, connections
 from django.utils import timezone
-from PIL import Image, ImageChops, ImageStat
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from tests.browser.people import People, SignIn
+from tests.browser.people_at_desktops import (
+    LIMIT_S,
+    EnvWorker,
+    canvas,
+    difference,
+    note_task,
+    open_desktop,
+    record_of,
+    text_of,
+    turns_of,
+    typed,
+    wait_for,
+)
 from tests.factories import make_user
 from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
-from training.tasks import first_desk
-from training.types import Action, ActionKind, Observation, Purpose, Source, Task, Turn
+from training.types import Purpose, Source
 from webapp.accounts.models import Role
-from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Control
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group
-from workers import reporting, slots
-from workers.actors import Decision
 from workers.deskhost.client import DeskHostClient
-from workers.env_worker import run
-from workers.episode import Episode, Stopped
-from workers.providers.x11_display import X11Display
-from workers.takeover.seat import watched
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]
-LIMIT_S = 90
 SOON = timedelta(seconds=4)
-
-
-def note_task(text: str) -> Task:
-    """Type `text` into an open editor and save."""
-    return next(
-        task.model_copy(update={"max_turns": 500})
-        for task in first_desk.generate()
-        if task.family == "note" and text in task.instruction
-    )
-
-
-class PatientAgent:
-    """An agent that waits at every turn, and remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
-        self.told.append(observation.text)
-        return Decision(action=Action(kind=ActionKind.WAIT, seconds=0.2))
-
-    def close(self) -> None:
-        pass
-
-
-@dataclass
-class EnvWorker:
-    """Runs trajectories in threads of this process, as the Celery job does."""
-
-    client: DeskHostClient
-    threads: list[threading.Thread] = field(default_factory=list)
-    agent: PatientAgent = field(default_factory=PatientAgent)
-
-    def start(self, trajectory: Trajectory) -> None:
-        work = run if trajectory.source == Source.HUMAN else self._run_agent
-        thread = threading.Thread(target=self._work, args=(work, trajectory.pk), daemon=True)
-        thread.start()
-        self.threads.append(thread)
-
-    def _work(self, work: Callable[[int], None], pk: int) -> None:
-        try:
-            with contextlib.suppress(Stopped):
-                work(pk)
-        finally:
-            slots.drop_environment()
-            connections.close_all()
-
-    def _run_agent(self, pk: int) -> None:
-        close_old_connections()
-        assignment = reporting.claim(pk)
-        assert assignment is not None
-        environment = slots.clean_environment(assignment.config.desktops, assignment.task.screen, f"t-{pk}")
-        with watched(pk, environment):
-            Episode(assignment, environment, self.agent).run()
-
-    def screenshot(self) -> Image.Image:
-        """What the only leased desktop shows, read from its display server."""
-        (leased,) = [row for row in self.client.list() if row.lease_id]
-        display = X11Display(leased.info.endpoints.display)
-        try:
-            width, height = display.size
-            return Image.frombytes("RGB", (width, height), display.pixels(), "raw", "BGRX")
-        finally:
-            display.close()
 
 
 @pytest.fixture
@@ -111,23 +45,12 @@ def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterato
     settings.DESKHOST_SOCKET = desk_client.socket_path
     worker = EnvWorker(desk_client)
     yield worker
-    Trajectory.objects.exclude(status__in=["terminated", "truncated", "errored"]).update(status="cancelled")
-    for thread in worker.threads:
-        thread.join(LIMIT_S)
-        assert not thread.is_alive()
+    worker.stop()
 
 
 @pytest.fixture
 def task(transactional_db: None) -> TaskRecord:
-    spec = note_task("blue hen")
-    return TaskRecord.objects.create(
-        task_set=TaskSet.objects.create(name="first-desk"),
-        task_id=spec.task_id,
-        instruction=spec.instruction,
-        family=spec.family,
-        split=spec.split,
-        spec=spec.model_dump(mode="json"),
-    )
+    return record_of(note_task("blue hen"))
 
 
 @pytest.fixture
@@ -138,49 +61,6 @@ def running(env_worker: EnvWorker, people: People, task: TaskRecord) -> Trajecto
     env_worker.start(trajectory)
     wait_for(lambda: Trajectory.objects.get(pk=trajectory.pk).num_turns > 0)
     return trajectory
-
-
-def wait_for(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
-
-
-def open_desktop(page: Page, trajectory: Trajectory, state: str = "live") -> None:
-    page.goto(f"/trajectories/{trajectory.pk}/desktop/", timeout=LIMIT_S * 1000)
-    expect(page.locator(f'#desktop[data-screen="{state}"]')).to_be_visible(timeout=LIMIT_S * 1000)
-
-
-def canvas(page: Page) -> Image.Image:
-    """The pixels that noVNC has drawn."""
-    url = page.evaluate("document.querySelector('[data-screen] canvas').toDataURL('image/png')")
-    return Image.open(BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
-
-
-def difference(one: Image.Image, other: Image.Image) -> float:
-    """Mean over all pixels and channels, 0 to 255; 255 for images of different sizes."""
-    if one.size != other.size:
-        return 255.0
-    stat = ImageStat.Stat(ImageChops.difference(one, other))
-    return sum(stat.mean) / len(stat.mean)
-
-
-def typed(page: Page, text: str) -> None:
-    """Into the desktop; its canvas has the focus while one controls."""
-    page.locator("[data-screen] canvas").focus()
-    page.keyboard.type(text, delay=20)
-
-
-def turns_of(trajectory: Trajectory) -> list[tuple[str, dict]]:
-    done = trajectory.turns.filter(completed_at__isnull=False).order_by("index")
-    return [(turn.source, turn.action) for turn in done]
-
-
-def text_of(turns: list[tuple[str, dict]]) -> str:
-    return "".join(
-        action["text"] for source, action in turns if action["kind"] == "type" and source == "human"
-    )
 
 
 def test_a_watcher_sees_the_desktops_own_pixels_change_and_cannot_touch_them(

@@ -85,6 +85,7 @@ def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, An
         "source": standing.source,
         "isFinal": standing.status.is_final(),
         "hasScreen": standing.is_watchable,
+        "isSilent": standing.is_silent,
         "noScreen": no_screen_reason(desktops_of(trajectory)),
         "control": standing.control_id,
         "controlStatus": standing.control_status,
