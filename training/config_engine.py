@@ -36,7 +36,8 @@ class EngineConfig(Section):
     weight_sync: Literal["auto", "disk", "nccl", "ipc"] = knob(
         "auto",
         "How new weights reach the engine. nccl: broadcast between GPUs (placement own); ipc: handles on the "
-        "same GPU (colocated); disk: a folder that the engine reads; auto: the quickest possible.",
+        "same GPU (colocated, transformers); disk: a folder that the engine reads, in memory when it fits; "
+        "auto: the quickest possible. Without a GPU, nccl is gloo and ipc is shared memory.",
     )
     max_running: int = knob(
         0, "SGLang: sequences decoded at once per server; 0 = its own choice.", unit="sequences", ge=0
@@ -61,10 +62,6 @@ def engine_problems(engine: EngineConfig, num_processes: int) -> list[tuple[str,
     """(field path, message) of what cannot run together."""
     found: list[tuple[str, str]] = []
     if engine.name == "transformers":
-        if engine.weight_sync not in ("auto", "disk"):
-            found.append(
-                ("engine.weight_sync", f"{engine.weight_sync} needs engine.name sglang; use auto or disk")
-            )
         return found
     if engine.placement == "colocated" and engine.num_gpus > num_processes:
         found.append(

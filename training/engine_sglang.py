@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -40,6 +41,8 @@ RETRY_PAUSE_S = 1.0
 MAX_PAUSE_S = 8.0
 CUT_S = 10.0
 """How long running requests get to end at a weight sync before SGLang's slower way."""
+CUT_S = 10.0
+"""How long running requests get to end before SGLang's own pause waits for them."""
 MAX_STICKY = 8192
 """Trajectories whose server is remembered."""
 SEES_IMAGE = 1e-4
@@ -127,6 +130,8 @@ class SglangEngine:
         """Set while requests may be sent: neither held nor asleep."""
         self._is_held = False
         self._is_asleep = False
+        self._at_servers = 0
+        """Requests that wait for a server's answer."""
         self._open.set()
 
     def prepare(self, png: bytes) -> Spooled:
@@ -229,10 +234,19 @@ class SglangEngine:
         self._is_held = True
         self._open.clear()
         try:
+            await self._cut()
             await self._on_all(calls.pause("abort"))
             await self._on_all(calls.flush_cache())
         except SglangError as error:
             raise EngineError(f"the servers cannot be held: {error}") from error
+
+    async def _cut(self) -> None:
+        """End what runs: SGLang's own pause looks for the end of aborted requests once a second."""
+        deadline = time.monotonic() + CUT_S
+        while self._at_servers and time.monotonic() < deadline:
+            # Again and again: a request on its way is not known to the server yet.
+            await self._on_all(calls.abort())
+            await asyncio.sleep(0.02)
 
     async def release(self, policy_version: int) -> None:
         """All servers that are up run `policy_version` now."""
@@ -306,7 +320,13 @@ class SglangEngine:
             "no_stop_trim": True,
         }
         context = sequence.token_ids + drawn.token_ids
-        answer = await place.client.run(calls.generate(context, parameters, images=image_entries(sequence)))
+        self._at_servers += 1
+        try:
+            answer = await place.client.run(
+                calls.generate(context, parameters, images=image_entries(sequence))
+            )
+        finally:
+            self._at_servers -= 1
         drawn.take(answer)
         self.usage.num_requests += 1
         self.usage.prompt_tokens += answer.prompt_tokens

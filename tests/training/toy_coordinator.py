@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from tests.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
 from training.engine import Sequence
+from training.engine_batches import BatchedEngine
 from training.types import Action, ActionKind, Group, Purpose, Source, Trajectory, TrajectoryStatus
+from training.weights.receive_local import LocalReceiver
+from training.weights.receiver import Reception
+from training.weights.requests import REQUEST
 
 TOKEN = "test-token"
 
@@ -30,6 +34,8 @@ class Wishes:
     command: str = "run"
     failures: list[int] = field(default_factory=list)
     """Status codes to answer next, before any work."""
+    refused_stages: tuple[str, ...] = ()
+    """Steps of a weight sync that are answered with an error."""
     replay_entries: list[dict[str, Any]] = field(default_factory=list)
     demonstrations: list[Trajectory] = field(default_factory=list)
     checkpoints_in_use: list[str] = field(default_factory=list)
@@ -47,6 +53,10 @@ class ToyCoordinator:
         """Whether oracle requests become demonstrations, like on a real coordinator."""
         self.tasks = {split: toy_tasks(split) for split in ("train", "heldout")}
         self.lock = threading.Lock()
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self.loop.run_forever, daemon=True).start()
+        batched = BatchedEngine(desktops.engine, desktops.renderer.pixels)
+        self.reception = Reception(batched, LocalReceiver(batched, desktops.engine))
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -55,6 +65,7 @@ class ToyCoordinator:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+        self.loop.call_soon_threadsafe(self.loop.stop)
 
     def environment(self) -> dict[str, str]:
         """Variables of a trainer that shall use this coordinator."""
@@ -119,9 +130,15 @@ class ToyCoordinator:
         return group_id
 
     def _load(self, body: dict[str, Any]) -> dict[str, Any]:
-        engine = self.desktops.engine
-        engine.load_weights(Path(body["path"]), body["policy_version"])
-        return {"policy_version": engine.policy_version, "canary": self.canary()}
+        """One step of a weight sync, by the policy server's own receiver."""
+        stage = body["stage"]
+        if stage in self.wishes.refused_stages:
+            raise ValueError(f"{stage} is refused")
+        handling = self.reception.handle(REQUEST.validate_python(body))
+        answer = asyncio.run_coroutine_threadsafe(handling, self.loop).result().model_dump()
+        if stage in ("load", "commit"):
+            answer["canary"] = self.canary()
+        return answer
 
     def canary(self) -> dict[str, Any]:
         """The engine's logprobs of a fixed prompt with a picture."""
@@ -168,7 +185,10 @@ class ToyCoordinator:
                     elif coordinator.wishes.failures:
                         status = coordinator.wishes.failures.pop(0)
                     else:
-                        answer = coordinator.answer(method, url.path, query, body)
+                        try:
+                            answer = coordinator.answer(method, url.path, query, body)
+                        except ValueError as error:
+                            status, answer = 409, {"error": {"code": "refused", "message": str(error)}}
                 payload = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(payload)))

@@ -7,22 +7,24 @@ not know it skips, so they are compared before (`names`). Its parameters' names 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
+import logging
 from typing import Any, TypeVar
 
 from training.sglang import calls
-from training.sglang.calls import Call, SglangError
+from training.sglang.calls import Call, SglangError, SglangRefused
 from training.sglang.client import AsyncSglang
-from training.sglang.servers import Servers
+from training.sglang.servers import Place, Servers
 from training.weights.errors import WeightsRefused
 from training.weights.names import check_sglang_names
 from training.weights.requests import Bucket, Check, Join
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 LEAVE_S = 10.0
-"""A server that is stuck in a broadcast does not answer; the trainer has left already."""
+"""How long a server gets to leave a group."""
 
 
 class SglangReceiver:
@@ -103,14 +105,24 @@ class SglangReceiver:
         await self._all([calls.name_version(policy_version)] * count)
 
     async def leave(self) -> None:
-        """Best effort: a server whose scheduler is stuck is restarted by whoever watches it."""
+        """A server that is stuck in a broadcast does not answer and is ended: its watch starts it again."""
         group, self._group = self._group, None
+        members, self._members = self._members, []
         if group is None:
             return
-        with contextlib.suppress(WeightsRefused, TimeoutError):
-            still_there = [server for server in self.servers() if server in self._members]
-            leaving = (self._ask(calls.leave_group(group), server) for server in still_there)
-            await asyncio.wait_for(asyncio.gather(*leaving), LEAVE_S)
+        places = [place for place in self._servers.places if place.client in members]
+        await asyncio.gather(*(self._leave(place, group) for place in places))
+
+    async def _leave(self, place: Place, group: str) -> None:
+        try:
+            await asyncio.wait_for(place.client.run(calls.leave_group(group)), LEAVE_S)
+        except SglangRefused:
+            return  # it was in no such group
+        except (SglangError, TimeoutError):
+            logger.warning(
+                "SGLang server %s is stuck in a weight sync and is started again", place.number + 1
+            )
+            await asyncio.to_thread(place.server.stop)
 
     async def _all(self, wanted: Any) -> None:
         """One call per server, at once. The first failure is raised while others may still be waiting."""

@@ -68,6 +68,8 @@ class Reception:
         self.receiver = receiver
         self.is_whole = True
         self._lock = asyncio.Lock()
+        self._step: asyncio.Future[None] | None = None
+        """What is being handled."""
 
     async def handle(self, request: WeightsRequest) -> WeightsAnswer:
         """Raises WeightsRefused (a ValueError), OSError for an unreadable folder."""

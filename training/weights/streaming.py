@@ -56,9 +56,10 @@ class StreamingChannel(ABC):
             return self._agree(lambda: self._call(Commit(channel=self.name, policy_version=policy_version)))
         except SyncFailed as error:
             self.is_open = False
-            self._give_up()
+            # First the engine, which then hangs up: a broadcast that it never took in ends only by that.
             if self.sender.world.is_main:
                 self._tell_of(error)
+            self._give_up()
             raise
 
     def close(self) -> None:
