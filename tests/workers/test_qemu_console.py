@@ -32,6 +32,9 @@ class Monitor:
         self._listener.listen()
         threading.Thread(target=self._serve, daemon=True).start()
 
+    def reply(self, _command: dict) -> list[dict]:
+        return self.answers.pop(0) if self.answers and len(self.commands) > 1 else [{"return": {}}]
+
     def _serve(self) -> None:
         connection, _ = self._listener.accept()
         with connection, connection.makefile("rwb") as stream:
@@ -42,8 +45,7 @@ class Monitor:
                 self.commands.append(command)
                 if command["execute"] == "quit":
                     return
-                lines = self.answers.pop(0) if self.answers and len(self.commands) > 1 else [{"return": {}}]
-                for answer in lines:
+                for answer in self.reply(command):
                     number = {} if "event" in answer else {"id": command["id"]}
                     stream.write(json.dumps({**number, **answer}).encode() + b"\n")
                 stream.flush()
@@ -148,3 +150,56 @@ def test_pictures_are_read_and_a_broken_one_is_an_error():
     for broken in (b"", b"P6\n2 1\n255\nxx", b"P5\n2 1\n255\n123456"):
         with pytest.raises(EnvError, match="cannot be read"):
             image_of_ppm(broken)
+
+
+class Rings:
+    """Answers of a monitor whose guest fetches its input when it is asked for the third time."""
+
+    def __init__(self, monitor: Monitor) -> None:
+        self.num_looks = 0
+        self.is_fetching = True
+        monitor.reply = self.reply  # type: ignore[method-assign]
+
+    def reply(self, command: dict) -> list[dict]:
+        if command["execute"] == "x-query-virtio":
+            rows = [{"name": "virtio-rng", "path": "/rng"}, {"name": "virtio-input", "path": "/keyboard"}]
+            return [{"return": rows}]
+        if command["execute"] == "x-query-virtio-queue-status":
+            return [{"return": {"vring-num": 64}}]
+        if command["execute"] == "x-query-virtio-queue-element":
+            self.num_looks += 1
+            is_taken = self.is_fetching and self.num_looks % 3 == 0
+            return [{"return": {"avail": {"idx": 40 if is_taken else 20}, "used": {"idx": 65512}}}]
+        return [{"return": {}}]
+
+
+def test_an_action_is_done_when_the_guest_has_fetched_its_events(monitor, client):
+    rings = Rings(monitor)
+    QmpInput(client, lambda: (640, 480), None).perform(Action(kind="key", keys=["a"]))
+    assert rings.num_looks == 3
+    looks = [c for c in monitor.commands if c["execute"] == "x-query-virtio-queue-element"]
+    assert {look["arguments"]["path"] for look in looks} == {"/keyboard"}
+
+
+def test_long_text_goes_in_bursts_that_the_guests_programs_have_seen(monitor, client):
+    Rings(monitor)
+    num_sent: list[int] = []
+    console = QmpInput(client, lambda: (640, 480), None, lambda: num_sent.append(len(sent(monitor))))
+    console.perform(Action(kind="type", text="x" * 40))
+    assert num_sent == [16, 32]  # three events each, 48 of the 64 that a guest keeps
+    assert len(sent(monitor)) == 40
+
+
+def test_a_guest_that_fetches_nothing_is_an_error(monitor, client, monkeypatch):
+    from workers.consoles import qmp_taken
+
+    Rings(monitor).is_fetching = False
+    monkeypatch.setattr(qmp_taken, "TAKEN_LIMIT_S", 0.0)
+    with pytest.raises(EnvError, match="the guest has taken no input"):
+        QmpInput(client, lambda: (640, 480), None).perform(Action(kind="key", keys=["a"]))
+
+
+def test_a_qemu_that_does_not_show_its_rings_is_not_waited_for(monitor, client):
+    monitor.answers += [[{"return": {}}], [{"error": {"class": "CommandNotFound", "desc": "unknown"}}]]
+    QmpInput(client, lambda: (640, 480), None).perform(Action(kind="key", keys=["a"]))
+    assert [command["execute"] for command in monitor.commands[1:]] == ["input-send-event", "x-query-virtio"]

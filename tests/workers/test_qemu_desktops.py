@@ -153,6 +153,51 @@ def test_the_pointer_goes_to_the_pixel_that_is_named(machine):
         assert (int(where["x"]), int(where["y"])) == (x, y)
 
 
+CPU_GROUPS = Path("/sys/fs/cgroup/cpu")
+
+
+class starved:
+    """While entered, the machine's processor gets a twentieth of one; QEMU itself is as quick as ever."""
+
+    def __init__(self, env: DesktopEnv) -> None:
+        self.group = CPU_GROUPS / f"deskhand-test-{os.getpid()}"
+        self.threads = [row["thread-id"] for row in env.console._client.execute("query-cpus-fast")]
+        membership = Path(f"/proc/{self.threads[0]}/cgroup").read_text().splitlines()
+        before = next(line.rpartition(":")[2] for line in membership if ":cpu:" in line)
+        self.before = CPU_GROUPS / before.lstrip("/")
+
+    def __enter__(self) -> None:
+        self.group.mkdir()
+        (self.group / "cpu.cfs_period_us").write_text("100000")
+        (self.group / "cpu.cfs_quota_us").write_text("5000")
+        self._put(self.group)
+
+    def __exit__(self, *_exc: object) -> None:
+        self._put(self.before)
+        self.group.rmdir()
+
+    def _put(self, group: Path) -> None:
+        for thread in self.threads:
+            (group / "tasks").write_text(str(thread))
+
+
+@pytest.mark.skipif(
+    not os.access(CPU_GROUPS / "cpu.cfs_quota_us", os.F_OK) and not os.access(CPU_GROUPS / "tasks", os.W_OK),
+    reason="a machine is starved by a control group (v1), which this user cannot make",
+)
+def test_a_starved_guest_loses_no_key(machine):
+    """Without waiting for the guest a third of such text arrives."""
+    text = "The quick brown fox jumps over 13 lazy dogs, and 4 more. " * 4
+    machine.agent.launch(["xterm", "-e", "stty -icanon -echo; cat > typed"])
+    machine.wait_for_window("xterm", timeout_s=60)
+    with starved(machine):
+        machine.act(Action(kind="type", text=text))
+    deadline = time.monotonic() + 60
+    while (typed := ask(machine, "cat typed")) != text.strip() and time.monotonic() < deadline:
+        time.sleep(0.5)
+    assert typed == text.strip()
+
+
 def test_the_guest_reaches_nothing(machine):
     """Neither the host's loopback, by which its agent is reached, nor a name server."""
     with socket.create_server(("127.0.0.1", 0)) as server:

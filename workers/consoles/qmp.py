@@ -49,7 +49,13 @@ class QmpConsole:
         self._pictures_s = 0.0
         """CPU seconds that our own pictures took: QEMU makes them, several a second while we wait."""
         self.windows = AgentWindows(self._agent) if self._agent else None
-        self._input = QmpInput(self._client, lambda: self.size, self._type_inside if self._agent else None)
+        has_agent = self._agent is not None
+        self._input = QmpInput(
+            self._client,
+            lambda: self.size,
+            self._type_inside if has_agent else None,
+            self._ask_inside if has_agent else None,
+        )
 
     @property
     def pace(self) -> Pace:
@@ -105,6 +111,10 @@ class QmpConsole:
         done = self._agent.execute(["python", "-c", TYPE_CODE.format(text=text)])
         if done.returncode:
             raise ActionRefused(f"{text[:20]!r} could not be typed in the guest: {done.error.strip()[-200:]}")
+
+    def _ask_inside(self) -> None:
+        assert self._agent is not None
+        self._agent.call("GET", "/")
 
     def forget_changes(self) -> None:
         self._seen = digest(self._ppm())

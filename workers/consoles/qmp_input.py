@@ -11,6 +11,7 @@ from training.types import Action, ActionKind
 from workers.consoles.base import MAX_WAIT_S, ActionRefused
 from workers.consoles.qmp_client import QmpClient
 from workers.consoles.qmp_keys import SHIFT, keys_of_char, keys_of_chord
+from workers.consoles.qmp_taken import GuestQueues
 
 ABS_MAX = 0x7FFF
 """Range of the tablet's axes."""
@@ -19,24 +20,26 @@ DRAG_STEPS = 8
 DRAG_STEP_S = 0.03
 """An emulated toolkit takes this long to see one motion."""
 BETWEEN_CLICKS_S = 0.03
-MAX_RUN = 16
-"""Characters of one burst; the virtual keyboard's queue takes about as many without loss."""
-AFTER_RUN_S = 0.01
 
 
 class QmpInput:
     """Keyboard and pointer of one machine."""
 
     def __init__(
-        self, client: QmpClient, size: Callable[[], tuple[int, int]], type_rest: Callable[[str], None] | None
+        self,
+        client: QmpClient,
+        size: Callable[[], tuple[int, int]],
+        type_rest: Callable[[str], None] | None,
+        ask: Callable[[], None] | None = None,
     ) -> None:
         self._client = client
+        self._queues = GuestQueues(client, ask)
         self._size = size
         self._type_rest = type_rest
         """Types what the keyboard does not have, from inside the guest; None: nobody can."""
 
     def perform(self, action: Action) -> None:
-        """Do one action; returns when QEMU has taken it. Raises ActionRefused, EnvError."""
+        """Do one action; returns when the guest has taken it. Raises ActionRefused, EnvError."""
         handlers = {
             ActionKind.CLICK: lambda: self._click(action, "left", 1),
             ActionKind.DOUBLE_CLICK: lambda: self._click(action, "left", 2),
@@ -52,9 +55,11 @@ class QmpInput:
             ActionKind.TERMINATE: lambda: None,
         }
         handlers[action.kind]()
+        self._queues.wait_taken()
 
     def _send(self, *events: dict[str, Any]) -> None:
-        """Events of one command reach the guest together."""
+        """Events of one command reach the guest together, with one more that closes them."""
+        self._queues.make_room(len(events) + 1)
         self._client.execute("input-send-event", events=list(events))
 
     # -- pointer ----------------------------------------------------------------------------
@@ -125,15 +130,11 @@ class QmpInput:
             raise ActionRefused(f"this desktop's keyboard has no {missing[0][:20]!r}")
         for has_keys, part in parts:
             if has_keys:
-                self._type_run(part)
+                for char in part:
+                    self._chord(list(keys_of_char(char) or ()))
             elif self._type_rest is not None:
+                self._queues.wait_taken()
                 self._type_rest(part)
-
-    def _type_run(self, text: str) -> None:
-        for index, char in enumerate(text, 1):
-            self._chord(list(keys_of_char(char) or ()))
-            if index % MAX_RUN == 0:
-                time.sleep(AFTER_RUN_S)
 
     def _chord(self, keys: list[str]) -> None:
         """Press in order, release in reverse, in one command: nothing is lost in between."""
