@@ -93,7 +93,7 @@ def run_all(faults: list[Fault], options: argparse.Namespace) -> dict[str, Any]:
                 print(rows[-1], flush=True)
             leaks = chaos.leaks_at_rest()
             before_stop = traces(deskhand.folder)
-        left = {name: leftover(deskhand.folder, found) for name, found in before_stop.items()}
+    left = {name: leftover(deskhand.folder, found) for name, found in before_stop.items()}
     return {"faults": rows, "leaks_at_rest": leaks, "left": left}
 
 
