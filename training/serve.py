@@ -37,6 +37,7 @@ from training.prefixes import post_prefix
 from training.rendering import Renderer
 from training.sessions import PolicyService, ServiceError, TurnRequest
 from training.sglang.start import Surroundings, log_folder_beside
+from training.threads import num_threads
 from training.weights.receivers import receiver_of
 from training.weights.requests import REQUEST
 
@@ -237,7 +238,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("set DESKHAND_POLICY_TOKEN, the token that callers must send")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would name every request
-    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 2))
+    torch.set_num_threads(num_threads())
     config = from_yaml(Path(options.config).read_text()) if options.config else ExperimentConfig()
     failed = False
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from training.config import ConfigError, ExperimentConfig, from_yaml
 from training.coordinator import Coordinator, CoordinatorAddress
+from training.threads import num_threads
 from training.types import Control
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
     term.install()
     if config.evaluation.only:
         return _evaluate_only(config, address, term)
-    torch.set_num_threads(_num_threads())
+    torch.set_num_threads(num_threads())
     torch.manual_seed(config.optimiser.seed)
     world = start_world()
     experiment = None
@@ -170,12 +171,6 @@ def build_experiment(
 def model_folder(config: ExperimentConfig) -> Path:
     """The folder that `model.path` names: a path, or a shipped checkpoint."""
     return Path(config.model.path)
-
-
-def _num_threads() -> int:
-    """DESKHAND_TORCH_THREADS, else half of the processors: the other half is for engine and desktops."""
-    wanted = os.environ.get("DESKHAND_TORCH_THREADS", "")
-    return int(wanted) if wanted else max(1, (os.cpu_count() or 2) // 2)
 
 
 if __name__ == "__main__":
