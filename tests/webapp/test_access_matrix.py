@@ -106,6 +106,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-yaml": thing("/experiments/{experiment}/config.yaml"),
     "experiment-part": thing("/experiments/{experiment}/parts/header/"),
     "experiment-metrics": thing("/experiments/{experiment}/metrics/"),
+    "experiment-gpus": thing("/experiments/{experiment}/gpus/"),
     "experiment-log": Row("get", "/experiments/{experiment}/log/?file=none", 404, 404, 404),
     "experiment-pause": act("/experiments/{experiment}/pause/"),
     "experiment-resume": act("/experiments/{experiment}/resume/"),
@@ -185,6 +186,12 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:show_export": api_read("/api/v1/experiments/{experiment}/exports/{export}", 404),
     "api:list_trajectories": api_read("/api/v1/trajectories"),
     "api:show_trajectory": api_read("/api/v1/trajectories/{trajectory}", 404),
+    "api:branch_trajectory": api_act("/api/v1/trajectories/{trajectory}/branches", 409, body='{"turn": 0}'),
+    "api:show_tree": api_read("/api/v1/trajectories/{trajectory}/tree", 404),
+    "api:list_snapshots": api_read("/api/v1/trajectories/{trajectory}/snapshots", 404),
+    "api:keep_snapshots": api_act(
+        "/api/v1/trajectories/{trajectory}/snapshots", 409, body='{"keep": true}'
+    ),
     "api:list_entries": api_read("/api/v1/replay"),
     "api:show_entry": api_read("/api/v1/replay/{entry}", 404),
     "api:label_entry": api_act("/api/v1/replay/{entry}/label", 200, body=LABEL),

@@ -7,6 +7,8 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.config import ConfigError
 from webapp.experiments.checkpoints import CheckpointRefused
+from webapp.trajectories.branching import BranchRefused
+from webapp.trajectories.snapshots import SnapshotsRefused
 
 
 class Conflict(Exception):
@@ -45,6 +47,11 @@ def add_handlers(api: NinjaAPI) -> None:
     on(PermissionDenied, 403, "forbidden", "Your role does not include this.")
     on(BadRequest, 400, "bad_request")
     on(Conflict, 409, "conflict")
+    on(SnapshotsRefused, 409, "conflict")
+
+    @api.exception_handler(BranchRefused)
+    def _branch(request: HttpRequest, error: BranchRefused) -> HttpResponse:
+        return answer(request, 409, "branch_refused", str(error), {error.field: str(error)})
 
     @api.exception_handler(AuthenticationError)
     def _signed_out(request: HttpRequest, error: AuthenticationError) -> HttpResponse:

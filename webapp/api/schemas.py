@@ -6,6 +6,7 @@ from typing import Any
 from ninja import Field, Schema
 
 from training.config import ExperimentConfig
+from training.types import Source
 from training.types import Trajectory as WireTrajectory
 
 
@@ -192,8 +193,63 @@ class TrajectoryRow(Schema):
     reward: float | None
     advantage: float | None
     error: str
+    parent_id: int | None = Field(None, alias="group.parent_id")
+    """Of a branch: the trajectory that it was continued from."""
+    branch_turn: int | None = Field(None, alias="group.branch_turn")
+    """Turns before this one are the parent's, 0-based; null: no branch."""
     created_at: datetime
     ended_at: datetime | None
+
+
+class BranchIn(Schema):
+    """What to continue from a kept state."""
+
+    turn: int = Field(ge=0)
+    """The first turn that is taken anew, 0-based."""
+    size: int = 4
+    temperature: float = 1.0
+    source: Source = Source.POLICY
+
+
+class BranchOut(Schema):
+    """The group that was queued."""
+
+    group_id: int
+    parent_id: int
+    branch_turn: int
+    trajectory_ids: list[int]
+
+
+class KeepIn(Schema):
+    """Whether to keep a snapshot before every turn from now on."""
+
+    keep: bool
+
+
+class SnapshotOut(Schema):
+    """The state of a desktop before one turn."""
+
+    trajectory_id: int
+    """Whose it is: of a branch's earlier turns, the parent."""
+    turn: int
+    status: str
+    host: str
+    size_mb: float
+    pause_s: float
+    created_at: datetime
+
+
+class TreeNode(Schema):
+    """One trajectory of a tree; the root comes first, each branch below its parent."""
+
+    trajectory_id: int
+    parent_id: int | None
+    branch_turn: int
+    source: str
+    status: str
+    num_turns: int
+    score: float | None
+    reward: float | None
 
 
 class TrajectoryDetail(Schema):

@@ -2,14 +2,17 @@
 
 from typing import Any
 
-from ninja import FilterSchema, Query, Router
+from ninja import FilterSchema, Query, Router, Status
 
 from training.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.paging import page_of
 from webapp.lib.access import get_trajectory, member
 from webapp.lib.http import MemberRequest
+from webapp.trajectories import branching, snapshots
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.tree import tree_of
 from webapp.trajectories.wire import trajectory_of
 
 router = Router(tags=["trajectories"])
@@ -32,7 +35,7 @@ def list_trajectories(
 ) -> Any:
     """Trajectories of the current team, newest first."""
     rows = Trajectory.objects.filter(team=member(request).team)
-    rows = filters.filter(rows.select_related("task").defer("terms", "task__spec"))
+    rows = filters.filter(rows.select_related("task", "group").defer("terms", "task__spec"))
     return page_of(rows, after, limit)
 
 
@@ -41,3 +44,53 @@ def show_trajectory(request: MemberRequest, pk: int) -> Any:
     """One trajectory with its turns, tokens, logprobs and reward breakdown."""
     row = get_trajectory(request, pk)
     return {"row": row, "trajectory": trajectory_of(row)}
+
+
+@router.post("/{int:pk}/branches", response={201: schemas.BranchOut}, operation_id="branch_trajectory")
+def branch_trajectory(request: MemberRequest, pk: int, body: schemas.BranchIn) -> Any:
+    """Continue it from the desktop's state before a turn; 409 names the field that is to blame."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    wanted = branching.BranchRequest(
+        turn=body.turn, size=body.size, temperature=body.temperature, source=body.source
+    )
+    group = branching.branch_trajectory(trajectory=trajectory, request=wanted)
+    members = group.trajectories.order_by("member").values_list("pk", flat=True)
+    made = {
+        "group_id": group.pk,
+        "parent_id": group.parent_id,
+        "branch_turn": group.branch_turn,
+        "trajectory_ids": list(members),
+    }
+    return Status(201, made)
+
+
+@router.get("/{int:pk}/tree", response=list[schemas.TreeNode], operation_id="show_tree")
+def show_tree(request: MemberRequest, pk: int) -> Any:
+    """The tree of branches that it belongs to."""
+    return [
+        {
+            "trajectory_id": row.trajectory.pk,
+            "parent_id": row.parent_id,
+            "branch_turn": row.offset,
+            "source": row.trajectory.source,
+            "status": row.trajectory.status,
+            "num_turns": row.trajectory.num_turns,
+            "score": row.trajectory.score,
+            "reward": row.trajectory.reward,
+        }
+        for row in tree_of(get_trajectory(request, pk)).rows
+    ]
+
+
+@router.get("/{int:pk}/snapshots", response=list[schemas.SnapshotOut], operation_id="list_snapshots")
+def list_snapshots(request: MemberRequest, pk: int) -> Any:
+    """The states that one can branch from, its parents' included."""
+    return list(snapshots.snapshots_of(get_trajectory(request, pk)).values())
+
+
+@router.post("/{int:pk}/snapshots", response=schemas.KeepIn, operation_id="keep_snapshots")
+def keep_snapshots(request: MemberRequest, pk: int, body: schemas.KeepIn) -> Any:
+    """Save the desktop before every turn from now on, or no more."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    snapshots.switch_snapshots(trajectory=trajectory, on=body.keep)
+    return body

@@ -16,6 +16,7 @@ from training.types import Action, ActionKind, Turn
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.trajectories.describing import action_caption
 from webapp.trajectories.frames import read_frame
+from webapp.trajectories.models import Trajectory
 from webapp.trajectories.wire import trajectory_of
 
 SYSTEM = (
@@ -82,11 +83,19 @@ def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str,
                 "tags": entry.tags,
                 "note": entry.note,
                 "source": row.source,
+                "branch": lineage_of(row),
                 "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in trajectory.turns],
                 "terms": row.terms,
             },
         },
     }
+
+
+def lineage_of(row: Trajectory) -> dict[str, int | None] | None:
+    """Of a branch: whose turns its first ones are, and how many; the parent may have been deleted."""
+    if row.group.branch_turn is None:
+        return None
+    return {"parent_trajectory": row.group.parent_id, "turn": row.group.branch_turn}
 
 
 def conversation(

@@ -129,6 +129,6 @@ def left_out(entry_ids: list[int]) -> dict[int, str]:
 
 
 def _line(pk: int, form: ImageForm) -> bytes:
-    rows = ReplayEntry.objects.select_related("trajectory__task", "labelled_by")
+    rows = ReplayEntry.objects.select_related("trajectory__task", "trajectory__group", "labelled_by")
     entry = rows.prefetch_related("trajectory__turns").filter(pk=pk).first()
     return export_line(entry, form).encode() + b"\n" if entry else b""

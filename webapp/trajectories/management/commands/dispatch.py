@@ -19,12 +19,14 @@ from kombu.exceptions import OperationalError
 from webapp.experiments.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.exports import lose_stale_exports
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
+from webapp.experiments.reports import prune_gpu_samples
 from webapp.experiments.waiting import first_waiting
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.operations import expire_operations
 from webapp.fleet.services import lose_stale_workers
 from webapp.lib.queue import RUN_EXPERIMENT, send_job
 from webapp.live.upkeep import upkeep
+from webapp.trajectories.branching import give_up_hostless
 from webapp.trajectories.parking import free_lost_questions
 from webapp.trajectories.pump import pump, resend_forgotten
 from webapp.trajectories.services import lose_stale_trajectories
@@ -59,6 +61,7 @@ class Command(BaseCommand):
                 tick(check_liveness=count % SLOW_TICKS == 0)
                 if count % UPKEEP_TICKS == 1:
                     upkeep()
+                    prune_gpu_samples()
             except (DatabaseOperationalError, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
 
@@ -73,6 +76,8 @@ def tick(*, check_liveness: bool) -> None:
         for experiment_id in lose_stale_experiments():
             log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
         lose_stale_exports()
+        for trajectory_id in give_up_hostless():
+            log.warning("trajectory %s errored: the machine with its snapshot is gone", trajectory_id)
         free_lost_questions()
         resend_forgotten()
         expire_operations()
