@@ -20,6 +20,7 @@ import pytest
 
 from tests.workers.conftest import ROOT, running_host, start_host, stop_host
 from training.types import Action
+from workers.consoles.qmp_client import QmpClient
 from workers.deskhost.client import DeskHostClient, LeaseKeeper
 from workers.deskhost.models import Phase
 from workers.desktop import DesktopEnv
@@ -151,6 +152,24 @@ def test_the_pointer_goes_to_the_pixel_that_is_named(machine):
         machine.observe()
         where = dict(part.split(":") for part in ask(machine, "xdotool getmouselocation").split())
         assert (int(where["x"]), int(where["y"])) == (x, y)
+
+
+def state_of(qmp: str) -> str:
+    client = QmpClient(qmp)
+    try:
+        return client.execute("query-status")["status"]
+    finally:
+        client.close()
+
+
+def test_a_machine_stands_still_while_nobody_has_it_and_wakes_up_on_time(vm_client):
+    free = vm_client.create("qemu", SPEC)
+    assert state_of(free.endpoints.qmp) == "paused"
+    time.sleep(2)
+    with leased(vm_client) as env:
+        assert env.lease.desktop.desktop_id == free.desktop_id
+        assert state_of(free.endpoints.qmp) == "running"
+        assert abs(float(ask(env, "date +%s.%N")) - time.time()) < 1.5
 
 
 CPU_GROUPS = Path("/sys/fs/cgroup/cpu")

@@ -141,9 +141,11 @@ class DeskHost:
         managed.started_at = time.monotonic()
         managed.resets_since_build = 0
         managed.is_dirty, managed.ended_for, managed.taken_because = False, "", ""
+        managed.is_paused = False
         managed.heard_at = time.monotonic()
         managed.watcher = self.spawn(self._watch(managed, living, managed.generation))
         managed.enter(managed.resting_phase)
+        await managed.pause_if_free()
 
     async def _watch(self, managed: Managed, living: ProviderDesktop, generation: int) -> None:
         """Notice that a desktop died by itself."""
@@ -200,6 +202,7 @@ class DeskHost:
             lease, managed.lease = managed.lease, None
             assert lease is not None
             clean.give_to(lease)
+            await clean.go_on()
             self.spawn(self.clean_or_drop(managed))
             return ResetResult(desktop=clean.info(), report=ResetReport())
         report = await self._reset(managed)

@@ -54,6 +54,11 @@ class Leasing:
             held.expires_at = time.monotonic() + ttl_s
             managed.is_dirty = True
         self._note(kind)
+        try:
+            await managed.go_on()
+        except EnvError as exc:
+            self.take_back(managed, because=f"it did not go on after a pause: {exc}")
+            raise
         return managed.leased()
 
     async def _next_free(self, kind: Kind, place: Callable[[], int]) -> Managed | None:

@@ -9,9 +9,10 @@ import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from workers.deskhost.models import PHASE_TRANSITIONS, DesktopInfo, DesktopStatus, Lease, Phase
-from workers.providers.base import DesktopSpec, Endpoints, ProviderDesktop, Usage
+from workers.providers.base import DesktopSpec, Endpoints, EnvError, ProviderDesktop, Usage
 
 LOG_LINES = 40
 Kind = tuple[str, DesktopSpec]
@@ -20,6 +21,17 @@ Kind = tuple[str, DesktopSpec]
 
 def unheard() -> None:
     """Default of `Managed.changed`."""
+
+
+@runtime_checkable
+class Pausable(Protocol):
+    """A provider's desktop that can stand still, and then needs no processor."""
+
+    async def pause(self) -> None:
+        """Stand still. Raises EnvError."""
+
+    async def go_on(self) -> None:
+        """Go on as if no time had been lost. Raises EnvError."""
 
 
 @dataclass
@@ -59,6 +71,8 @@ class Managed:
     """Why it was taken from its holder; it has to be rebuilt before anyone gets it."""
     heard_at: float = 0.0
     """time.monotonic() of the last sign of life of its agent."""
+    is_paused: bool = False
+    """It stands still until somebody gets it."""
     quarantine: str = ""
     """Why an operator keeps it; never leased and never cleaned while this stands."""
     ready_since: float = 0.0
@@ -109,6 +123,19 @@ class Managed:
         self.lease = lease
         self.is_dirty = True
         self.enter(Phase.LEASED)
+
+    async def pause_if_free(self) -> None:
+        """Let it stand still while nobody has it. Caller holds the lock."""
+        if self.phase is Phase.READY and isinstance(self.living, Pausable):
+            with contextlib.suppress(EnvError):  # then it runs on; one that died is noticed as always
+                await self.living.pause()
+                self.is_paused = True
+
+    async def go_on(self) -> None:
+        """Somebody has it now. Raises EnvError."""
+        if self.is_paused and isinstance(self.living, Pausable):
+            self.is_paused = False
+            await self.living.go_on()
 
     def info(self) -> DesktopInfo:
         return DesktopInfo(

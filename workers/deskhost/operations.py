@@ -19,6 +19,7 @@ async def quarantine(host: DeskHost, desktop_id: str, reason: str) -> str:
     async with managed.lock:
         if managed.phase is not Phase.DEAD:
             managed.enter(Phase.QUARANTINED)
+            await managed.go_on()
     return f"kept as it is{_taken_from(holder)}"
 
 

@@ -204,6 +204,10 @@ class Lab:
         """Tell a fresh clone what it must not share with the template."""
         welcome(address)
 
+    def tell_time(self, address: str) -> None:
+        """Set the clock of a machine that stood still."""
+        tell_time(address)
+
     def endpoints(self, running: Machine, machine: MachineSpec) -> Endpoints:
         """Where a clone is reached."""
         return Endpoints(
@@ -261,12 +265,19 @@ def _flush(address: str) -> None:
 def welcome(address: str) -> None:
     """Tell a clone the time and give it randomness of its own; it woke up with the template's."""
     with AgentClient(address, timeout_s=WELCOME_LIMIT_S) as agent:
-        for path, body in (
-            ("/reseed", {"entropy": secrets.token_hex(ENTROPY_BYTES)}),
-            ("/clock", {"unix_s": time.time()}),
-        ):
-            status, raw = agent.call("POST", path, json.dumps(body).encode())
-            if status == 404:
-                log.warning("the guest's agent has no %s: clones keep the template's", path)
-            elif status != 200:
-                raise EnvError(f"{path} failed in a fresh clone: {raw[:200].decode(errors='replace')}")
+        _tell(agent, "/reseed", {"entropy": secrets.token_hex(ENTROPY_BYTES)})
+        _tell(agent, "/clock", {"unix_s": time.time()})
+
+
+def tell_time(address: str) -> None:
+    """Set a machine's clock; while it stood still, its clock did."""
+    with AgentClient(address, timeout_s=WELCOME_LIMIT_S) as agent:
+        _tell(agent, "/clock", {"unix_s": time.time()})
+
+
+def _tell(agent: AgentClient, path: str, body: dict[str, object]) -> None:
+    status, raw = agent.call("POST", path, json.dumps(body).encode())
+    if status == 404:
+        log.warning("the guest's agent has no %s: clones keep the template's", path)
+    elif status != 200:
+        raise EnvError(f"{path} failed in a clone: {raw[:200].decode(errors='replace')}")

@@ -6,11 +6,13 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
+
 from workers.deskhost.host import DeskHost
 from workers.deskhost.models import Phase
 from workers.deskhost.pool import Pool
 from workers.deskhost.tending import Tender
-from workers.providers.base import Capability, DesktopSpec, Endpoints, Health, ResetReport, Usage
+from workers.providers.base import Capability, DesktopSpec, Endpoints, EnvError, Health, ResetReport, Usage
 
 SPEC = DesktopSpec()
 
@@ -57,6 +59,57 @@ class SlowProvider:
 
     async def create(self, desktop_id: str, spec: DesktopSpec, folder: Path) -> SlowDesktop:
         return SlowDesktop(self.ended)
+
+
+@dataclass
+class PausingDesktop(SlowDesktop):
+    """A desktop that can stand still."""
+
+    is_running: bool = True
+    goes_on: bool = True
+
+    async def pause(self) -> None:
+        self.is_running = False
+
+    async def go_on(self) -> None:
+        if not self.goes_on:
+            raise EnvError("it does not answer")
+        self.is_running = True
+
+
+class PausingProvider(SlowProvider):
+    async def create(self, desktop_id: str, spec: DesktopSpec, folder: Path) -> PausingDesktop:
+        self.ended.set()
+        return PausingDesktop(self.ended)
+
+
+async def test_a_desktop_stands_still_exactly_while_nobody_has_it(tmp_path: Path) -> None:
+    host = DeskHost(tmp_path)
+    host.providers = {"slow": PausingProvider()}
+    desktop_id = (await host.create("slow", SPEC)).desktop_id
+    managed = host.desktops[desktop_id]
+    assert not managed.living.is_running
+    await host.leases.acquire("slow", SPEC, "a test", 60)
+    assert managed.lease is not None
+    assert managed.living.is_running
+    made_for_a_lease = await host.leases.acquire("slow", SPEC, "a test", 60)
+    assert host.desktops[made_for_a_lease.desktop.desktop_id].living.is_running
+    await host.close()
+
+
+async def test_a_desktop_that_does_not_go_on_is_taken_back_and_rebuilt(tmp_path: Path) -> None:
+    host = DeskHost(tmp_path)
+    host.providers = {"slow": PausingProvider()}
+    managed = host.desktops[(await host.create("slow", SPEC)).desktop_id]
+    managed.living.goes_on = False
+    with pytest.raises(EnvError, match="does not answer"):
+        await host.leases.acquire("slow", SPEC, "a test", 60)
+    assert managed.lease is None
+    async with asyncio.timeout(20):
+        while managed.generation == 1 or not managed.is_free:
+            await asyncio.sleep(0.01)
+    assert (await host.leases.acquire("slow", SPEC, "a test", 60)).desktop.generation == 2
+    await host.close()
 
 
 async def test_a_lease_ends_although_giving_up_another_desktop_hangs(tmp_path: Path) -> None:
