@@ -7,6 +7,7 @@ gives up after `first_change_s`, longer while a program is still at work, and af
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,6 +16,7 @@ from training.types import ActionKind
 
 WINDOWS = 2
 """The quiet time is watched in this many parts, so that work in the first costs only one more."""
+MAX_STRAIN = 6.0
 BUSY_S = 0.001
 """CPU seconds within one part that mean work: an idle desktop needs 0.0001, a repaint 0.003."""
 
@@ -71,6 +73,11 @@ BY_KIND = {
     ActionKind.WAIT: Settle(first_change_s=0.0),
     ActionKind.TERMINATE: AT_ONCE,
 }
+
+
+def host_strain() -> float:
+    """How many want each processor of this machine, 1 to MAX_STRAIN."""
+    return min(MAX_STRAIN, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def settle_for(kind: ActionKind) -> Settle:

@@ -75,9 +75,9 @@ def running_host(folder: Path, *options: str) -> Iterator[DeskHostClient]:
 
 @pytest.fixture(scope="session")
 def desk_client() -> Iterator[DeskHostClient]:
-    """Client of a desk host that lives as long as the test run."""
+    """Client of a desk host that lives as long as the test run. It cleans in place also on a busy machine."""
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
-    with running_host(folder, "--max-desktops", "6") as client:
+    with running_host(folder, "--max-desktops", "6", "--slow-reset-s", "3600") as client:
         yield client
     shutil.rmtree(folder, ignore_errors=True)
 

@@ -22,13 +22,12 @@ from workers.consoles.qmp_client import QmpClient
 from workers.consoles.qmp_input import QmpInput
 from workers.providers.agent_client import AgentClient
 from workers.providers.base import Endpoints, EnvError
-from workers.settle import Pace
+from workers.settle import Pace, host_strain
 
 POLL_S = 0.03
 BUSY_S = 0.012
 """CPU seconds of work in a tenth of a second."""
 AGENT_LIMIT_S = 60.0
-MAX_STRAIN = 6.0
 MAX_LIMIT = 8.0
 """Factor on the wait for screens that never rest."""
 PPM = b"P6"
@@ -151,11 +150,6 @@ class QmpConsole:
         self._client.close()
         if self._agent is not None:
             self._agent.close()
-
-
-def host_strain() -> float:
-    """How many want each processor of this machine, 1 to MAX_STRAIN."""
-    return min(MAX_STRAIN, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def digest(ppm: bytes) -> str:

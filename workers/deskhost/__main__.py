@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from workers.deskhost.host import REBUILD_EVERY, DeskHost
-from workers.deskhost.pool import IDLE_S, WARM_LIMIT, Pool
+from workers.deskhost.pool import IDLE_S, SLOW_RESET_S, WARM_LIMIT, Pool
 from workers.deskhost.server import Server
 from workers.providers import Places, SnapshotLimits
 from workers.providers.base import EnvError
@@ -32,6 +32,12 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument(
         "--idle-s", type=float, default=IDLE_S, help="seconds after which a desktop nobody needs is given up"
+    )
+    parser.add_argument(
+        "--slow-reset-s",
+        type=float,
+        default=SLOW_RESET_S,
+        help="where resets take longer, a lease is moved to a clean desktop",
     )
     parser.add_argument("--images", type=Path, help="virtual machines' base images (default DATA_DIR/images)")
     limits = SnapshotLimits()
@@ -60,7 +66,7 @@ async def run(options: argparse.Namespace) -> None:
         options.state_dir.resolve(),
         max_desktops=options.max_desktops,
         rebuild_every=options.rebuild_every,
-        pool=Pool(limit=options.warm_limit, idle_s=options.idle_s),
+        pool=Pool(limit=options.warm_limit, idle_s=options.idle_s, slow_reset_s=options.slow_reset_s),
         places=places(options),
     )
     server = Server(host)

@@ -46,13 +46,15 @@ class Stock:
     """More leases that will be asked for soon."""
     reset_s: float = 0.0
     """Typical duration of a reset."""
+    slow_reset_s: float = SLOW_RESET_S
+    """Above it, leases are moved instead."""
 
 
 def wanted_free(stock: Stock) -> int:
     """How many desktops without a lease the kind should have, before limits."""
     demand = max(stock.peak, stock.leased + max(stock.waiting, stock.expected))
     in_use = max(stock.leased, stock.peak)
-    spares = math.ceil(in_use * SPARE_SHARE) if stock.reset_s > SLOW_RESET_S else 0
+    spares = math.ceil(in_use * SPARE_SHARE) if stock.reset_s > stock.slow_reset_s else 0
     return demand - stock.leased + spares
 
 
@@ -82,10 +84,12 @@ class Pool:
         *,
         limit: int = WARM_LIMIT,
         idle_s: float = IDLE_S,
+        slow_reset_s: float = SLOW_RESET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limit = limit
         self.idle_s = idle_s
+        self.slow_reset_s = slow_reset_s
         self._clock = clock
         self._books: dict[Kind, KindBook] = {}
 
@@ -132,7 +136,7 @@ class Pool:
 
     def is_slow(self, kind: Kind) -> bool:
         """True when cleaning one in place takes longer than taking a clean one."""
-        return self._reset_s(self.book(kind)) > SLOW_RESET_S
+        return self._reset_s(self.book(kind)) > self.slow_reset_s
 
     def wanted(self, kind: Kind, leased: int) -> int:
         """How many free ones are wanted of this kind, before the host's capacity."""
@@ -148,6 +152,7 @@ class Pool:
             peak=max((count for _, count in book.leases), default=0),
             expected=book.expected if now - book.expected_at < EXPECT_S else 0,
             reset_s=self._reset_s(book),
+            slow_reset_s=self.slow_reset_s,
         )
         return min(self.limit, wanted_free(stock))
 

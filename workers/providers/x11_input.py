@@ -11,14 +11,15 @@ from training.types import Action, ActionKind
 from workers.consoles.base import MAX_WAIT_S, ActionRefused
 from workers.consoles.keys import TEXT_CONTROL, canonical_key
 from workers.providers.x11_display import X11Display
-from workers.settle import Settle, wait_until_settled
+from workers.settle import Settle, host_strain, wait_until_settled
 
 REMAP_SETTLE_S = 0.03
 """Programs re-read the keyboard map on a notification; keys sent sooner come out wrong."""
 SCROLL_BUTTONS = {(0, -1): 4, (0, 1): 5, (-1, 0): 6, (1, 0): 7}
 DRAG_STEPS = 8
 DRAG_STEP_S = 0.008
-BEFORE_RECYCLING = Settle(first_change_s=0.3, quiet_s=0.15, limit_s=5.0)
+READ_S, READ_LIMIT_S = 0.15, 30.0
+"""On an idle host programs have read their keys when for so long nothing was drawn or computed."""
 
 
 def keysym_of(name: str) -> int:
@@ -189,7 +190,9 @@ class X11Input:
         A program translates a key when it gets to it, by the map of that moment.
         """
         self._display.sync()
-        wait_until_settled(self._x, BEFORE_RECYCLING)
+        strain = host_strain()
+        wait = Settle(first_change_s=2 * READ_S * strain, quiet_s=READ_S * strain, limit_s=READ_LIMIT_S)
+        wait_until_settled(self._x, wait)
         self._keys = {k: place for k, place in self._keys.items() if place[0] not in self._spare}
         self._unused = list(self._spare)
 
