@@ -1,0 +1,123 @@
+"""A policy learns on virtual machines: launched as a user launches it, seen as a user sees it.
+
+Real processes throughout: supervisor, web, workers, trainer, policy server, desk host, QEMU, Chromium.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.experiments import describe, follow, launch
+from webapp.lib.supervisor.instance import Instance
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = Path(os.environ.get("DESKHAND_IMAGES_DIR") or ROOT / "var" / "images")
+pytestmark = [
+    pytest.mark.vm,
+    pytest.mark.slow,
+    pytest.mark.browser,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(
+        not (IMAGES / "debian-desk" / "image.json").exists() or shutil.which("qemu-system-x86_64") is None,
+        reason="VIRTUAL MACHINES ARE NOT TESTED: no QEMU or no guest image; make guest-image",
+    ),
+]
+LIMIT_S = 1500
+NUM_STEPS = 3
+GROUP_SIZE, GROUPS_PER_STEP = 4, 2
+CHANGES = {
+    "desktops.provider": "qemu",
+    "desktops.num_desktops": 4,
+    "desktops.trajectory_timeout_s": 600,
+    "algorithm.num_steps": NUM_STEPS,
+    "algorithm.group_size": GROUP_SIZE,
+    "algorithm.groups_per_step": GROUPS_PER_STEP,
+    "evaluation.before": False,
+    "evaluation.after": False,
+}
+
+
+@pytest.fixture(scope="module")
+def deskhand() -> Iterator[Instance]:
+    # On SQLite whatever the suite runs on: the test reads the file beside the running product.
+    with Instance(slots=4, env={"DATABASE_URL": "", "DESKHAND_IMAGES_DIR": str(IMAGES)}) as instance:
+        yield instance
+
+
+@pytest.fixture(scope="module")
+def described(deskhand: Instance) -> dict[str, Any]:
+    """The preset `first-desk` on virtual machines, until it has ended."""
+    changes = [part for name, value in CHANGES.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+    number = launch(deskhand, "--preset", "first-desk", *changes)
+    return follow(deskhand, number, LIMIT_S)
+
+
+def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
+    database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
+    try:
+        return database.execute(query).fetchall()
+    finally:
+        database.close()
+
+
+def test_every_step_is_trained_on_scored_trajectories_of_machines(deskhand, described):
+    assert described["status"] == "finished", described["message"]
+    metrics = describe(deskhand, described["id"], "rollout/reward_mean", "optimiser/grad_norm")["metrics"]
+    assert [step for step, _ in metrics["rollout/reward_mean"]] == [1, 2, 3]
+    scored = rows(
+        deskhand,
+        "select d.provider, t.source, count(*) from trajectories_trajectory t"
+        " join fleet_desktop d on d.id = t.desktop_id where t.reward is not null group by 1, 2",
+    )
+    assert scored == [("qemu", "policy", NUM_STEPS * GROUPS_PER_STEP * GROUP_SIZE)]
+    assert rows(deskhand, "select id, error from trajectories_trajectory where status = 'errored'") == []
+
+
+def test_the_policy_solves_some_tasks_on_machines(deskhand, described):
+    """It was trained on X11 desktops of the same programs: a machine's picture must not be strange to it."""
+    scores = [score for (score,) in rows(deskhand, "select score from trajectories_trajectory")]
+    assert sum(score == 1.0 for score in scores) >= len(scores) / 8
+
+
+def test_members_of_a_group_start_from_the_same_picture(deskhand, described):
+    different = rows(
+        deskhand,
+        "select t.group_id, count(distinct r.frame) from trajectories_turnrecord r"
+        " join trajectories_trajectory t on t.id = r.trajectory_id where r.'index' = 0 group by 1",
+    )
+    assert [count for _, count in different] == [1] * (NUM_STEPS * GROUPS_PER_STEP)
+
+
+def test_the_viewer_shows_the_machines_screen(deskhand, described):
+    from playwright.sync_api import sync_playwright
+
+    ((longest, num_turns),) = rows(
+        deskhand, "select id, num_turns from trajectories_trajectory order by num_turns desc, id limit 1"
+    )
+    username, password = deskhand.credentials
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.set_default_timeout(60_000)
+        page.goto(f"{deskhand.url}/login/")
+        page.fill("[name=username]", username)
+        page.fill("[name=password]", password)
+        page.press("[name=password]", "Enter")
+        page.wait_for_url(lambda url: "login" not in url)
+        page.goto(f"{deskhand.url}/trajectories/{longest}/")
+        page.wait_for_function("document.querySelector('[data-image] img')?.naturalWidth > 0")
+        size = page.eval_on_selector("[data-image] img", "image => [image.naturalWidth, image.naturalHeight]")
+        cells = page.locator("[data-cell]:not([data-cell=end])").count()
+        if folder := os.environ.get("DESKHAND_SHOTS"):
+            page.screenshot(path=f"{folder}/machine-viewer.png")
+        browser.close()
+    assert size == [512, 384]
+    assert cells == num_turns
