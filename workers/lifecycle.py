@@ -50,8 +50,9 @@ def _start_beating(**_: Any) -> None:
     beat()
     threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
     if identity.current().queue == "gpu":
-        from workers.gpu_worker import exporting
+        from workers.gpu_worker import exporting, gpu_watch
 
+        gpu_watch.announce_gpus(identity.current().name)
         exporting.start(_stopping)
     if identity.current().queue == "env":
         from workers import gateway_upkeep, mirror

@@ -96,7 +96,7 @@ export class Charts {
     if (!window.Plotly || !this.panels.length) return;
     const shown = this.panels.map((panel) => [panel, this.tracesOf(panel)]).filter(([, traces]) => traces.length);
     if (!shown.length) return this.showEmpty();
-    for (const other of this.root.querySelectorAll(":scope > :not(.chart)")) other.remove();
+    for (const other of this.root.querySelectorAll(":scope > :not(.chart, .chart-group)")) other.remove();
     for (const [panel, traces] of shown) {
       const place = this.placeOf(panel);
       window.Plotly.react(place, traces, this.layoutOf(panel, traces), { displayModeBar: false, responsive: true });
@@ -113,14 +113,32 @@ export class Charts {
     if (known) return known;
     const figure = document.createElement("figure");
     figure.className = "chart";
+    figure.dataset.order = this.panels.indexOf(panel);
     const caption = document.createElement("figcaption");
     caption.textContent = panel.title;
+    if (panel.help) {
+      const mark = Object.assign(document.createElement("button"), { type: "button", className: "chart-help", title: panel.help, textContent: "?" });
+      mark.setAttribute("aria-label", `${panel.title}: ${panel.help}`);
+      caption.append(mark);
+    }
     if (panel.unit) caption.append(Object.assign(document.createElement("span"), { className: "sub", textContent: ` ${panel.unit}` }));
     const place = document.createElement("div");
     place.id = id;
     figure.append(caption, place);
-    this.root.append(figure);
+    // Charts stay in the order of the panels, whichever has numbers first.
+    const later = [...this.root.querySelectorAll(".chart, .chart-group")].find((other) => Number(other.dataset.order) > Number(figure.dataset.order));
+    this.root.insertBefore(figure, later ?? null);
+    if (panel.group) this.placeGroup(panel, figure);
     return place;
+  }
+
+  // The heading of a group stands before its first chart.
+  placeGroup(panel, figure) {
+    const order = this.panels.findIndex((other) => other.group === panel.group) - 0.5;
+    if (this.root.querySelector(`.chart-group[data-order="${order}"]`)) return;
+    const heading = Object.assign(document.createElement("h3"), { className: "chart-group", textContent: panel.group });
+    heading.dataset.order = order;
+    this.root.insertBefore(heading, figure);
   }
 
   tracesOf(panel) {

@@ -39,5 +39,8 @@ if (document.querySelector("[data-part=wall]")) {
   });
 }
 
+const gpuCharts = document.querySelector("[data-gpu-charts]");
+if (gpuCharts) import("./fleet_charts.js").then(({ startHistory }) => startHistory(gpuCharts));
+
 const log = document.querySelector("[data-log]");
 if (log) new LogTail(log);

@@ -21,7 +21,7 @@ class History extends Charts {
   }
 
   showEmpty() {
-    this.root.innerHTML = '<p class="sub charts-empty">The first sample comes ten seconds after an env worker has started.</p>';
+    this.root.innerHTML = '<p class="sub charts-empty">The first sample comes ten seconds after the start.</p>';
   }
 }
 

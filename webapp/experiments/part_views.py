@@ -8,6 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from webapp.experiments.gpu_use import gpu_history
 from webapp.experiments.logs import first_error, log_path, read_chunk
 from webapp.experiments.parts import PARTS, context_of
 from webapp.experiments.series import evaluation_points, panels_of, series_of
@@ -42,6 +43,12 @@ def metrics(request: HttpRequest, pk: int) -> JsonResponse:
             "from_step": from_step,
         }
     )
+
+
+@require_safe
+def gpu_series(request: HttpRequest, pk: int) -> JsonResponse:
+    """Utilisation and memory of GPUs and processes over time."""
+    return JsonResponse(gpu_history(get_experiment(request, pk)))
 
 
 @require_safe

@@ -16,6 +16,7 @@ from webapp.accounts.models import Role
 from webapp.experiments import queries
 from webapp.experiments.checkpoint_rows import all_evaluations, checkpoints_context, is_on_demand
 from webapp.experiments.forms import baseline_of, changed_knobs, flatten
+from webapp.experiments.gpu_use import gpus_context
 from webapp.experiments.logs import log_files
 from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus
 from webapp.experiments.waiting import why_waiting
@@ -30,6 +31,7 @@ TABS = {
     "config": ("Config", ("config",)),
     "checkpoints": ("Checkpoints", ("checkpoints",)),
     "evaluations": ("Evaluations", ("evaluations",)),
+    "gpus": ("GPUs", ("gpus",)),
     "attempts": ("Attempts", ("attempts",)),
 }
 """Tab -> (title, parts below the header)."""
@@ -207,6 +209,11 @@ def checkpoints(experiment: Experiment, request: HttpRequest) -> Context:
     return checkpoints_context(experiment) | {"may_operate": role.includes(Role.OPERATOR)}
 
 
+def gpus(experiment: Experiment, request: HttpRequest) -> Context:
+    """The GPUs of the host of the last attempt, as they were last seen."""
+    return gpus_context(experiment)
+
+
 def attempts(experiment: Experiment, request: HttpRequest) -> Context:
     return {
         "attempts": list(experiment.attempts.order_by("-number").defer("policy_token")),
@@ -253,6 +260,7 @@ PARTS: dict[str, Callable[[Experiment, HttpRequest], Context]] = {
         groups,
         evaluations,
         checkpoints,
+        gpus,
         attempts,
         config,
         log,

@@ -1,5 +1,7 @@
 """Writes of the trainer, through the gpu worker: stages, metrics, evaluations, checkpoints, alarms."""
 
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -12,12 +14,16 @@ from webapp.experiments.models import (
     CheckpointRecord,
     Evaluation,
     Experiment,
+    GpuSample,
     MetricPoint,
     Stage,
     StageStatus,
 )
 from webapp.experiments.services import stream_of
 from webapp.live.services import publish
+
+GPU_SAMPLES_KEPT = timedelta(days=14)
+"""One every ten seconds makes 8640 a day."""
 
 
 @transaction.atomic
@@ -108,6 +114,30 @@ def record_checkpoint_deleted(*, experiment_id: int, path: str) -> None:
     """An old checkpoint was removed from disk."""
     CheckpointRecord.objects.filter(experiment_id=experiment_id, path=path).update(deleted_at=timezone.now())
     publish(stream_of(experiment_id), "checkpoint.deleted", {"path": path[-120:]})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLook:
+    """How busy a host's GPUs are, as `GpuSample` keeps it."""
+
+    gpus: list[dict[str, Any]]
+    processes: list[dict[str, Any]]
+
+
+def record_gpu_sample(*, experiment_id: int, attempt: int, look: GpuLook) -> None:
+    """Store one look at the GPUs; pages ask for them by themselves."""
+    GpuSample.objects.create(
+        experiment_id=experiment_id,
+        attempt=attempt,
+        at=timezone.now(),
+        gpus=look.gpus,
+        processes=look.processes,
+    )
+
+
+def prune_gpu_samples() -> int:
+    """Forget old looks; returns how many."""
+    return GpuSample.objects.filter(at__lt=timezone.now() - GPU_SAMPLES_KEPT).delete()[0]
 
 
 @transaction.atomic

@@ -22,6 +22,7 @@ urlpatterns = [
     path("experiments/<int:pk>/config.yaml", launch_views.experiment_yaml, name="experiment-yaml"),
     path("experiments/<int:pk>/parts/<slug:name>/", part_views.part, name="experiment-part"),
     path("experiments/<int:pk>/metrics/", part_views.metrics, name="experiment-metrics"),
+    path("experiments/<int:pk>/gpus/", part_views.gpu_series, name="experiment-gpus"),
     path("experiments/<int:pk>/log/", part_views.log_lines, name="experiment-log"),
     path(
         "experiments/<int:pk>/checkpoints/<int:checkpoint_pk>/evaluate/",

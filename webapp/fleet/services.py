@@ -38,6 +38,11 @@ def beat_worker(*, name: str, queue: str, host: str, pid: int, slots: int, versi
     return worker
 
 
+def record_gpus(*, name: str, gpus: list[dict[str, Any]]) -> None:
+    """Which GPUs a gpu worker sees; an empty list says that it looked and there is none."""
+    Worker.objects.filter(name=name).update(gpus=gpus)
+
+
 @transaction.atomic
 def stop_worker(*, name: str, pid: int) -> None:
     """A worker said goodbye."""

@@ -30,6 +30,7 @@ from workers import identity
 from workers.gpu_worker.answers import Context
 from workers.gpu_worker.children import Child
 from workers.gpu_worker.coordinator import Coordinator
+from workers.gpu_worker.gpu_watch import GpuWatch
 from workers.gpu_worker.models import ModelNotFound, resolve_model
 from workers.gpu_worker.policy_server import PolicyServer, PolicyServerError
 
@@ -110,6 +111,7 @@ class Supervision:
                 policy=policy,
             )
             coordinator = stack.enter_context(Coordinator(context))
+            stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number))
             trainer = self._start_trainer(config_path, coordinator)
             stack.callback(trainer.stop)
             policy.wait_ready(self._beat_or_stop)
