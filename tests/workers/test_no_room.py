@@ -11,6 +11,8 @@ from workers.deskhost.models import DesktopInfo, Lease, Prepared, ResetResult
 from workers.environments import AtCapacity
 from workers.environments.local import LocalEnvironment
 from workers.providers.base import DesktopSpec, Endpoints, EnvError, ErrorKind
+from workers.providers.x11_sandbox import usable_controllers
+from workers.qemu.process import VmProcess
 from workers.qemu.templates import TemplateStore
 
 LEASE = Lease(
@@ -83,3 +85,12 @@ def test_a_clone_asks_for_room_where_its_overlay_will_be(tmp_path: Path, monkeyp
         store.guard_disk(256, tmp_path / "overlays")
     assert caught.value.kind is ErrorKind.QUOTA
     assert asked == [tmp_path / "overlays"]
+
+
+async def test_a_machine_that_cannot_be_started_leaves_no_control_group(tmp_path: Path) -> None:
+    """As on a full disk: its folder takes no log file."""
+    before = {path for base in usable_controllers().values() for path in base.glob("deskhand-*")}
+    with pytest.raises(OSError, match="qemu.log"):
+        await VmProcess.start(tmp_path / "not-there", ["true"], "unstarted", 64)
+    after = {path for base in usable_controllers().values() for path in base.glob("deskhand-*")}
+    assert not [path for path in after - before if path.name.endswith("unstarted")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
+import logging
 import os
 import shutil
 import subprocess
@@ -14,6 +14,9 @@ from pathlib import Path
 from workers.providers.base import DesktopSpec
 from workers.providers.x11_root import OWN
 
+log = logging.getLogger("deskhost")
+
+REMOVE_LIMIT_S = 20.0
 GUEST = Path(__file__).resolve().parent.parent / "guest"
 PROGRAM_ROOT = "/opt/deskhand"
 HOME = "/home/user"
@@ -112,16 +115,17 @@ class Cgroups:
         return None
 
     def remove(self) -> None:
-        """Remove the empty groups; the kernel needs a moment after the last process."""
+        """Remove the groups. Emptying them takes the kernel a moment, on a busy host seconds. Idempotent."""
+        deadline = time.monotonic() + REMOVE_LIMIT_S
         for folder in self.folders.values():
-            for _ in range(50):
-                with contextlib.suppress(FileNotFoundError):
-                    try:
-                        folder.rmdir()
-                    except OSError:
-                        time.sleep(0.01)
-                        continue
-                break
+            while folder.exists():
+                try:
+                    folder.rmdir()
+                except OSError as exc:
+                    if time.monotonic() > deadline:
+                        log.warning("control group %s stays: %s", folder, exc)
+                        break
+                    time.sleep(0.01)
 
 
 def own_cgroup(controller: str) -> str | None:

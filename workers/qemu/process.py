@@ -51,19 +51,13 @@ class VmProcess:
     async def start(cls, folder: Path, argv: list[str], name: str, memory_mb: int) -> VmProcess:
         """Start in `folder` and connect. Call it from the main thread: the machine dies with the thread."""
         limits = DesktopSpec(memory_mb=memory_mb + OVERHEAD_MB, max_processes=MAX_THREADS)
-        cgroups = await asyncio.to_thread(make_cgroups, f"{os.getpid()}-{name}", limits)
-        # The folder's name stands on the command line so that a process can be traced to its desktop.
-        command = [*_dies_with_parent(), *argv, "-name", f"{folder}/"]
-        with open(folder / "qemu.log", "ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                *["/bin/sh", "-c", LAUNCHER, "desk", *cgroups.procs_files, "--", *command],
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=folder,
-                env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", **_mark()},
-                start_new_session=True,
-            )
+        # Not in a thread, which would go on and make them after a time limit has ended this start.
+        cgroups = make_cgroups(f"{os.getpid()}-{name}", limits)
+        try:
+            process = await _spawn(folder, argv, cgroups)
+        except BaseException:
+            await asyncio.to_thread(cgroups.remove)
+            raise
         vm = cls(folder, process, cgroups)
         try:
             await vm._connect()
@@ -235,6 +229,21 @@ class VmProcess:
         with contextlib.suppress(psutil.Error):
             return psutil.Process(self.pid).memory_full_info().uss / (1 << 20)
         return 0.0
+
+
+async def _spawn(folder: Path, argv: list[str], cgroups: Cgroups) -> asyncio.subprocess.Process:
+    # The folder's name stands on the command line so that a process can be traced to its desktop.
+    command = [*_dies_with_parent(), *argv, "-name", f"{folder}/"]
+    with open(folder / "qemu.log", "ab") as log:
+        return await asyncio.create_subprocess_exec(
+            *["/bin/sh", "-c", LAUNCHER, "desk", *cgroups.procs_files, "--", *command],
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LANG": "C.UTF-8", **_mark()},
+            start_new_session=True,
+        )
 
 
 def tail(path: Path, lines: int) -> list[str]:
