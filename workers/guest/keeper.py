@@ -5,19 +5,17 @@ the time and hands it fresh entropy. The keeper is forked while the agent is sti
 one JSON datagram a call.
 """
 
-import ctypes
 import fcntl
 import json
-import os
-import signal
 import socket
 import struct
 import time
 
+from workers.guest.fork import fork_serving
+
 RNDADDENTROPY = 0x40085203
 RNDRESEEDCRNG = 0x5207
 MIN_ENTROPY_BYTES = 32
-PR_SET_PDEATHSIG = 1
 
 
 class KeeperError(Exception):
@@ -28,14 +26,7 @@ class Keeper:
     """The agent's handle on its keeper."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.pid = os.fork()
-        if self.pid == 0:
-            ours.close()
-            _serve(theirs)
-        theirs.close()
-        ours.settimeout(10.0)
-        self._socket = ours
+        self.pid, self._socket = fork_serving(_serve)
 
     def ask(self, call: str, argument: object) -> dict:
         """One call of CALLS. Raises KeeperError."""
@@ -68,8 +59,7 @@ CALLS = {"set_clock": set_clock, "reseed": reseed}
 
 
 def _serve(requests: socket.socket) -> None:
-    """Answer until the agent is gone; never returns."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Answer until the agent is gone."""
     while data := requests.recv(1 << 16):
         try:
             request = json.loads(data)
@@ -77,4 +67,3 @@ def _serve(requests: socket.socket) -> None:
         except (OSError, ValueError, TypeError, KeyError) as exc:
             answer = {"error": f"{type(exc).__name__}: {exc}"}
         requests.send(json.dumps(answer).encode())
-    os._exit(0)

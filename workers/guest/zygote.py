@@ -11,22 +11,16 @@ import os
 import signal
 import socket
 
+from workers.guest.fork import fork_serving
+
 PROGRAMS = {"deskhand-panel"}
-PR_SET_PDEATHSIG = 1
 
 
 class Zygote:
     """The agent's handle on its zygote."""
 
     def __init__(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.pid = os.fork()
-        if self.pid == 0:
-            ours.close()
-            _serve(theirs)
-        theirs.close()
-        ours.settimeout(10.0)
-        self._socket = ours
+        self.pid, self._socket = fork_serving(_serve)
 
     def start(self, program: str, arguments: list[str], env: dict[str, str], cwd: str) -> int:
         """Start a program of PROGRAMS; returns its pid. Raises OSError when the zygote is gone."""
@@ -39,18 +33,14 @@ class Zygote:
 
 
 def _serve(requests: socket.socket) -> None:
-    """Fork once per request; never returns."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Fork once per request, until the agent is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     from workers.guest import panel  # brings Tk, so that every fork has it
 
     with contextlib.suppress(OSError):
         ctypes.CDLL("libfontconfig.so.1").FcInit()  # reads the font caches once instead of in every fork
     programs = {"deskhand-panel": panel.main}
-    while True:
-        data = requests.recv(1 << 20)
-        if not data:
-            os._exit(0)
+    while data := requests.recv(1 << 20):
         request = json.loads(data)
         pid = os.fork()
         if pid == 0:
