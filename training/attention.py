@@ -2,9 +2,12 @@
 
 `packed_attention` is the one function behind `optimiser.packing`; it stands in transformers' table of
 attention functions, so the model code stays as it is. Paths:
-- CUDA, bf16 or fp16: `torch.nn.attention.varlen.varlen_attn` (flash attention with sequence bounds);
+- CUDA, bf16 or fp16, long sequences: cuDNN's attention, one call per sequence, or one for all when they are
+  equally long. On Hopper it is twice as fast as flash attention 2, but builds a plan for every new length:
+  collation rounds lengths up.
+- CUDA, bf16 or fp16, short sequences: `torch.nn.attention.varlen.varlen_attn` (flash attention with bounds);
 - anything else: one `scaled_dot_product_attention` per sequence, the always-correct path.
-Both are block-diagonal and causal without ever making a [T, T] mask. A batch without sequence bounds (the
+All are block-diagonal and causal without ever making a [T, T] mask. A batch without sequence bounds (the
 canary, padded batches) takes transformers' own SDPA path.
 Shapes: 1 row, H heads, T tokens of all sequences, D head width.
 """
@@ -13,10 +16,12 @@ from __future__ import annotations
 
 import inspect
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
@@ -29,6 +34,20 @@ NAME = "deskhand_packed"
 HALF = (torch.bfloat16, torch.float16)
 TAKES_GQA = "enable_gqa" in inspect.signature(varlen_attn).parameters
 """Newer versions of torch want to be told that key heads are fewer; older ones see it from the shapes."""
+LONG = 1024
+"""Mean length from which cuDNN's separate calls beat one call with bounds."""
+
+
+class Bounds:
+    """Where packed sequences lie. A plain object: a compiled block passes it on without looking into it."""
+
+    __slots__ = ("lengths", "starts")
+
+    def __init__(self, starts: torch.Tensor, lengths: Sequence[int]) -> None:
+        self.starts = starts
+        """Where each sequence starts, and the end of the last, int32, on the device. [N + 1]"""
+        self.lengths = list(lengths)
+        """On the host. [N]"""
 
 
 def use_packed_attention(model: torch.nn.Module) -> None:
@@ -56,8 +75,8 @@ def packed_attention(
     dropout: float = 0.0,
     **kwargs: Any,
 ) -> tuple[torch.Tensor, None]:
-    """query [1, H, T, D], key and value [1, H_kv, T, D] -> [1, T, H, D]. The bounds are `cu_seq_lens_q`."""
-    bounds = kwargs.get("cu_seq_lens_q")
+    """query [1, H, T, D], key and value [1, H_kv, T, D] -> [1, T, H, D]. The `Bounds` are `packed`."""
+    bounds = kwargs.get("packed")
     if bounds is None:
         return sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, is_causal=True
@@ -65,41 +84,61 @@ def packed_attention(
     assert len(query) == 1, "packed sequences are one row"
     # The kernels want one dtype; norms and rotations may have left queries and keys in a wider one.
     parts = [part[0].transpose(0, 1).to(value.dtype) for part in (query, key, value)]
-    out = attend_within(*parts, bounds, kwargs["max_length_q"], scaling=scaling, is_causal=True)
+    out = attend_within(*parts, bounds, scaling=scaling, is_causal=True)
     return out[None], None
 
 
+@torch.compiler.disable  # what it does depends on the lengths: no graph per layout
 def attend_within(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    bounds: torch.Tensor,
-    max_length: int,
+    bounds: Bounds,
     *,
     scaling: float | None,
     is_causal: bool,
 ) -> torch.Tensor:
-    """Attention inside each of the sequences that `bounds` [N + 1] marks. [T, H, D] -> [T, H, D]"""
-    grouped = query.shape[1] != key.shape[1]
+    """Attention inside each of the sequences of `bounds`. [T, H, D] -> [T, H, D]"""
+    options = {"is_causal": is_causal, "scale": scaling, "enable_gqa": query.shape[1] != key.shape[1]}
     if query.is_cuda and query.dtype in HALF:
-        window = (-1, 0) if is_causal else (-1, -1)
-        told: dict[str, Any] = {"enable_gqa": grouped} if TAKES_GQA else {}
-        return varlen_attn(
-            query.contiguous(), key.contiguous(), value.contiguous(), bounds, bounds, max_length, max_length,
-            scale=scaling, window_size=window, **told,
-        )  # fmt: skip
-    lengths = bounds.diff().tolist()
+        return _attend_on_gpu(query, key, value, bounds, options)
+    return _attend_each(query, key, value, bounds.lengths, options)
+
+
+def _attend_on_gpu(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bounds: Bounds, options: dict[str, Any]
+) -> torch.Tensor:
+    lengths = bounds.lengths
+    if sum(lengths) >= LONG * len(lengths):
+        with sdpa_kernel([SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION], set_priority=True):
+            if len(set(lengths)) == 1:
+                return _attend_all(query, key, value, len(lengths), options)
+            return _attend_each(query, key, value, lengths, options)
+    window = (-1, 0) if options["is_causal"] else (-1, -1)
+    told: dict[str, Any] = {"enable_gqa": options["enable_gqa"]} if TAKES_GQA else {}
+    return varlen_attn(
+        query.contiguous(), key.contiguous(), value.contiguous(), bounds.starts, bounds.starts,
+        max(lengths), max(lengths), scale=options["scale"], window_size=window, **told,
+    )  # fmt: skip
+
+
+def _attend_all(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, count: int, options: dict[str, Any]
+) -> torch.Tensor:
+    """`count` sequences of one length as a batch."""
+    parts = (part.unflatten(0, (count, -1)).transpose(1, 2) for part in (query, key, value))
+    return functional.scaled_dot_product_attention(*parts, **options).transpose(1, 2).flatten(0, 1)
+
+
+def _attend_each(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    lengths: Sequence[int],
+    options: dict[str, Any],
+) -> torch.Tensor:
     pieces = zip(*(part.split(lengths) for part in (query, key, value)), strict=True)
-    attended = [
-        functional.scaled_dot_product_attention(
-            *(part.transpose(0, 1)[None] for part in piece),
-            is_causal=is_causal,
-            scale=scaling,
-            enable_gqa=grouped,
-        )[0].transpose(0, 1)
-        for piece in pieces
-    ]
-    return torch.cat(attended)
+    return torch.cat([_attend_all(*piece, 1, options) for piece in pieces])
 
 
 def packed_vision_attention(
@@ -107,14 +146,17 @@ def packed_vision_attention(
     hidden_states: torch.Tensor,
     cu_seqlens: torch.Tensor,
     position_embeddings=None,
-    max_seqlen: int | None = None,
+    packed: Bounds | None = None,
     **kwargs: Any,
 ) -> torch.Tensor:
     """As the original, but all images in one call instead of a loop over them. [P, hidden] -> [P, hidden]"""
-    patches = len(hidden_states)
-    query, key, value = self.qkv(hidden_states).reshape(patches, 3, self.num_heads, -1).unbind(1)
+    packed = packed or Bounds(cu_seqlens.int(), cu_seqlens.diff().tolist())
+    # Three products instead of one: the gradient of one needs its three parts interleaved, which is slow.
+    query, key, value = (
+        functional.linear(hidden_states, weight, bias).unflatten(-1, (self.num_heads, -1))
+        for weight, bias in zip(self.qkv.weight.chunk(3), self.qkv.bias.chunk(3), strict=True)
+    )
     query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
-    longest = int(cu_seqlens.diff().max()) if max_seqlen is None else max_seqlen
     query, key = query.to(value.dtype), key.to(value.dtype)  # the rotation is computed in fp32
-    out = attend_within(query, key, value, cu_seqlens.int(), longest, scaling=self.scaling, is_causal=False)
-    return self.proj(out.reshape(patches, -1))
+    out = attend_within(query, key, value, packed, scaling=self.scaling, is_causal=False)
+    return self.proj(out.flatten(1))

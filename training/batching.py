@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from itertools import accumulate
 from typing import TypeVar
@@ -22,6 +23,8 @@ from training.samples import Sample
 
 Pixels = Callable[[str], np.ndarray]
 """sha256 -> patch values of that screenshot, [t * h * w, values]"""
+MANY_ROWS = 8192
+"""Patch rows from which screenshots are read by several threads."""
 T = TypeVar("T")
 
 
@@ -78,10 +81,10 @@ class MicroBatch:
     bounds: torch.Tensor | None = None
     """Packed: where each sequence starts, and the end of the last, int32. Then input_ids and
     mm_token_type_ids are [1, sum of lengths], position_ids [3, 1, sum of lengths]. [B + 1]"""
-    longest: int = 0
-    """Packed: tokens of the longest sequence."""
+    lengths: tuple[int, ...] = ()
+    """Packed: tokens of each sequence. [B]"""
     places: Places | None = None
-    vision: dict[str, torch.Tensor | int] | None = None
+    vision: dict[str, torch.Tensor | list[int]] | None = None
     """What the vision tower reads besides pixels (`training.vision_inputs`); None = it finds that itself."""
 
     def to(self, device: torch.device) -> MicroBatch:
@@ -161,24 +164,27 @@ def collate(
     image_pad_id: int,
     merge_size: int = 2,
     is_packed: bool = False,
+    multiple: int = 1,
 ) -> MicroBatch:
     """Right-padded, or packed, tensors of `samples`. Each distinct screenshot is carried once.
 
     Attention is causal, so padding at the right end reaches no real token and needs no mask. The tensors of
-    the loss are padded in either layout: they hold a number per token, not a vector.
+    the loss are padded in either layout: they hold a number per token, not a vector. `multiple`: each
+    sequence is padded to a multiple of so many tokens first, for kernels that are made anew for every length.
     """
-    lengths = [len(sample.token_ids) for sample in samples]
+    tokens = [[*s.token_ids, *[pad_id] * (-len(s.token_ids) % multiple)] for s in samples]
+    lengths = [len(row) for row in tokens]
     # Positions are computed per sequence in either layout: packing shifts no sequence's own positions.
     rows = [
-        torch.from_numpy(rope_positions(list(s.token_ids), list(s.grids), image_pad_id, merge_size))
-        for s in samples
+        torch.from_numpy(rope_positions(row, list(s.grids), image_pad_id, merge_size))
+        for row, s in zip(tokens, samples, strict=True)
     ]
     if is_packed:
-        input_ids = torch.tensor([[token for s in samples for token in s.token_ids]])
+        input_ids = torch.tensor([[token for row in tokens for token in row]])
         position_ids = torch.cat(rows, dim=1)[:, None]
         starts = [0, *accumulate(lengths)]
     else:
-        input_ids = _padded([s.token_ids for s in samples], max(lengths), pad_id, torch.long)
+        input_ids = _padded(tokens, max(lengths), pad_id, torch.long)
         position_ids = torch.zeros((3, len(samples), max(lengths)), dtype=torch.long)
         for row, own in enumerate(rows):
             position_ids[:, row, : own.shape[1]] = own
@@ -198,7 +204,7 @@ def collate(
         image_index=images.index if images else None,
         samples=tuple(samples),
         bounds=torch.tensor(starts, dtype=torch.int32) if is_packed else None,
-        longest=max(lengths) if is_packed else 0,
+        lengths=tuple(lengths) if is_packed else (),
         places=places,
     )
 
@@ -219,7 +225,11 @@ def _images(samples: Sequence[Sample], pixels: Pixels) -> _Images | None:
     grids = {sha: grid for sample in samples for sha, grid in zip(sample.images, sample.grids, strict=True)}
     unique = list(dict.fromkeys(shas))
     place = {sha: index for index, sha in enumerate(unique)}
-    arrays = [pixels(sha) for sha in unique]
+    if sum(math.prod(grids[sha]) for sha in unique) < MANY_ROWS:
+        arrays = [pixels(sha) for sha in unique]
+    else:
+        with ThreadPoolExecutor(8) as threads:  # decoding and cutting leave the interpreter to others
+            arrays = list(threads.map(pixels, unique))
     for sha, array in zip(unique, arrays, strict=True):
         if len(array) != math.prod(grids[sha]):
             raise ValueError(f"frame {sha[:12]}: {len(array)} patch rows, but its grid is {grids[sha]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +25,10 @@ class PixelRenderer(Protocol):
 
 
 class FramePixels:
-    """sha256 (or the name of a shifted frame) -> patch values; reads the frames folder, else asks `fetch`."""
+    """sha256 (or the name of a shifted frame) -> patch values; reads the frames folder, else asks `fetch`.
+
+    May be called from several threads at once.
+    """
 
     def __init__(
         self,
@@ -38,23 +42,29 @@ class FramePixels:
         self._fetch = fetch
         self._cache: OrderedDict[str, np.ndarray] = OrderedDict()
         self._bytes = 0
+        self._lock = threading.Lock()
 
     def __call__(self, name: str) -> np.ndarray:
         """Patch values of one screenshot, [rows, values]; raises FileNotFoundError when nobody has it."""
         sha256, shift = split_name(name)
-        if sha256 not in self._cache:
-            self.add(sha256, self._read(sha256))
-        self._cache.move_to_end(sha256)
-        return self._renderer.patches(shift_image(self._cache[sha256], shift))
+        with self._lock:
+            values = self._cache.get(sha256)
+            if values is not None:
+                self._cache.move_to_end(sha256)
+        if values is None:
+            values = self.add(sha256, self._read(sha256))
+        return self._renderer.patches(shift_image(values, shift))
 
-    def add(self, sha256: str, png: bytes) -> None:
-        """Put a PNG into the cache under a name of the caller's choice."""
+    def add(self, sha256: str, png: bytes) -> np.ndarray:
+        """Put a PNG into the cache under a name of the caller's choice; returns it resized."""
         values = self._renderer.resized(png)
-        self._cache[sha256] = values
-        self._bytes += values.nbytes
-        while self._bytes > CACHE_BYTES and len(self._cache) > 1:
-            _, oldest = self._cache.popitem(last=False)
-            self._bytes -= oldest.nbytes
+        with self._lock:
+            self._bytes += values.nbytes - (self._cache[sha256].nbytes if sha256 in self._cache else 0)
+            self._cache[sha256] = values
+            while self._bytes > CACHE_BYTES and len(self._cache) > 1:
+                _, oldest = self._cache.popitem(last=False)
+                self._bytes -= oldest.nbytes
+        return values
 
     def _read(self, sha256: str) -> bytes:
         if self._directory is not None:

@@ -87,9 +87,13 @@ def padded(samples: list[Rendered], values: Callable[[Rendered], list], fill: fl
     return torch.tensor([values(s) + [fill] * (longest - len(s.token_ids)) for s in samples])
 
 
+BANNED = -1e9
+"""The logit of a token without probability; not -inf: p log p stays finite."""
+
+
 def without_tokens(logits: torch.Tensor, banned_ids: list[int]) -> torch.Tensor:
-    """Logits in which some tokens have no probability (-1e9, not -inf: p log p stays finite). [..., V]"""
-    return logits.index_fill(-1, torch.tensor(banned_ids, dtype=torch.long, device=logits.device), -1e9)
+    """Logits in which some tokens have no probability. [..., V]"""
+    return logits.index_fill(-1, torch.tensor(banned_ids, dtype=torch.long, device=logits.device), BANNED)
 
 
 def completion_logprobs(

@@ -16,8 +16,9 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from training.attention import Bounds, use_packed_vision
 from training.batching import MicroBatch
-from training.model_inputs import without_tokens
+from training.model_inputs import BANNED
 
 TOKENS_PER_CHUNK = 2048
 """Completion tokens per head call: 2048 x 151936 fp32 logits are 1.2 GB."""
@@ -52,8 +53,6 @@ def prepared(model: nn.Module, device: torch.device) -> nn.Module:
     if device.type == "cpu":
         use_cpu_paths(model)
     else:
-        from training.attention import use_packed_vision
-
         use_matmul_embedding(model)
         use_packed_vision(model)
     return model.to(device)
@@ -73,7 +72,10 @@ class Policy(nn.Module):
         super().__init__()
         self.model = model
         self.temperature = temperature
-        self.banned_ids = list(banned_ids)
+        device = next(model.parameters()).device
+        self.register_buffer(
+            "banned_ids", torch.tensor(list(banned_ids), dtype=torch.long, device=device), persistent=False
+        )
         text = self.model.model.language_model
         text._deepstack_process = types.MethodType(_add_level, text)
         if freeze_vision:
@@ -106,8 +108,7 @@ class Policy(nn.Module):
         embeddings = text.embed_tokens(batch.input_ids)
         extra: dict[str, Any] = {}
         if batch.bounds is not None:
-            extra |= {"cu_seq_lens_q": batch.bounds, "cu_seq_lens_k": batch.bounds}
-            extra |= {"max_length_q": batch.longest, "max_length_k": batch.longest}
+            extra["packed"] = Bounds(batch.bounds, batch.lengths)
         if batch.pixel_values is not None:
             embeddings, extra["deepstack_visual_embeds"] = self._see(batch, embeddings)
         outputs = text(inputs_embeds=embeddings, position_ids=batch.position_ids, use_cache=False, **extra)
@@ -118,9 +119,10 @@ class Policy(nn.Module):
         places = batch.places
         assert places is not None
         assert places.image_pads is not None
-        seen = self.visual(
-            batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **(batch.vision or {})
-        )
+        told: dict[str, Any] = dict(batch.vision or {})
+        if told:
+            told["packed"] = Bounds(told["cu_seqlens"], told.pop("lengths"))
+        seen = self.visual(batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **told)
         flat = embeddings.flatten(0, 1)
         levels = []
         for level in (seen.pooler_output, *seen.deepstack_features):
@@ -139,7 +141,7 @@ class Policy(nn.Module):
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _score_chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = without_tokens(self.model.lm_head(hidden).float(), self.banned_ids) / self.temperature
+        logits = self.model.lm_head(hidden).float().index_fill(-1, self.banned_ids, BANNED) / self.temperature
         logprobs = torch.log_softmax(logits, dim=-1)
         entropy = -(logprobs.exp() * logprobs).sum(dim=-1)
         return logprobs.gather(-1, targets[:, None])[:, 0], entropy

@@ -34,6 +34,8 @@ from training.prefetch import prefetched
 from training.samples import Sample
 from training.vision_inputs import vision_inputs
 
+LENGTH_MULTIPLE = 128
+"""On a GPU: tokens to whose multiples sequences are padded, a tile of the attention kernels."""
 Loss = Callable[[MicroBatch, TokenScores, BatchCounts], Objective]
 
 
@@ -237,6 +239,7 @@ class Trainer:
             image_pad_id=ids.image_pad,
             merge_size=ids.merge_size,
             is_packed=self.config.optimiser.packing,
+            multiple=1 if self.world.device.type == "cpu" else LENGTH_MULTIPLE,
         )
         if batch.image_grid_thw is not None:
             batch.vision = vision_inputs(self.policy.visual, batch.image_grid_thw.tolist())

@@ -16,11 +16,11 @@ from transformers import vision_utils
 from training.rendering import Grid
 
 
-def vision_inputs(visual: nn.Module, grids: Sequence[Grid]) -> dict[str, torch.Tensor | int]:
+def vision_inputs(visual: nn.Module, grids: Sequence[Grid]) -> dict[str, torch.Tensor | list[int]]:
     """Keyword arguments for `visual` (a transformers `Qwen3VLVisionModel`); tensors on the CPU.
 
     position_ids [R, 2], interp_indices and interp_weights [R, 4] of the learned position table, cu_seqlens
-    [N + 1] (each image attends to itself only), max_seqlen (patches of the largest image).
+    [N + 1] (each image attends to itself only). And "lengths", what cu_seqlens says, for the host. [N]
     """
     table = torch.tensor(list(grids), dtype=torch.long)
     indices, weights = vision_utils.get_vision_interpolation_indices_and_weights(
@@ -35,5 +35,5 @@ def vision_inputs(visual: nn.Module, grids: Sequence[Grid]) -> dict[str, torch.T
         "interp_indices": indices,
         "interp_weights": weights,
         "cu_seqlens": vision_utils.get_vision_cu_seqlens(table),
-        "max_seqlen": max(height * width for _, height, width in grids),
+        "lengths": [height * width for frames, height, width in grids for _ in range(frames)],
     }

@@ -41,6 +41,7 @@ def test_the_fast_vision_paths_see_what_transformers_sees(change: Callable[[nn.M
         expected = model.model.visual(pixels, grid_thw=torch.tensor(GRIDS), return_dict=True)
         change(model)
         told = vision_inputs(model.model.visual, GRIDS)
+        assert told.pop("lengths") == told["cu_seqlens"].diff().tolist()
         found = model.model.visual(pixels, grid_thw=torch.tensor(GRIDS), return_dict=True, **told)
     torch.testing.assert_close(found.pooler_output, expected.pooler_output)
     torch.testing.assert_close(found.deepstack_features, expected.deepstack_features)

@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from tests.training.conftest import toy_config
 from tests.training.parallel_probe import find
 from tests.training.recorded import record_samples
 from tests.training.toy_desktops import ToyDesktops
+from training.attention import Bounds, attend_within
 from training.config import to_yaml
 from training.engine_transformers import TransformersEngine
 from training.parallel import World, start_world, stop_world
@@ -105,6 +107,26 @@ def test_bf16_layouts_find_it_within_rounding(name: str, folder: Path, world: Wo
     assert found["sums"]["entropy"] == pytest.approx(plain["sums"]["entropy"], rel=2e-2)
     assert found["sums"]["log_gap"] / found["sums"]["policy_tokens"] < 0.05
     assert distance(plain, found) < 0.1
+
+
+@pytest.mark.parametrize("is_causal", [True, False])
+@pytest.mark.parametrize("lengths", [[1152, 1280], [1152, 1152], [300, 64, 77]])
+def test_attention_on_the_gpu_stays_within_sequences(lengths: list[int], is_causal: bool) -> None:
+    generator = torch.Generator("cuda").manual_seed(0)
+    parts = [
+        torch.randn(sum(lengths), heads, 64, device="cuda", generator=generator, requires_grad=True)
+        for heads in (4, 2, 2)
+    ]
+    starts = torch.tensor([0, *accumulate(lengths)], dtype=torch.int32, device="cuda")
+    bounds = Bounds(starts, lengths)
+    weight = torch.randn(sum(lengths), 4, 64, device="cuda", generator=generator)
+    results = []
+    for dtype in (torch.float32, torch.bfloat16):
+        cast = [part.to(dtype) for part in parts]
+        out = attend_within(*cast, bounds, scaling=None, is_causal=is_causal).float()
+        results.append([out, *torch.autograd.grad((out * weight).sum(), parts)])
+    for exact, rounded in zip(*results, strict=True):
+        assert float((exact - rounded).norm() / exact.norm()) < 2e-2
 
 
 @pytest.mark.parametrize("processes", [2, 4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 from tests.training.test_batching import IMAGE, PAD, sample
-from training.attention import attend_within
+from training.attention import Bounds, attend_within
 from training.batching import collate
 from training.packing import pack_over_ranks
 
@@ -54,7 +55,7 @@ def test_packing_keeps_each_sequences_own_positions() -> None:
     padded = collate(rows, pixels.__getitem__, pad_id=PAD, image_pad_id=IMAGE)
     assert packed.input_ids.tolist() == [[5, 9, 9, 9, 9, 9]]
     assert packed.bounds.tolist() == [0, 4, 6]
-    assert packed.longest == 4
+    assert packed.lengths == (4, 2)
     assert packed.position_ids[:, 0, :4].tolist() == padded.position_ids[:, 0].tolist()
     assert packed.position_ids[:, 0, 4:].tolist() == padded.position_ids[:, 1, :2].tolist()
     assert torch.equal(packed.loss_mask, padded.loss_mask)
@@ -64,13 +65,14 @@ def test_packing_keeps_each_sequences_own_positions() -> None:
 def test_packed_attention_is_block_diagonal(is_causal: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     query, key, value = (torch.randn(9, heads, 8, generator=generator) for heads in (4, 2, 2))
-    bounds = torch.tensor([0, 4, 5, 9], dtype=torch.int32)
+    starts = [0, 4, 5, 9]
     block = torch.zeros(9, 9, dtype=torch.bool)
-    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, end in itertools.pairwise(starts):
         block[start:end, start:end] = True
     mask = block & torch.ones(9, 9).tril().bool() if is_causal else block
     expected = functional.scaled_dot_product_attention(
         *(part.transpose(0, 1)[None] for part in (query, key, value)), attn_mask=mask, enable_gqa=True
     )[0].transpose(0, 1)
-    found = attend_within(query, key, value, bounds, 4, scaling=None, is_causal=is_causal)
+    bounds = Bounds(torch.tensor(starts, dtype=torch.int32), [4, 1, 4])
+    found = attend_within(query, key, value, bounds, scaling=None, is_causal=is_causal)
     torch.testing.assert_close(found, expected)
