@@ -116,12 +116,12 @@ export class Charts {
     figure.dataset.order = this.panels.indexOf(panel);
     const caption = document.createElement("figcaption");
     caption.textContent = panel.title;
+    if (panel.unit) caption.append(Object.assign(document.createElement("span"), { className: "sub", textContent: ` ${panel.unit}` }));
     if (panel.help) {
       const mark = Object.assign(document.createElement("button"), { type: "button", className: "chart-help", title: panel.help, textContent: "?" });
       mark.setAttribute("aria-label", `${panel.title}: ${panel.help}`);
       caption.append(mark);
     }
-    if (panel.unit) caption.append(Object.assign(document.createElement("span"), { className: "sub", textContent: ` ${panel.unit}` }));
     const place = document.createElement("div");
     place.id = id;
     figure.append(caption, place);

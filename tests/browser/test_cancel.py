@@ -51,6 +51,11 @@ def test_ticked_experiments_are_cancelled_together(sign_in: SignIn, people: Peop
     assert statuses == {"first": "cancelled", "second": "cancelled", "kept": "queued"}
     assert kept.pk
 
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("2 wait again.")).to_be_visible()
+    statuses = dict(Experiment.objects.values_list("name", "status"))
+    assert statuses == {"first": "queued", "second": "queued", "kept": "queued"}
+
 
 def test_the_queue_is_reordered_by_its_buttons(sign_in: SignIn, people: People):
     first, second = (

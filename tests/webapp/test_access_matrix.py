@@ -94,6 +94,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-rows": page("/experiments/rows/"),
     "experiment-compare": page("/experiments/compare/"),
     "experiments-cancel": act("/experiments/cancel/", stranger=302, body="id={experiment}"),
+    "experiments-cancel-undo": act("/experiments/cancel/undo/", stranger=302),
     "experiment-launch": Row("get", "/experiments/launch/", 200, 403, 200),
     "experiment-launch POST": act("/experiments/launch/", 422, stranger=422, body="preset=first-desk"),
     "launch-preflight": act("/experiments/launch/preflight/", 200, stranger=200, body="preset=first-desk"),

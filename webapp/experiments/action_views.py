@@ -1,5 +1,6 @@
 """What people do to experiments: pause, resume, cancel, priority, order."""
 
+import time
 from collections.abc import Callable
 
 from django.contrib import messages
@@ -11,13 +12,15 @@ from webapp.accounts.models import Role
 from webapp.experiments.launch_views import MAX_PRIORITY
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.services import (
+    WAITING,
     move_in_queue,
     request_cancel,
     request_pause,
     resume_experiment,
     set_priority,
+    undo_cancel,
 )
-from webapp.experiments.views import queue_rows
+from webapp.experiments.views import UNDO_KEY, queue_rows
 from webapp.lib.access import get_experiment, member
 from webapp.lib.http import MemberRequest
 
@@ -57,12 +60,31 @@ def cancel_experiments(request: MemberRequest) -> HttpResponse:
     """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
     membership = member(request, Role.OPERATOR)
     chosen = [int(value) for value in request.POST.getlist("id") if value.isdecimal()][:MAX_AT_ONCE]
-    found = Experiment.objects.filter(team=membership.team, pk__in=chosen)
-    done = sum(request_cancel(experiment=experiment, user=request.user) for experiment in found)
+    found = list(Experiment.objects.filter(team=membership.team, pk__in=chosen))
+    former = {experiment.pk: experiment.status for experiment in found}
+    cancelled = [row for row in found if request_cancel(experiment=row, user=request.user)]
+    done = len(cancelled)
+    waited = {row.pk: former[row.pk] for row in cancelled if former[row.pk] in WAITING}
+    request.session[UNDO_KEY] = {"at": time.time(), "former": waited}
     if done:
         messages.success(request, f"Cancel requested for {done} experiment{'' if done == 1 else 's'}.")
     if len(chosen) > done:
         messages.warning(request, f"{len(chosen) - done} had ended already, or were not yours.")
+    return redirect("experiment-list")
+
+
+@require_POST
+def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
+    """Take the last bulk cancel back, for those that were waiting."""
+    membership = member(request, Role.OPERATOR)
+    kept = request.session.pop(UNDO_KEY, {"former": {}})
+    former = {int(pk): status for pk, status in kept["former"].items()}
+    found = Experiment.objects.filter(team=membership.team, pk__in=former)
+    done = sum(undo_cancel(experiment=row, former=former[row.pk], user=request.user) for row in found)
+    if done:
+        messages.success(request, f"{done} wait{'s' if done == 1 else ''} again.")
+    else:
+        messages.warning(request, "There is nothing left to take back.")
     return redirect("experiment-list")
 
 

@@ -122,18 +122,33 @@ def tell(experiment_id: int, kind: str, message: str) -> None:
         publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message[:300]})
 
 
+WAITING = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}
+"""No gpu worker holds it: a cancel takes effect at once."""
+
+
 # --- what people ask for -----------------------------------------------------------------------------
 
 
 def request_cancel(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
     """Stop it: at once when it waits, at the next safe point when it runs."""
-    waiting = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}
     by = f" by {user}" if user else ""
     if change_status(
-        experiment.pk, ExperimentStatus.CANCELLED, sources=waiting, message=f"Cancelled{by} while waiting."
+        experiment.pk, ExperimentStatus.CANCELLED, sources=WAITING, message=f"Cancelled{by} while waiting."
     ):
         return True
     return change_status(experiment.pk, ExperimentStatus.CANCELLING, message=f"Cancel requested{by}.")
+
+
+def undo_cancel(*, experiment: Experiment, former: str, user: AbstractBaseUser | None = None) -> bool:
+    """Let one that was cancelled while it waited wait again, as `former` (queued or paused)."""
+    to = ExperimentStatus(former)
+    if to not in WAITING:
+        return False
+    by = f" by {user}" if user else ""
+    return change_status(
+        experiment.pk, to, sources={ExperimentStatus.CANCELLED}, message=f"Cancel taken back{by}.",
+        ended_at=None, dispatched_at=None,
+    )  # fmt: skip
 
 
 def request_pause(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:

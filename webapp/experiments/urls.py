@@ -11,6 +11,7 @@ urlpatterns = [
     path("experiments/rows/", views.experiment_rows, name="experiment-rows"),
     path("experiments/compare/", comparison.compare, name="experiment-compare"),
     path("experiments/cancel/", action_views.cancel_experiments, name="experiments-cancel"),
+    path("experiments/cancel/undo/", action_views.undo_cancel_experiments, name="experiments-cancel-undo"),
     path("experiments/launch/", launch_views.launch, name="experiment-launch"),
     path("experiments/launch/preflight/", launch_views.launch_preflight, name="launch-preflight"),
     path("experiments/launch/yaml/", launch_views.launch_yaml, name="launch-yaml"),

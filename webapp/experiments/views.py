@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -19,6 +20,10 @@ from webapp.fleet.models import Worker, WorkerStatus
 from webapp.lib.access import get_experiment, member
 from webapp.live.services import last_seq
 
+UNDO_KEY = "undo_cancel"
+"""Session: {"at": when, "former": {id: status}} of the last bulk cancel."""
+UNDO_OFFERED_S = 60
+
 
 @require_safe
 def experiment_list(request: HttpRequest) -> HttpResponse:
@@ -26,9 +31,16 @@ def experiment_list(request: HttpRequest) -> HttpResponse:
     ctx = {
         **_list_context(request),
         "statuses": ExperimentStatus.choices,
+        "num_undoable": _num_undoable(request),
         **queries.filter_choices(request.membership.team),  # type: ignore[attr-defined]
     }
     return render(request, "experiments/list.html", ctx)
+
+
+def _num_undoable(request: HttpRequest) -> int:
+    """How many of the last bulk cancel can be taken back; offered for a minute."""
+    kept = request.session.get(UNDO_KEY)
+    return len(kept["former"]) if kept and time.time() - kept["at"] < UNDO_OFFERED_S else 0
 
 
 @require_safe

@@ -193,3 +193,15 @@ def test_metrics_of_a_repeated_step_replace_the_old_ones() -> None:
 def test_every_status_that_is_not_final_can_be_left() -> None:
     for status, targets in EXPERIMENT_TRANSITIONS.items():
         assert bool(targets) or status.is_final(), status
+
+
+def test_a_cancel_while_waiting_can_be_taken_back_and_one_while_running_cannot() -> None:
+    waiting, paused, running = (make_experiment(status=status) for status in ("queued", "paused", "running"))
+    for experiment in (waiting, paused, running):
+        assert services.request_cancel(experiment=experiment)
+    assert services.undo_cancel(experiment=waiting, former="queued")
+    assert services.undo_cancel(experiment=paused, former="paused")
+    assert not services.undo_cancel(experiment=running, former="running")
+    statuses = [Experiment.objects.get(pk=row.pk).status for row in (waiting, paused, running)]
+    assert statuses == ["queued", "paused", "cancelling"]
+    assert Experiment.objects.get(pk=waiting.pk).ended_at is None

@@ -33,11 +33,12 @@ EXPERIMENT_TRANSITIONS: dict[ExperimentStatus, set[ExperimentStatus]] = {
     S.PAUSING: {S.PAUSED, S.QUEUED, S.CANCELLING, S.FINISHED, S.FAILED},
     S.PAUSED: {S.QUEUED, S.CANCELLED},
     S.CANCELLING: {S.CANCELLED, S.FINISHED, S.FAILED},
-    S.CANCELLED: set(),
+    S.CANCELLED: {S.QUEUED, S.PAUSED},
     S.FINISHED: set(),
     S.FAILED: {S.QUEUED},
 }
-"""RUNNING -> QUEUED is a lost gpu worker: the next attempt resumes from the last checkpoint."""
+"""RUNNING -> QUEUED is a lost gpu worker: the next attempt resumes from the last checkpoint.
+CANCELLED -> QUEUED, PAUSED is an undo, of those that were cancelled while they waited."""
 
 
 class Experiment(models.Model):
