@@ -139,3 +139,15 @@ def test_leased_and_quarantined_desktops_are_never_given_up(clock):
     kept.quarantine = "look at it"
     assert pool.to_give_up([kept, desktop("used", Phase.LEASED, leased=True)]) == []
     assert not kept.is_coming
+
+
+def test_no_spares_are_kept_for_holders_whose_desktops_are_made_for_their_tasks(clock):
+    pool = make_pool(clock)
+    pool.note_leases(KIND, 4)
+    pool.note_reset(KIND, SLOW)
+    assert pool.wanted(KIND, 4) == 1
+    pool.note_prepared(KIND)
+    assert pool.wanted(KIND, 4) == 0
+    clock.now += PEAK_WINDOW_S + 1
+    pool.note_leases(KIND, 4)
+    assert pool.wanted(KIND, 4) == 1, "nobody prepares any more"

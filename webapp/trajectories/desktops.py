@@ -17,14 +17,25 @@ DesktopKind = tuple[str, int, int]
 
 
 def waiting_desktops() -> Counter[DesktopKind]:
-    """How many queued trajectories want which kind of desktop, the oldest ones only."""
+    """How many queued trajectories want which kind of desktop now, the oldest ones only.
+
+    Those that wait for others of their experiment (`desktops.num_desktops`) want none yet.
+    """
     rows = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("id")
     wanted = rows.values_list(
-        "experiment__config__desktops__provider", "group__desktops__provider", "task__spec__screen"
+        "experiment_id",
+        "experiment__config__desktops__num_desktops",
+        "experiment__config__desktops__provider",
+        "group__desktops__provider",
+        "task__spec__screen",
     )
     default = ExperimentConfig().desktops.provider
     found: Counter[DesktopKind] = Counter()
-    for provider, of_group, screen in wanted[:LOOK_AHEAD]:
+    num_out = Counter(Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True))
+    for experiment, limit, provider, of_group, screen in wanted[:LOOK_AHEAD]:
+        if experiment and limit and num_out[experiment] >= int(limit):
+            continue
+        num_out[experiment] += 1
         width, height = screen or Task.model_fields["screen"].default
         found[provider or of_group or default, int(width), int(height)] += 1
     return found

@@ -74,6 +74,8 @@ class KindBook:
     """Grows with each failed build."""
     next_build_at: float = 0.0
     problem: str = ""
+    prepared_at: float = -math.inf
+    """When one of them was last made for a task."""
 
 
 class Pool:
@@ -119,6 +121,10 @@ class Pool:
     def note_reset(self, kind: Kind, wall_s: float) -> None:
         self.book(kind).resets.append(wall_s)
 
+    def note_prepared(self, kind: Kind) -> None:
+        """One was made for a task: to such holders a clean spare is of no use."""
+        self.book(kind).prepared_at = self._clock()
+
     def expect(self, provider: str, size: tuple[int, int], count: int) -> None:
         """So many more leases of this kind will be asked for; counts for kinds that were used before."""
         for (name, spec), book in self._books.items():
@@ -151,7 +157,7 @@ class Pool:
             waiting=len(book.waiters),
             peak=max((count for _, count in book.leases), default=0),
             expected=book.expected if now - book.expected_at < EXPECT_S else 0,
-            reset_s=self._reset_s(book),
+            reset_s=self._reset_s(book) if now - book.prepared_at > PEAK_WINDOW_S else 0.0,
             slow_reset_s=self.slow_reset_s,
         )
         return min(self.limit, wanted_free(stock))

@@ -83,6 +83,7 @@ class TaskTemplates:
                 await asyncio.sleep(POLL_S)
             is_ready = await provider.has_template(managed.spec, name)
             make = provider.from_template(name) if is_ready else provider.to_prepare()
+            self._host.pool.note_prepared(managed.kind)
             await self._host.replace(managed, make)
             if not is_ready:
                 assert managed.living is not None

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_team, make_trajectory, make_user
+from tests.factories import make_experiment, make_team, make_trajectory, make_user
 from tests.webapp.fleet.rows import make_desktop, make_host, make_worker
 from training.types import TrajectoryStatus
 from webapp.accounts.models import Role
@@ -150,3 +150,12 @@ def test_queued_trajectories_say_what_desktops_they_want():
         make_trajectory(status="queued")
     make_trajectory(status="running")
     assert waiting_desktops() == {("x11", 512, 384): 3}
+
+
+def test_trajectories_above_their_experiments_limit_want_no_desktop_yet():
+    config = {"desktops": {"provider": "qemu", "num_desktops": 2}}
+    experiment = make_experiment(config=config)
+    make_trajectory(experiment=experiment, status="running")
+    for _ in range(3):
+        make_trajectory(experiment=experiment, status="queued")
+    assert waiting_desktops() == {("qemu", 512, 384): 1}
