@@ -88,6 +88,8 @@ def test_the_viewer_says_what_is_kept_and_offers_to_branch(operator, parent):  #
     text = operator.get(f"/trajectories/{child.pk}/").content.decode()
     assert f"trajectory {parent.pk}</a> from turn 3 on" in text
     assert "1 branch" in text
+    group = operator.get(f"/groups/{child.group_id}/").content.decode()
+    assert f"turn 3 of trajectory {parent.pk}</a>" in group
 
 
 def test_the_switch_is_on_running_machines_and_tells_why_not_elsewhere(operator, parent):  # noqa: F811
