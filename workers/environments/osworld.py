@@ -27,6 +27,7 @@ from workers.osworld.installation import find_python
 from workers.osworld.process import OsworldProcess
 from workers.osworld.protocol import Act, Evaluate, Nothing, Open, Opened, Prepare, Scored, Seen
 from workers.providers.base import EnvError, ErrorKind
+from workers.settle import wait_until_settled
 from workers.tasks.errors import SetupError, TaskErrorKind
 
 NAME = "osworld"
@@ -114,7 +115,9 @@ class OsworldEnvironment:
                 self._host.reset()
                 self._point()
             case "screenshot":
-                picture = images.png_of(self._host.desktop.console.image())
+                console = self._host.desktop.console
+                wait_until_settled(console)  # OSWorld's fixed pauses are made for machines with KVM
+                picture = images.png_of(console.image())
                 (self._child.folder / "screen.png").write_bytes(picture)
             case _:
                 raise EnvError(f"unknown question {question}")
