@@ -72,6 +72,8 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
         return _evaluate_only(config, address, term)
     torch.set_num_threads(num_threads())
     torch.manual_seed(config.optimiser.seed)
+    # SGLang's servers run so: peers of one NCCL group must agree on how they share memory, or they hang.
+    os.environ.setdefault("NCCL_CUMEM_ENABLE", "0")
     world = start_world()
     experiment = None
     try:

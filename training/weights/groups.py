@@ -39,7 +39,7 @@ def join(store: dist.Store, *, rank: int, world_size: int, name: str, backend: s
         [],
         dist.Backend(backend),
         dist.PrefixStore(name, store),
-        group_name=c10d.GroupName(name),
+        group_name=name,  # type: ignore[arg-type]  # a NewType of str, in new releases of torch only
         timeout=JOIN_TIMEOUT,
     )
     c10d._world.pg_group_ranks[group] = {member: member for member in range(world_size)}

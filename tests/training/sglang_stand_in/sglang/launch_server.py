@@ -1,17 +1,19 @@
 """`python -m sglang.launch_server` of the stand-in.
 
 It proves our client's side only (requests, retries, syncs, supervision); that SGLang itself does what this
-does is proven on a GPU by benchmarks/gpu/engine_smoke.py. A completion is drawn token by token, so that it can
-be aborted in the middle; STAND_IN_TOKEN_S makes tokens slow.
+does is proven on a GPU by benchmarks/gpu/engine_smoke.py. A completion is drawn token by token, so that it
+can be aborted in the middle; STAND_IN_TOKEN_S makes tokens slow.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import logging
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +28,12 @@ from starlette.routing import Route
 from training.config import ModelConfig, PromptConfig
 from training.engine import Sampling, Sequence
 from training.engine_transformers import TransformersEngine
-from training.rendering import Renderer
+from training.model_inputs import model_inputs
+from training.rendering import Rendered, Renderer
 from training.sglang.patches import patches
+from training.weights import groups
+from training.weights.ipc import open_handle
+from training.weights.names import sglang_name
 
 
 class State:
@@ -43,6 +49,16 @@ class State:
         self.num_running, self.abort_number = 0, 0
         self.is_asleep = False
         self.seen_prefixes: list[list[int]] = []
+        self.groups: dict[str, Any] = {}
+        self.store: Any = None
+
+    @torch.no_grad()
+    def put(self, tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """New values of some weights; names that are not known are skipped, as SGLang does."""
+        parameters = dict(self.engine.model.named_parameters())
+        for name, tensor in tensors:
+            if name in parameters:
+                parameters[name].copy_(tensor)
 
     def sequence(self, body: dict[str, Any]) -> Sequence:
         """As `training.sglang.processors` reads the request; the pixels by the code that the GPU runs."""
@@ -75,19 +91,23 @@ class State:
 
     def score(self, sequence: Sequence, start: int, chosen: list[int]) -> tuple[list, list]:
         """Prompt logprobs from `start` on without any ban; the first entry is empty, as SGLang's is."""
-        with self.lock:
-            self.reader.banned_ids = []
-            prompt, forced = sequence.token_ids[: start + 1], sequence.token_ids[start + 1 :]
-            given: list = [[None, prompt[-1], None]]
-            others: list = [None]
-            for token in forced:
-                probe = Sequence(
-                    sequence_id="", token_ids=[*prompt], pixels=sequence.pixels, grids=sequence.grids
-                )
-                logprobs = self.engine._prefill([probe]).logits[0].float().log_softmax(-1)
-                given.append([float(logprobs[token]), token, None])
-                others.append([[float(logprobs[other]), other, None] for other in chosen])
-                prompt.append(token)
+        reader, ids = self.reader, sequence.token_ids
+        rendered = Rendered(
+            token_ids=ids, grids=sequence.grids, images=[str(n) for n in range(len(sequence.grids))]
+        )
+        inputs = model_inputs(
+            [rendered], lambda name: sequence.pixels[int(name)], image_pad_id=reader.image_pad_id,
+            pad_id=reader.pad_id, merge=reader.merge,
+        )  # fmt: skip
+        keep = torch.arange(start, len(ids) - 1)
+        with self.lock, torch.no_grad():
+            logits = self.engine.model(**inputs, use_cache=False, logits_to_keep=keep).logits[0]
+        logprobs = logits.float().log_softmax(-1)
+        given: list = [[None, ids[start], None]]
+        others: list = [None]
+        for row, token in zip(logprobs, ids[start + 1 :], strict=True):
+            given.append([float(row[token]), token, None])
+            others.append([[float(row[other]), other, None] for other in chosen])
         return given, others
 
     def cached_tokens(self, token_ids: list[int]) -> int:
@@ -158,6 +178,11 @@ async def pause(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
+async def abort(request: Request) -> Response:
+    request.app.state.state.abort_number += 1
+    return Response()
+
+
 async def resume(request: Request) -> Response:
     request.app.state.state.running.set()
     return JSONResponse({"status": "ok"})
@@ -178,6 +203,75 @@ async def load(request: Request) -> Response:
     except (OSError, ValueError) as error:
         return JSONResponse({"success": False, "message": str(error)}, 400)
     state.version, state.folder = body["weight_version"], body["model_path"]
+    return JSONResponse({"success": True, "message": ""})
+
+
+async def join(request: Request) -> Response:
+    """A process group beside none of our own; gloo, as there is no GPU."""
+    state: State = request.app.state.state
+    body = await request.json()
+
+    def work() -> None:
+        state.store = groups.find_store(body["master_address"], body["master_port"], body["world_size"])
+        state.groups[body["group_name"]] = groups.join(
+            state.store,
+            rank=body["rank_offset"],
+            world_size=body["world_size"],
+            name=body["group_name"],
+            backend=body["backend"],
+        )
+
+    await asyncio.to_thread(work)
+    return JSONResponse({"success": True, "message": ""})
+
+
+async def leave(request: Request) -> Response:
+    state: State = request.app.state.state
+    group = state.groups.pop((await request.json())["group_name"], None)
+    if group is None:
+        return JSONResponse({"success": False, "message": "The group to be destroyed does not exist."}, 400)
+    groups.abort(group)
+    return JSONResponse({"success": True, "message": ""})
+
+
+async def receive(request: Request) -> Response:
+    """Tensors by broadcast. As in SGLang a group that nobody joined ends the server."""
+    state: State = request.app.state.state
+    body = await request.json()
+    if body["group_name"] not in state.groups:
+        os._exit(1)
+
+    def work() -> None:
+        dtypes = [getattr(torch, name) for name in body["dtypes"]]
+        tensors = [
+            torch.empty(shape, dtype=dtype) for shape, dtype in zip(body["shapes"], dtypes, strict=True)
+        ]
+        for waiting in groups.broadcast(tensors, state.groups[body["group_name"]]):
+            waiting.wait()
+        state.put(zip(body["names"], tensors, strict=True))
+
+    await asyncio.to_thread(work)
+    return JSONResponse({"success": True, "message": ""})
+
+
+async def take(request: Request) -> Response:
+    """Tensors by the handle of shared memory."""
+    state: State = request.app.state.state
+    (handle,) = (await request.json())["serialized_named_tensors"]
+    await asyncio.to_thread(lambda: state.put(open_handle(base64.b64decode(handle))))
+    return JSONResponse({"success": True, "message": ""})
+
+
+async def names(request: Request) -> Response:
+    """Parameters under SGLang's names, a table of its own among them; the checksums are not real."""
+    state: State = request.app.state.state
+    known = {sglang_name(name): "0" for name, _ in state.engine.model.named_parameters()}
+    known |= {"lm_head.weight": "0", "model.layers.0.self_attn.rotary_emb.cos_sin_cache": "0"}
+    return JSONResponse({"success": True, "message": "", "ranks": [{"checksums": known}]})
+
+
+async def name_version(request: Request) -> Response:
+    request.app.state.state.version = (await request.json())["new_version"]
     return JSONResponse({"success": True, "message": ""})
 
 
@@ -214,6 +308,13 @@ def main() -> None:
         Route("/continue_generation", resume, methods=["POST"]),
         Route("/flush_cache", flush, methods=["POST"]),
         Route("/update_weights_from_disk", load, methods=["POST"]),
+        Route("/abort_request", abort, methods=["POST"]),
+        Route("/init_weights_update_group", join, methods=["POST"]),
+        Route("/destroy_weights_update_group", leave, methods=["POST"]),
+        Route("/update_weights_from_distributed", receive, methods=["POST"]),
+        Route("/update_weights_from_tensor", take, methods=["POST"]),
+        Route("/weights_checker", names, methods=["POST"]),
+        Route("/update_weight_version", name_version, methods=["POST"]),
         Route("/release_memory_occupation", release, methods=["POST"]),
         Route("/resume_memory_occupation", retake, methods=["POST"]),
         Route("/model_info", info),
