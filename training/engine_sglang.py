@@ -275,6 +275,7 @@ class SglangEngine:
                 }
                 for place in self.servers.places
             ],
+            "image_folder": str(self._spool.folder),
             "num_restarts": self.servers.num_restarts,
             "usage": asdict(self.usage),
         }

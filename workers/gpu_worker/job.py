@@ -24,6 +24,7 @@ from training.config import ExperimentConfig, to_yaml
 from webapp.experiments import attempts
 from webapp.experiments import services as experiments
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
+from webapp.experiments.starting import tell_start
 from webapp.trajectories import services as trajectories
 from webapp.trajectories.pump import pump
 from workers import identity
@@ -32,7 +33,8 @@ from workers.gpu_worker.children import Child
 from workers.gpu_worker.coordinator import Coordinator
 from workers.gpu_worker.gpu_watch import GpuWatch
 from workers.gpu_worker.models import ModelNotFound, resolve_model
-from workers.gpu_worker.policy_server import PolicyServer, PolicyServerError
+from workers.gpu_worker.placement import TooFewGpus, trainer_and_engine
+from workers.gpu_worker.policy_server import START_TIMEOUT_S, PolicyServer, PolicyServerError
 
 log = logging.getLogger(__name__)
 TICK_S = 0.2
@@ -63,7 +65,7 @@ def run(experiment_id: int, attempt_number: int) -> None:
         Supervision(attempt, config).run()
     except Stopped as reason:
         _close_stopped(attempt, str(reason))
-    except ModelNotFound as error:
+    except (ModelNotFound, TooFewGpus) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
         _close_crashed(attempt, config, str(error), max_restarts=0)
     except (PolicyServerError, OSError) as error:
@@ -95,12 +97,14 @@ class Supervision:
         self._logs.mkdir(parents=True, exist_ok=True)
         config_path = self._folder / "config.yaml"
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
+        trainer_gpus, engine_gpus = trainer_and_engine(self._config)
         with ExitStack() as stack:
             policy = PolicyServer(
                 model=self._model,
                 config_path=config_path,
                 folder=self._folder,
                 log_path=self._log_path("policy"),
+                gpus=engine_gpus,
             )
             stack.callback(policy.child.stop, 5.0)
             context = Context(
@@ -112,9 +116,9 @@ class Supervision:
             )
             coordinator = stack.enter_context(Coordinator(context))
             stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number))
-            trainer = self._start_trainer(config_path, coordinator)
+            trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
             stack.callback(trainer.stop)
-            policy.wait_ready(self._beat_or_stop)
+            self._wait_ready(policy)
             attempts.start_attempt(attempt=self._attempt, policy_url=policy.url, policy_token=policy.token)
             pump()
             self._watch(trainer, policy)
@@ -122,7 +126,18 @@ class Supervision:
     def _log_path(self, name: str) -> Path:
         return self._logs / f"{name}-{self._attempt.number}.log"
 
-    def _start_trainer(self, config_path: Path, coordinator: Coordinator) -> Child:
+    def _wait_ready(self, policy: PolicyServer) -> None:
+        """Until the engine draws; what it is at is shown on the experiment's page."""
+
+        def keep_going() -> None:
+            if self._beat_or_stop():
+                tell_start(self._experiment_id, f"Engine: {policy.starting}.")
+
+        engine = self._config.engine
+        spare_s = engine.start_timeout_s if engine.name == "sglang" else 0.0
+        policy.wait_ready(keep_going, limit_s=START_TIMEOUT_S + spare_s)
+
+    def _start_trainer(self, config_path: Path, coordinator: Coordinator, gpus: dict[str, str]) -> Child:
         """torchrun, also for one process: the same path as on many GPUs."""
         (self._output / "outcome.json").unlink(missing_ok=True)
         command = [
@@ -137,6 +152,7 @@ class Supervision:
             **os.environ,
             "DESKHAND_COORDINATOR_URL": coordinator.url,
             "DESKHAND_COORDINATOR_TOKEN": coordinator.token,
+            **gpus,
             "DESKHAND_FRAMES_DIR": str(Path(settings.MEDIA_ROOT) / "frames"),
             "PYTHONUNBUFFERED": "1",
         }
@@ -169,9 +185,12 @@ class Supervision:
         close_old_connections()
         return attempts.beat_experiment(self._experiment_id)
 
-    def _beat_or_stop(self) -> None:
-        if self._beat() in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
+    def _beat_or_stop(self) -> bool:
+        """True when it was time for a beat."""
+        status = self._beat()
+        if status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
             raise Stopped("stopped while starting")
+        return status is not None
 
     def _close(self, code: int, trainer: Child) -> None:
         code, message = self._outcome(code)

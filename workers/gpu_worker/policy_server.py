@@ -6,6 +6,7 @@ import os
 import secrets
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,13 @@ class WeightsRefused(PolicyServerError):
 class PolicyServer:
     """`python -m training.serve` with a token of its own."""
 
-    def __init__(self, *, model: str, config_path: Path, folder: Path, log_path: Path) -> None:
+    def __init__(
+        self, *, model: str, config_path: Path, folder: Path, log_path: Path, gpus: Mapping[str, str]
+    ) -> None:
+        """`gpus`: environment variables that say which GPUs it may use (`placement`)."""
         self.token = secrets.token_urlsafe(24)
+        self.starting = "starting the policy server"
+        """What it said last while it was not ready."""
         self._port_file = folder / "policy.port"
         self._port_file.unlink(missing_ok=True)
         command = [
@@ -40,7 +46,7 @@ class PolicyServer:
             *("--port", "0"),
             *("--port-file", str(self._port_file)),
         ]
-        env = {**os.environ, "DESKHAND_POLICY_TOKEN": self.token}
+        env = {**os.environ, **gpus, "DESKHAND_POLICY_TOKEN": self.token}
         self.child = Child("policy server", command, log_path=log_path, env=env)
 
     @property
@@ -56,16 +62,21 @@ class PolicyServer:
         if not self._port_file.exists() or not self._port_file.read_text().strip():
             return False
         try:
-            return self._client(2.0).get("/health").status_code == httpx.codes.OK
+            answer = self._client(2.0).get("/health")
         except httpx.TransportError:
             return False
+        if answer.status_code != httpx.codes.OK:
+            self.starting = answer.json()["error"]["message"]
+        return answer.status_code == httpx.codes.OK
 
-    def wait_ready(self, keep_going: Any) -> None:
+    def wait_ready(self, keep_going: Callable[[], None], *, limit_s: float = START_TIMEOUT_S) -> None:
         """Poll until ready, calling `keep_going()` (heartbeat; may raise) in between."""
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + limit_s
         while not self.is_ready():
             if time.monotonic() > deadline:
-                raise PolicyServerError(f"the policy server did not answer within {START_TIMEOUT_S:.0f} s")
+                raise PolicyServerError(
+                    f"the policy server was not ready within {limit_s:.0f} s; it was at: {self.starting}"
+                )
             keep_going()
             time.sleep(0.1)
 
