@@ -3,6 +3,12 @@ import { Charts } from "./charts.js";
 
 const REFRESH_MS = 10000;
 
+// Half a desktop is no tick of an axis.
+function isFewOfSomething(traces) {
+  const values = traces.flatMap((trace) => [...trace.y]).filter((value) => value !== null);
+  return values.every(Number.isInteger) && Math.max(0, ...values) <= 4;
+}
+
 class History extends Charts {
   // Buckets shift with the window: every answer is the whole history.
   async fetchAll() {
@@ -16,7 +22,7 @@ class History extends Charts {
   layoutOf(panel, traces) {
     const layout = super.layoutOf(panel, traces);
     layout.xaxis = { ...layout.xaxis, type: "date", tickformat: undefined, dtick: undefined, nticks: 5, range: this.span };
-    if (panel.kind === "line") layout.yaxis = { ...layout.yaxis, rangemode: "tozero" };
+    if (panel.kind === "line") layout.yaxis = { ...layout.yaxis, rangemode: "tozero", ...(isFewOfSomething(traces) && { dtick: 1 }) };
     return layout;
   }
 

@@ -90,6 +90,12 @@ class HostRow:
         return self.disk_share > 1 - LOW_DISK
 
     @property
+    def pool(self) -> list[dict[str, Any]]:
+        """Kinds of desktops that are there, wanted, or in trouble; the report keeps all that ever were."""
+        counts = ("leased", "ready", "coming", "wanted")
+        return [kind for kind in self.host.pool if kind["problem"] or any(kind[name] for name in counts)]
+
+    @property
     def providers(self) -> list[dict[str, Any]]:
         """Each with (reason, remedy) pairs."""
         return [

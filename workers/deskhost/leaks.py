@@ -18,13 +18,16 @@ from workers.deskhost.records import PidRecords
 
 CGROUPS = Path("/sys/fs/cgroup")
 NAME = re.compile(r"[\w-]+")
+GENERATION = re.compile(r"d[0-9a-f]{6}-\d+")
+"""A desktop's; machines that become templates have groups as well, and no desktop."""
 
 
 class LeakWatch:
     """Remembers the last look."""
 
-    def __init__(self, records: PidRecords) -> None:
+    def __init__(self, records: PidRecords, cgroups: Path = CGROUPS) -> None:
         self._records = records
+        self._cgroup_tree = cgroups
         self._seen: set[tuple[str, str]] = set()
         self.leaks: list[Leak] = []
         """Seen twice in a row."""
@@ -68,9 +71,9 @@ class LeakWatch:
 
     def _cgroups(self, known: set[str]) -> list[Leak]:
         mark = f"deskhand-{os.getpid()}-"
-        folders = CGROUPS.glob(f"*/{mark}*")
+        names = {folder: folder.name.removeprefix(mark) for folder in self._cgroup_tree.glob(f"*/{mark}*")}
         return [
-            Leak(kind="cgroup", name=str(folder.relative_to(CGROUPS)))
-            for folder in folders
-            if folder.name.removeprefix(mark) not in known
+            Leak(kind="cgroup", name=str(folder.relative_to(self._cgroup_tree)))
+            for folder, name in names.items()
+            if GENERATION.fullmatch(name) and name not in known
         ]
