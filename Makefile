@@ -32,6 +32,10 @@ guest-image: ## Build the desktop image of virtual machines (ARGS="debian-office
 osworld-env: setup ## Install OSWorld's own environment .venv-osworld (LEVEL=lite, office or full)
 	@$(PY) scripts/setup_osworld.py $(LEVEL)
 
+.PHONY: sglang-env
+sglang-env: setup ## Install SGLang's own environment .venv-sglang (NVIDIA GPUs; ARGS="--without-gpu")
+	@$(PY) scripts/setup_sglang.py $(ARGS)
+
 .PHONY: test
 test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go to pytest)
 	@scripts/test $(ARGS)

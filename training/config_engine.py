@@ -23,7 +23,10 @@ class EngineConfig(Section):
         "give their memory back during the optimiser step.",
     )
     memory_fraction: float = knob(
-        0.8, "SGLang: share of a GPU's memory for weights, keys and values.", ge=0.05, le=0.95
+        0.8,
+        "SGLang: share of the memory that is free at its start, for weights, keys and values.",
+        ge=0.05,
+        le=0.95,
     )
     attention_backend: Literal["auto", "triton", "fa3", "flashinfer"] = knob(
         "auto",
