@@ -9,6 +9,7 @@ of a step. With `profile` the log gets the kernels that took longest and how lon
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 import time
@@ -158,13 +159,16 @@ def measure(case: Case, world: World, drawn: Drawn, step: Step) -> dict[str, Any
         times.append(_now(world) - started)
     work = drawn.work()
     seconds = sorted(times)[len(times) // 2]
-    peak = torch.cuda.max_memory_allocated() if world.device.type == "cuda" else 0
+    is_gpu = world.device.type == "cuda"
+    stats = torch.cuda.memory_stats() if is_gpu else {}
     figures = {
         "step_s": times,
         "split": splits,
         "tokens": sum(work.lengths),
         "tokens_per_s": sum(work.lengths) / seconds,
-        "peak_memory_gb": peak / 1e9,
+        "peak_memory_gb": stats.get("allocated_bytes.all.peak", 0) / 1e9,
+        "reserved_memory_gb": stats.get("reserved_bytes.all.peak", 0) / 1e9,
+        "allocation_retries": stats.get("num_alloc_retries", 0),
         "warm_up_s": warm_up_s,
         **utilisation(SIZES[case.size], work, seconds, world.size),
     }
@@ -191,7 +195,11 @@ def profile(world: World, step: Step) -> None:
     _say(world, f"profiled step {seconds:.3f} s, kernels {busy:.3f} s")
     for row in sorted(kernels, key=lambda row: -row.self_device_time_total)[:45]:
         _say(world, f"  {row.self_device_time_total / 1e3:9.2f} ms {row.count:6d}x  {row.key[:110]}")
-    waits = [row for row in found.key_averages() if "Synchronize" in row.key or "Memcpy" in row.key]
+    waits = [
+        row
+        for row in found.key_averages()
+        if re.search("Synchronize|Memcpy|cudaMalloc|cudaHost|cuMem", row.key)
+    ]
     for row in waits:
         _say(world, f"  wait {row.key[:60]}: {row.count}x, host {row.self_cpu_time_total / 1e3:.1f} ms")
 
