@@ -139,6 +139,21 @@ def test_a_tasks_setup_runs_once_and_is_cloned(guest):
     assert file_of(guest, "/home/operator/again.txt") == ran[0].encode()
 
 
+def test_a_machine_goes_on_from_a_snapshot_of_it(host, guest):
+    """Disk, memory, keyboard and the agent's port, all as they were."""
+    say(guest, "typeline echo kept > kept.txt; exec 3< kept.txt")
+    assert file_of(guest, "/home/operator/kept.txt") == b"kept\n"
+    kept = guest.snapshot("plain hardware")
+    say(guest, "typeline rm kept.txt; echo late > late.txt")
+    assert file_of(guest, "/home/operator/late.txt") == b"late\n"
+    guest.wake(kept.name)
+    assert guest.agent.get("/home/operator/kept.txt") == b"kept\n"
+    assert guest.agent.get("/home/operator/late.txt") is None
+    say(guest, "typeline cat <&3 > again.txt")  # the shell still holds the file that it opened before
+    assert file_of(guest, "/home/operator/again.txt") == b"kept\n"
+    assert host.drop_snapshots([kept.name]) == 1
+
+
 def test_files_come_in_by_disc_and_go_out_by_the_agent(guest):
     content = bytes(range(256)) * 40
     guest.console.insert_disc(make_disc({"Task Files/data one.bin": content}))
