@@ -39,9 +39,14 @@ class LocalEnvironment:
         self._can_be_saved = False
 
     @classmethod
-    def open(cls, request: EnvironmentRequest) -> Self:
-        """Lease a clean desktop, waiting a while for one when the host is full. Raises AtCapacity."""
-        return cls.lease(DeskHostClient(settings.DESKHOST_SOCKET), request, wait_s=QUOTA_WAIT_S)
+    def open(cls, request: EnvironmentRequest, *, prepares: bool = True) -> Self:
+        """Lease a clean desktop, waiting a while for one when the host is full. Raises AtCapacity.
+
+        Without `prepares` somebody else sets tasks up, so that a reset cannot wait for `prepare`.
+        """
+        environment = cls.lease(DeskHostClient(settings.DESKHOST_SOCKET), request, wait_s=QUOTA_WAIT_S)
+        environment._keeps_setups = environment._keeps_setups and prepares
+        return environment
 
     @classmethod
     def lease(

@@ -63,7 +63,8 @@ class OsworldEnvironment:
         if self._knobs.machines not in OWN_DESKTOPS:
             return None
         knobs = request.machine_knobs or self._knobs
-        return LocalEnvironment.open(replace(request, provider=self._knobs.machines, knobs=knobs))
+        request = replace(request, provider=self._knobs.machines, knobs=knobs)
+        return LocalEnvironment.open(request, prepares=False)  # DesktopEnv sets tasks up
 
     def _variables(self) -> dict[str, str]:
         return {name: os.environ[name] for name in self._knobs.pass_variables if name in os.environ}
