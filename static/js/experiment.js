@@ -43,4 +43,8 @@ const gpuCharts = document.querySelector("[data-gpu-charts]");
 if (gpuCharts) import("./fleet_charts.js").then(({ startHistory }) => startHistory(gpuCharts));
 
 const log = document.querySelector("[data-log]");
-if (log) new LogTail(log);
+if (log) {
+  const tail = new LogTail(log);
+  // What a run writes into its log it mostly also tells: then there is something to read.
+  subscribe(page.dataset.stream, page.dataset.after, () => tail.wake());
+}

@@ -1,5 +1,7 @@
-// The log tail: follows a file by its byte cursor, filters by level and words, jumps to the first error.
-const POLL_MS = 1500;
+// The log tail: follows a file by its byte cursor, filters by level and words, jumps to the first error. It
+// reads when the experiment says something, and now and then for lines that come without an event.
+const QUIET_MS = 5000;
+const EVENT_MS = 600;
 const MAX_LINES = 4000;
 const LEVELS = ["debug", "info", "warning", "error"];
 
@@ -14,9 +16,27 @@ export class LogTail {
     this.isFollowing = true;
     this.end = null;
     this.generation = 0;
+    this.timer = 0;
     this.wire();
     this.load();
-    setInterval(() => this.isFollowing && !document.hidden && this.poll(), POLL_MS);
+    this.readIn(QUIET_MS);
+    document.addEventListener("visibilitychange", () => this.wake());
+  }
+
+  // Something happened: read soon, and once for many events in a row.
+  wake() {
+    this.isWoken = true;
+    if (this.dueAt > Date.now() + EVENT_MS) this.readIn(EVENT_MS);
+  }
+
+  readIn(ms) {
+    clearTimeout(this.timer);
+    this.dueAt = Date.now() + ms;
+    this.timer = setTimeout(async () => {
+      this.isWoken = false;
+      if (this.isFollowing && !document.hidden) await this.poll();
+      this.readIn(this.isWoken ? EVENT_MS : QUIET_MS);
+    }, ms);
   }
 
   wire() {
