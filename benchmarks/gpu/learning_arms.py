@@ -1,0 +1,153 @@
+"""The parts of the learning run: the warm-up that all share, and one GRPO arm per bound on staleness."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.experiments import evaluation, follow, launch, settings, stage_seconds
+from webapp.lib.supervisor.instance import Instance
+
+FAMILIES = ["menu", "note", "colour"]
+CURVE = ("rollout/success", "rollout/reward_mean", "loss/entropy")
+COSTS = (
+    "time/step_s",
+    "time/rollout_s",
+    "time/train_s",
+    "sync/seconds",
+    "sync/drift",
+    "async/staleness_mean",
+)
+WARM_UP_CURVE = ("sft/loss", "sft/success")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Sizes of the run."""
+
+    engine: dict[str, object]
+    """Knobs of the engine, e.g. {"engine.name": "sglang"}."""
+    num_desktops: int
+    eval_tasks: int
+    sft_steps: int
+    sft_batch: int
+    sft_goal: float
+    demonstrations: int
+    """Per family."""
+    grpo_steps: int
+    groups_per_step: int
+    learning_rate: float
+    warm_up_limit_s: float
+    arm_limit_s: float
+    seed: int = 0
+    more: dict[str, object] = field(default_factory=dict)
+    """Further knobs of every experiment."""
+
+    def shared(self) -> dict[str, object]:
+        """Knobs that warm-up and arms have in common."""
+        return {
+            "tasks.families": FAMILIES,
+            "desktops.num_desktops": self.num_desktops,
+            "evaluation.num_tasks": self.eval_tasks,
+            "optimiser.seed": self.seed,
+            **self.engine,
+            **self.more,
+        }
+
+
+def warm_up(deskhand: Instance, model: Path, plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
+    """SFT on oracle demonstrations from random weights; the figures and the checkpoint's folder."""
+    values = plan.shared() | {
+        "model.path": str(model),
+        "sft.enabled": True,
+        "sft.demonstrations_per_family": plan.demonstrations,
+        "sft.max_steps": plan.sft_steps,
+        "sft.batch_size": plan.sft_batch,
+        "sft.evaluate_every": max(1, plan.sft_steps // 4),
+        "sft.stop_at_success": plan.sft_goal,
+        "algorithm.num_steps": 0,
+        "evaluation.after": False,
+    }
+    number = launch(deskhand, "--preset", "first-desk-from-scratch", *settings(values))
+    described = follow(deskhand, number, plan.warm_up_limit_s, *WARM_UP_CURVE, say=say)
+    last = described["checkpoints"][-1]["path"] if described["checkpoints"] else ""
+    return outcome(described) | {
+        "checkpoint": last,
+        "before": evaluation(described, "before"),
+        "curve": described["metrics"],
+    }
+
+
+def arm(
+    deskhand: Instance, checkpoint: str, staleness: int, plan: Plan, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """GRPO from the warm start with this bound on staleness."""
+    values = plan.shared() | {
+        "model.path": checkpoint,
+        "algorithm.num_steps": plan.grpo_steps,
+        "algorithm.groups_per_step": plan.groups_per_step,
+        "algorithm.max_staleness": staleness,
+        "optimiser.learning_rate": plan.learning_rate,
+        "checkpoints.every": max(1, plan.grpo_steps),
+        "evaluation.before": False,
+        "evaluation.every": max(1, plan.grpo_steps // 4),
+    }
+    if staleness:
+        # Stale tokens are weighed by trainer/engine instead of being clipped against the engine alone.
+        values |= {"algorithm.correction": "truncate"}
+    number = launch(deskhand, "--preset", "first-desk", *settings(values))
+    described = follow(deskhand, number, plan.arm_limit_s, *CURVE, *COSTS, say=say)
+    return outcome(described) | summary(described) | {"staleness": staleness}
+
+
+def outcome(described: dict[str, Any]) -> dict[str, Any]:
+    """How an experiment ended and what it took."""
+    return {
+        "status": described["status"],
+        "ran_out": described["ran_out"],
+        "message": described["message"],
+        "step": described["step"],
+        "stage_s": stage_seconds(described),
+        "incidents": described["incidents"],
+        "alarms": [alarm["name"] for alarm in described["alarms"]],
+    }
+
+
+def summary(described: dict[str, Any]) -> dict[str, Any]:
+    """Held-out success over the steps, and the median cost of a step."""
+    metrics = described["metrics"]
+    held_out = [
+        {key: item[key] for key in ("name", "step", "success", "low", "high", "num_tasks")}
+        for item in described["evaluations"]
+    ]
+    costs = {name: statistics.median(value for _, value in metrics[name]) for name in COSTS if metrics[name]}
+    return {
+        "after": evaluation(described, "after"),
+        "held_out": held_out,
+        "costs": costs,
+        "curve": {name: metrics[name] for name in CURVE},
+        "grpo_s": sum(value for _, value in metrics["time/step_s"]),
+    }
+
+
+def why(deskhand: Instance, characters: int = 3000) -> str:
+    """The ends of the logs of an installation whose experiment failed."""
+    logs = sorted(deskhand.folder.rglob("*.log"), key=lambda path: path.stat().st_mtime)[-6:]
+    return "\n".join(f"--- {path}\n{path.read_text(errors='replace')[-characters:]}" for path in logs)
+
+
+def restrict(cores: list[int], gpus: list[int]) -> dict[str, str]:
+    """Put this thread, and what it starts, on some cores; the environment for some GPUs."""
+    os.sched_setaffinity(0, cores)
+    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
+
+
+def write(path: Path | None, figures: dict[str, Any]) -> None:
+    """What is known so far, so that an interrupted run is no lost run."""
+    if path:
+        path.write_text(json.dumps(figures, indent=1, default=str))

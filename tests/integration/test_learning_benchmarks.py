@@ -1,0 +1,59 @@
+"""The learning benchmarks run from end to end in their smallest form, on real desktops and a real Redis."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from webapp.lib.supervisor.instance import INHERITED_SETTINGS, REPOSITORY
+
+pytestmark = [pytest.mark.slow, pytest.mark.desktop, pytest.mark.timeout(2400)]
+LIMIT_S = 2300
+
+
+def run(module: str, *arguments: str) -> str:
+    environment = {name: text for name, text in os.environ.items() if name not in INHERITED_SETTINGS}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)  # the tests' own
+    done = subprocess.run(
+        [sys.executable, "-m", module, *arguments],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
+    record = tmp_path / "runs.json"
+    arms = ("gspo", "grpo, replay", "grpo, staleness 2, TIS")
+    assert "tiny: every run finished" in run(
+        "benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record)
+    )
+    runs = {found["arm"]: found for found in json.loads(record.read_text())}
+    assert set(runs) == set(arms)
+    assert all(found["step"] == 2 and found["after"]["num_tasks"] == 3 for found in runs.values())
+    assert runs["grpo, replay"]["accepted"] > 0
+    assert runs["gspo"]["accepted"] == 0
+    # What is recorded is not repeated.
+    again = run("benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", "gspo", "--record", str(record))
+    assert "seed 0: finished" not in again
+
+
+def test_the_learning_run_warms_up_and_trains_both_arms(tmp_path: Path):
+    record = tmp_path / "figures.json"
+    sizes = ("--size", "tiny", "--desktops", "4", "--env-workers", "2", "--budget-s", "1800")
+    run("benchmarks.gpu.learning", "--tiny", "--engine", "transformers", *sizes, "--record", str(record))
+    figures = json.loads(record.read_text())
+    assert figures["engine"] == "transformers"
+    assert figures["warm_up"]["before"]["num_tasks"] == 3
+    assert [arm["staleness"] for arm in figures["arms"]] == [0, 2]
+    assert all(len(arm["curve"]["rollout/success"]) == 2 for arm in figures["arms"])
