@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from pydantic import BaseModel, TypeAdapter
@@ -232,6 +232,10 @@ class Coordinator:
             )
         canary = answer.get("canary")
         return None if canary is None else Canary.model_validate(canary)
+
+    def engine(self, command: Literal["sleep", "wake"]) -> None:
+        """A colocated engine gives the GPUs' memory, or takes it back; returns when that is done."""
+        self._post("/engine", {"command": command})
 
     def control(self) -> Control:
         """What the supervisor wants. Afterwards `engine_needs_weights` says what the engine wants."""

@@ -14,6 +14,7 @@ import time
 from training.alarms import StepFacts, check_step
 from training.batches import Batch, prepare_batch
 from training.curriculum import TaskOrder
+from training.engine_rest import engine_asleep
 from training.experiment import Experiment, evaluate, stage
 from training.interrupts import on_main
 from training.optimisers import grpo_rates
@@ -81,7 +82,8 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
     result = None
     if batch.samples:
         experiment.trainer.use_temperature(temperature_at(config.sampling, state.grpo_step))
-        result = experiment.trainer.policy_step(batch.samples, state.grpo_step, state.rate_scale)
+        with engine_asleep(config, experiment.world, experiment.coordinator):
+            result = experiment.trainer.policy_step(batch.samples, state.grpo_step, state.rate_scale)
     trained = time.monotonic()
     experiment.solve_rates.record(groups)
     state.grpo_step += 1

@@ -271,6 +271,15 @@ def post_weights(context: Context, body: Any, _: dict[str, str]) -> dict[str, An
         raise Refused(str(error), 409) from error
 
 
+def post_engine(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
+    """A colocated engine sleeps during the optimiser step."""
+    command = body["command"]
+    if command not in ("sleep", "wake"):
+        raise Refused(f"command: {command!r} is neither sleep nor wake")
+    context.policy.rest(command)
+    return {}
+
+
 def get_control(context: Context, _: Any, __: dict[str, str]) -> dict[str, Any]:
     """What the people want of the trainer, and whether the engine wants its weights."""
     status = attempts.beat_experiment(context.experiment_id)
@@ -304,5 +313,6 @@ HANDLERS: dict[tuple[str, str], Handler] = {
     ("GET", "/checkpoints/in-use"): get_checkpoints_in_use,
     ("POST", "/alarms"): post_alarms,
     ("POST", "/weights"): post_weights,
+    ("POST", "/engine"): post_engine,
     ("GET", "/control"): get_control,
 }

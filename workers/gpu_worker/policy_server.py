@@ -98,6 +98,13 @@ class PolicyServer:
                 answer["canary"] = canary.json() if canary.is_success else None
         return answer
 
+    def rest(self, command: str) -> None:
+        """POST /sleep or /wake. Raises PolicyServerError."""
+        with self._client(SYNC_TIMEOUT_S) as client:
+            answered = client.post(f"/{command}", json={})
+        if answered.is_error:
+            raise PolicyServerError(f"{command} failed: {answered.text[:1000]}")
+
     def needs_weights(self) -> bool:
         """True when a part of the engine was started again and waits for the trainer's weights."""
         try:
