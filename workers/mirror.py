@@ -114,9 +114,8 @@ class Mirror:
         """What the host dropped is gone for people, too; what no trajectory knows any more is dropped."""
         asked_at = timezone.now()
         try:
-            orphans = reporting.orphaned_snapshots(self._client.snapshots().values(), asked_at)
-            if orphans:
-                self._client.drop_snapshots(orphans)
+            kept = self._client.snapshots()
+            self._client.drop_snapshots(reporting.orphaned_snapshots(kept.values(), asked_at))
         except EnvError as error:
             log.warning("mirror: snapshots not looked after, trying again: %s", error)
 

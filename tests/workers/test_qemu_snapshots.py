@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from workers.providers import SnapshotLimits
+from workers.qemu.branching import Brancher
+from workers.qemu.lab import Lab
 from workers.qemu.snapshots import DELTA, META, PARTS, SnapshotGone, SnapshotMeta, SnapshotStore, new_name
+from workers.qemu.templates import PARTS as TEMPLATE_PARTS
+from workers.qemu.templates import Meta, TemplateStore
 
 
 def keep(store: SnapshotStore, label: str = "", size: int = 100, used_at: float = 0.0) -> str:
@@ -80,3 +84,45 @@ def test_what_a_dead_taker_left_is_removed_at_the_start(tmp_path: Path):
     (tmp_path / "s0123456789abcdef").mkdir()  # dropped half-way
     SnapshotStore(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, name])
+
+
+def template_of_snapshot(store: TemplateStore, key: str, snapshot: Path, parent: str = "") -> None:
+    folder = store.new_folder(1)
+    for part in TEMPLATE_PARTS:
+        (folder / part).write_bytes(b"x")
+    store.publish(
+        folder,
+        Meta(
+            key=key,
+            parent=parent,
+            snapshot=str(snapshot),
+            argv=[],
+            qemu_version="7.2.1",
+            image="i",
+            image_sha256="",
+            memory_mb=1,
+            accelerator="tcg",
+            sizes={},
+            screen_digest="",
+            boot_s=1.0,
+            created_at=0.0,
+        ),
+    )
+
+
+def test_templates_of_dropped_snapshots_go_children_first_and_never_under_a_clone(tmp_path: Path):
+    lab = Lab(tmp_path / "images", tmp_path / "templates", limit_mb=1000)
+    snapshots = SnapshotStore(tmp_path / "snapshots")
+    brancher = Brancher(lab, snapshots)
+    first, second = keep(snapshots), keep(snapshots)
+    template_of_snapshot(lab.store, "a", snapshots.folder / first)
+    template_of_snapshot(lab.store, "b", snapshots.folder / second, parent="a")
+    brancher.sweep()
+    assert {meta.key for meta in lab.store.of_snapshots()} == {"a", "b"}
+    lab.store.hold("b")
+    assert brancher.drop(first)
+    assert brancher.drop(second)
+    assert {meta.key for meta in lab.store.of_snapshots()} == {"a", "b"}  # a clone lives on it
+    lab.store.let_go("b")
+    assert not brancher.drop(first)
+    assert lab.store.of_snapshots() == []

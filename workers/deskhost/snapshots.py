@@ -44,6 +44,9 @@ class SnapshotTaker(Protocol):
     def drop_snapshot(self, name: str) -> bool:
         """Remove one and what was made of it; False when there was none."""
 
+    def sweep_snapshots(self) -> None:
+        """Remove what was made of dropped ones, as far as no desktop lives on it any more."""
+
 
 class Snapshots:
     """The snapshots of one host."""
@@ -79,9 +82,11 @@ class Snapshots:
         return list(found.values())
 
     async def drop(self, names: Iterable[str]) -> int:
-        """Remove these; how many there were."""
-        wanted = set(names)
-        return sum([await self._drop(name) for name in sorted(wanted)])
+        """Remove these, and what desktops still needed of earlier ones; how many there were."""
+        dropped = sum([await self._drop(name) for name in sorted(set(names))])
+        for taker in takers(self._host):
+            await asyncio.to_thread(taker.sweep_snapshots)
+        return dropped
 
     async def _drop(self, name: str) -> bool:
         for taker in takers(self._host):

@@ -187,6 +187,11 @@ class QemuProvider:
         """Remove one and what was made of it; False when there was none."""
         return self.brancher.drop(name)
 
+    def sweep_snapshots(self) -> None:
+        """Remove what was made of dropped ones, as far as no desktop lives on it any more."""
+        if self._brancher is not None:
+            self._brancher.sweep()
+
     async def _clone(
         self,
         name: str,

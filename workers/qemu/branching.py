@@ -126,9 +126,10 @@ class Brancher:
 
     def sweep(self) -> None:
         """Remove the templates of snapshots that are gone, once nothing lives on them."""
-        for template in self.lab.store.of_snapshots():
-            if not Path(template.snapshot).is_dir():
-                self.lab.store.remove_unless_needed(template.key)
+        store = self.lab.store
+        stale = [meta for meta in store.of_snapshots() if not Path(meta.snapshot).is_dir()]
+        while removed := [meta for meta in stale if store.remove_unless_needed(meta.key)]:
+            stale = [meta for meta in stale if meta not in removed]  # parents go after their children
 
 
 def template_of(snapshot: SnapshotMeta) -> str:

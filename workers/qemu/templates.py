@@ -202,10 +202,12 @@ class TemplateStore:
                 found += [meta] if meta.snapshot else []
         return found
 
-    def remove_unless_needed(self, key: str) -> None:
-        """Delete a template that nothing lives on or stands on."""
-        if not (self._used[key] > 0 or key in self.pinned() or self._has_children(key, set())):
+    def remove_unless_needed(self, key: str) -> bool:
+        """Delete a template that nothing lives on or stands on; False when something does."""
+        is_needed = self._used[key] > 0 or key in self.pinned() or self._has_children(key, set())
+        if not is_needed:
             self.remove(key)
+        return not is_needed
 
     def _has_children(self, key: str, removed: set[str]) -> bool:
         for path in self.folder.glob("*/meta.json"):
