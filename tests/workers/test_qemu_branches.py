@@ -6,9 +6,13 @@ Needs QEMU and the image that `make guest-image` builds; without them every test
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -142,3 +146,26 @@ def test_snapshots_outlive_the_host_that_took_them(short_dir):
         env.wake(name)
         assert files(env) == {"turn-1"}
         client.drop_snapshots([name])
+
+
+def test_a_machine_that_dies_while_it_is_saved_leaves_nothing_behind(host):
+    client, folder = host
+    with leased(client) as env:
+        before = set(client.snapshots())
+        pid = next(row.pid for row in client.list() if row.info.desktop_id == env.lease.desktop.desktop_id)
+        os.kill(pid, signal.SIGSTOP)  # it cannot answer, so the saving is under way when it dies
+        with ThreadPoolExecutor(1) as pool:
+            taking = pool.submit(env.snapshot, "never finished")
+            deadline = time.monotonic() + 60
+            while not list((folder / "snapshots" / "qemu").glob(".taking-*")):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(EnvError) as lost:
+                taking.result(120)
+        assert lost.value.kind is ErrorKind.INFRA
+        assert not lost.value.permanent
+        assert list((folder / "snapshots" / "qemu").glob(".taking-*")) == []
+        assert set(client.snapshots()) == before
+        env.reset()  # the lease goes on with a new machine
+        assert files(env) == set()
