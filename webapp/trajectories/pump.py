@@ -85,7 +85,8 @@ def _lines(capacity: int, free: int) -> list[Line]:
 
 
 def _waiting(row: Trajectory) -> Waiting:
-    return Waiting(row.pk, row.status == TrajectoryStatus.PARKED, row.source == Source.HUMAN)
+    waits_for_it = row.source == Source.HUMAN or row.purpose == Purpose.BRANCH
+    return Waiting(row.pk, row.status == TrajectoryStatus.PARKED, waits_for_it)
 
 
 def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:

@@ -21,7 +21,7 @@ class Waiting:
     is_parked: bool = False
     """It has its place among the experiment's desktops already."""
     is_human: bool = False
-    """A person sits in front of it."""
+    """A person sits in front of it, or asked for it just now."""
 
 
 @dataclass(slots=True, kw_only=True)

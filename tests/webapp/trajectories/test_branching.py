@@ -275,6 +275,16 @@ def test_a_branch_is_sent_to_the_machine_that_keeps_its_snapshot_and_waits_for_i
     assert sent == [(pk, HOST) for pk in group.trajectories.order_by("pk").values_list("pk", flat=True)]
 
 
+def test_a_branch_goes_before_what_was_queued_by_trainers(parent, sent):
+    queued = [
+        make_trajectory(status=TrajectoryStatus.QUEUED, turns=0, reward=None, experiment=qemu_experiment())
+        for _ in range(2)
+    ]
+    branch = branch_trajectory(trajectory=parent, request=wanted(2, 1)).trajectories.get()
+    pump.pump()
+    assert sent == [(branch.pk, HOST), *((row.pk, "") for row in queued)]
+
+
 def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobody(parent, sent):
     group = branch_trajectory(trajectory=parent, request=wanted(2, 2))
     group.trajectories.update(host="machine-z")
