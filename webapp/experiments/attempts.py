@@ -46,11 +46,16 @@ def beat_experiment(experiment_id: int) -> ExperimentStatus:
     return ExperimentStatus(Experiment.objects.values_list("status", flat=True).get(pk=experiment_id))
 
 
+def is_current(attempt: Attempt) -> bool:
+    """False once somebody closed the attempt: its worker had been silent for too long."""
+    return Attempt.objects.filter(pk=attempt.pk, ended_at=None).exists()
+
+
 def start_attempt(*, attempt: Attempt, policy_url: str, policy_token: str) -> None:
     """The policy server answers: env workers may come."""
-    Attempt.objects.filter(pk=attempt.pk).update(
-        status=AttemptStatus.RUNNING, policy_url=policy_url, policy_token=policy_token
-    )
+    mine = Attempt.objects.filter(pk=attempt.pk, ended_at=None)
+    if not mine.update(status=AttemptStatus.RUNNING, policy_url=policy_url, policy_token=policy_token):
+        return  # taken back meanwhile; the worker finds out at its next heartbeat
     number = attempt.number
     message = "Running." if number == 1 else f"Running again (attempt {number}) from the last checkpoint."
     change_status(

@@ -32,6 +32,7 @@ from workers.gpu_worker.answers import Context
 from workers.gpu_worker.children import Child
 from workers.gpu_worker.coordinator import Coordinator
 from workers.gpu_worker.gpu_watch import GpuWatch
+from workers.gpu_worker.heartbeat import Heartbeat
 from workers.gpu_worker.models import ModelNotFound, resolve_model
 from workers.gpu_worker.placement import TooFewGpus, trainer_and_engine
 from workers.gpu_worker.policy_server import START_TIMEOUT_S, PolicyServer, PolicyServerError
@@ -49,6 +50,10 @@ class Stopped(Exception):
     """Raised while starting when people cancelled or paused meanwhile."""
 
 
+class Superseded(Exception):
+    """Raised when the attempt was taken back as lost: whoever comes next goes on from its checkpoints."""
+
+
 def run(experiment_id: int, attempt_number: int) -> None:
     """Body of the gpu job; a redelivered job finds the claim and steps aside."""
     attempt = attempts.claim_experiment(
@@ -61,8 +66,13 @@ def run(experiment_id: int, attempt_number: int) -> None:
         return
     trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=attempt_number)
     config = ExperimentConfig.model_validate(attempt.experiment.config)
+    only_own: dict[str, int] = {}
     try:
-        Supervision(attempt, config).run()
+        with Heartbeat(attempt):
+            Supervision(attempt, config).run()
+    except Superseded:
+        log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
+        only_own = {"before_attempt": attempt_number + 1}
     except Stopped as reason:
         _close_stopped(attempt, str(reason))
     except (ModelNotFound, TooFewGpus) as error:
@@ -75,7 +85,7 @@ def run(experiment_id: int, attempt_number: int) -> None:
         _close_crashed(attempt, config, f"gpu worker error: {error!r}")
         raise
     finally:
-        trajectories.cancel_groups_of(experiment_id=experiment_id)
+        trajectories.cancel_groups_of(experiment_id=experiment_id, **only_own)
 
 
 class Supervision:
@@ -183,6 +193,8 @@ class Supervision:
             return None
         self._beat_due = time.monotonic() + BEAT_EVERY_S
         close_old_connections()
+        if not attempts.is_current(self._attempt):
+            raise Superseded
         return attempts.beat_experiment(self._experiment_id)
 
     def _beat_or_stop(self) -> bool:
