@@ -137,6 +137,39 @@ def test_with_staleness_the_next_step_is_sampled_while_this_one_trains(
     assert [group.task for group in coordinator.groups] == order
 
 
+@pytest.mark.timeout(600)
+def test_trajectories_go_on_under_new_weights_while_the_trainer_trains(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run
+) -> None:
+    desktops, engine = coordinator.desktops, coordinator.desktops.engine
+    coordinator.wishes.in_background = True
+
+    def wait_for_a_sync(turn_index: int) -> None:
+        """From the second step's groups on, a weight sync comes between the two turns of each."""
+        first_step = len(coordinator.groups) < 2
+        if turn_index == 0 or first_step:
+            desktops.started_at = engine.policy_version
+            return
+        while engine.policy_version == desktops.started_at < 2:
+            time.sleep(0.05)
+
+    desktops.before_turn = wait_for_a_sync
+    algorithm = {"max_staleness": 2, "num_steps": 3, "skip_zero_variance": False}
+    assert train(toy_config(toy_model, algorithm=algorithm)) == 0
+    oldest = coordinator.metric("async/staleness_max")
+    assert len(oldest) == 3
+    assert max(oldest) in (1.0, 2.0), "within the bound"
+    assert coordinator.metric("async/dropped") == [0.0] * 3
+    spanning = [
+        [turn.completion.policy_version for turn in member.turns if turn.completion]
+        for group in coordinator.groups[2:]
+        for member in group.trajectories
+    ]
+    assert sum(first < second for first, second in spanning) >= len(spanning) // 2
+    assert max(coordinator.metric("sync/drift")) < 1e-4
+    assert len(coordinator.metric("async/trainer_wait_s")) == 3
+
+
 def test_a_cancelled_experiment_ends_at_once(
     toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import queue
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -34,6 +35,8 @@ class Wishes:
     command: str = "run"
     failures: list[int] = field(default_factory=list)
     """Status codes to answer next, before any work."""
+    in_background: bool = False
+    """Groups are sampled by a thread of their own, in the order of asking."""
     refused_stages: tuple[str, ...] = ()
     """Steps of a weight sync that are answered with an error."""
     replay_entries: list[dict[str, Any]] = field(default_factory=list)
@@ -55,8 +58,11 @@ class ToyCoordinator:
         self.lock = threading.Lock()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        batched = BatchedEngine(desktops.engine, desktops.renderer.pixels)
-        self.reception = Reception(batched, LocalReceiver(batched, desktops.engine))
+        self.batched = BatchedEngine(desktops.engine, desktops.renderer.pixels)
+        self.reception = Reception(self.batched, LocalReceiver(self.batched, desktops.engine))
+        self.asked: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
+        self.num_asked = 0
+        threading.Thread(target=self._sample_in_background, daemon=True).start()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -110,7 +116,24 @@ class ToyCoordinator:
         return {}
 
     def _sample(self, body: dict[str, Any]) -> int:
-        group_id = len(self.groups) + 1
+        if self.wishes.in_background:
+            self.num_asked += 1
+            self.asked.put((self.num_asked, body))
+            return self.num_asked
+        return self._sample_now(len(self.groups) + 1, body)
+
+    def _sample_in_background(self) -> None:
+        """Desktops that go on while the trainer trains; the engine takes new weights between two turns."""
+        self.desktops.generate = self._generate
+        while True:
+            group_id, body = self.asked.get()
+            self._sample_now(group_id, body)
+
+    def _generate(self, *arguments: Any) -> Any:
+        work = self.batched.call(self.desktops.engine.generate, *arguments)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def _sample_now(self, group_id: int, body: dict[str, Any]) -> int:
         tasks = [task for part in self.tasks.values() for task in part]
         task = next(task for task in tasks if task.task_id == body["task_id"])
         group = self.desktops.group(

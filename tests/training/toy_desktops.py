@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import io
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from PIL import Image, ImageDraw
 
-from training.engine import Sampling, Sequence
+from training.engine import Sampled, Sampling, Sequence
 from training.engine_transformers import TransformersEngine
 from training.rendering import Renderer
 from training.types import (
@@ -71,6 +72,12 @@ class ToyDesktops:
     max_tokens: int = 6
     never_solved: bool = False
     """Every trajectory fails, whatever it does."""
+    generate: Callable[..., list[Sampled]] | None = None
+    """Draws in place of the engine."""
+    before_turn: Callable[[int], None] = lambda turn_index: None
+    """Called with the number of each turn before it is drawn."""
+    started_at: int = 0
+    """The version that drew the first turn of the newest trajectories."""
     ids: itertools.count = field(default_factory=lambda: itertools.count(1))
 
     def group(self, group_id: int, task: Task, size: int, **options: object) -> Group:
@@ -116,7 +123,9 @@ class ToyDesktops:
             sequence.pixels.append(self.renderer.pixels(png))
             sequence.grids.append(self.renderer.image_grid(SCREEN))
         sampling = Sampling(temperature=temperature, max_tokens=self.max_tokens)
-        sampled = self.engine.generate(sequences, [sampling] * len(sequences))
+        self.before_turn(turn_index)
+        generate = self.generate or self.engine.generate
+        sampled = generate(sequences, [sampling] * len(sequences))
         for one, mine in zip(sampled, turns, strict=True):
             completion = Completion(
                 text=self.renderer.decode(one.token_ids),
