@@ -25,17 +25,21 @@ CONFLICT, BAD = 409, 400
 
 def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, Any]:
     """What `_branches.html` and its dialog show."""
+    branch_turn, can_be_saved = trajectory.group.branch_turn, snapshots.can_be_saved(trajectory)
+    if branch_turn is None and not can_be_saved:
+        return {"shows_branches": False}
     found = snapshots.snapshots_of(trajectory)
     kept = {turn: row for turn, row in found.items() if row.status == SnapshotStatus.KEPT}
     newest = next(reversed(kept.values()), None)
     candidates = branching.candidates(trajectory)
     host = Host.objects.filter(name=newest.host).first() if newest else None
     return {
+        "shows_branches": True,
         "trajectory": trajectory,
         "parent": trajectory.group.parent,
-        "branch_turn": trajectory.group.branch_turn,
+        "branch_turn": branch_turn,
         "may_branch": Role(request.membership.role).includes(Role.OPERATOR),
-        "can_be_saved": snapshots.can_be_saved(trajectory),
+        "can_be_saved": can_be_saved,
         "may_switch": trajectory.status in snapshots.SWITCHABLE,
         "kept": kept,
         "kept_mb": sum(row.size_mb for row in kept.values()),
@@ -43,7 +47,6 @@ def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, 
         "host_use": host.snapshots if host else {},
         "host_name": newest.host if newest else "",
         "num_branches": count_branches(trajectory),
-        "shows_branches": bool(trajectory.group.parent or found or snapshots.can_be_saved(trajectory)),
         "candidates": candidates,
         "first_source": next((who.source for who in candidates if not who.problem), ""),
         "max_size": branching.MAX_SIZE,
