@@ -21,6 +21,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env_str("DESKHAND_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 """Everything written at run time; a second data folder is a second, independent installation."""
 SECRETS_DIR = DATA_DIR / "secrets"
+IMAGES_DIR = Path(env_str("DESKHAND_IMAGES_DIR", str(DATA_DIR / "images")))
+SGLANG_PYTHON = env_str("DESKHAND_SGLANG_PYTHON", str(BASE_DIR / ".venv-sglang/bin/python"))
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"

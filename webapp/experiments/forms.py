@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, Literal, get_args, get_origin
@@ -26,6 +26,17 @@ TITLES = {
     "optimiser": "Optimiser",
     "parallel": "Layout (FSDP2)",
     "lora": "LoRA",
+    "qemu": "QEMU",
+    "osworld": "OSWorld",
+}
+ACRONYMS = {
+    "kl": "KL",
+    "url": "URL",
+    "urls": "URLs",
+    "ca": "CA",
+    "os": "OS",
+    "vm": "VM",
+    "vcpus": "Processors",
 }
 WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
@@ -44,6 +55,11 @@ class Knob:
     """Dotted name, e.g. "algorithm.group_size"; also the name of the input."""
     name: str
     label: str
+    group: str
+    """Section within the section, e.g. "desktops.remote"; "" for the section's own knobs."""
+    group_title: str
+    when: str
+    """What makes the group matter, any of "path=value path=value"; "" = it always does."""
     help: str
     unit: str
     kind: Literal["switch", "whole", "decimal", "choice", "list", "text"]
@@ -107,23 +123,40 @@ def _section(name: str, info: FieldInfo) -> KnobSection:
     )
 
 
-def _knobs(prefix: str, model: type[BaseModel], group: str = "") -> Iterator[Knob]:
-    """The knobs of a section; those of a section within it follow, under its name."""
+def _knobs(prefix: str, model: type[BaseModel]) -> Iterator[Knob]:
+    """The knobs of a section; those of the sections within it follow, as groups."""
+    own = [_knob(prefix, name, info) for name, info in model.model_fields.items() if not _inner(info)]
+    yield from own
+    within: list[Knob] = []
     for name, info in model.model_fields.items():
-        inner = info.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            yield from _knobs(f"{prefix}.{name}", inner, f"{TITLES.get(name, name.capitalize())}: ")
-        else:
-            yield _knob(prefix, name, info, group)
+        if inner := _inner(info):
+            within += [
+                _knob(f"{prefix}.{name}", key, found, name) for key, found in inner.model_fields.items()
+            ]
+    for knob in within:
+        yield replace(knob, when=_condition(knob.group.rpartition(".")[2], [*own, *within]))
 
 
-def _knob(section: str, name: str, info: FieldInfo, group: str) -> Knob:
+def _inner(info: FieldInfo) -> type[BaseModel] | None:
+    model = info.annotation
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def _condition(name: str, neighbours: list[Knob]) -> str:
+    """A group matters where its name is chosen: by `desktops.provider`, or as what OSWorld drives."""
+    return " ".join(f"{knob.path}={name}" for knob in neighbours if name in knob.choices)
+
+
+def _knob(section: str, name: str, info: FieldInfo, group: str = "") -> Knob:
     kind, choices = _kind(info.annotation)
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     return Knob(
         path=f"{section}.{name}",
         name=name,
-        label=group + (_label(name).lower() if group else _label(name)),
+        label=_label(name),
+        group=section if group else "",
+        group_title=TITLES.get(group, group.capitalize()),
+        when="",
         help=info.description or "",
         unit=str(extra.get("unit", "")),
         kind=kind,
@@ -134,8 +167,9 @@ def _knob(section: str, name: str, info: FieldInfo, group: str) -> Knob:
 
 
 def _label(name: str) -> str:
-    words = name.removeprefix("num_").removesuffix("_s").replace("_", " ").capitalize()
-    return words.replace("Kl ", "KL ")
+    words = name.removeprefix("num_").removesuffix("_s").removesuffix("_mb").split("_")
+    label = " ".join(ACRONYMS.get(word, word) for word in words)
+    return label[0].upper() + label[1:]
 
 
 def _kind(annotation: Any) -> tuple[Any, tuple[str, ...]]:

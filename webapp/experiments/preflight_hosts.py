@@ -4,7 +4,6 @@ This web server sees its own machine only. What is missing here stops the launch
 run here (or none is online yet); when they run elsewhere it is a warning.
 """
 
-import os
 import shutil
 import socket
 from collections.abc import Iterator
@@ -58,7 +57,7 @@ def _secret(config: ExperimentConfig) -> Iterator[Check]:
 
 def _machine_image(config: ExperimentConfig, provider: str) -> Iterator[Check]:
     wanted = getattr(config.desktops, provider).image
-    folder = settings.DATA_DIR / "images"
+    folder = settings.IMAGES_DIR
     if (folder / wanted / "image.json").is_file():
         return
     known = ", ".join(sorted(path.parent.name for path in folder.glob("*/image.json"))) or "none"
@@ -87,8 +86,7 @@ def _machine_memory(config: ExperimentConfig, provider: str) -> Iterator[Check]:
 
 
 def _sglang() -> Iterator[Check]:
-    own = settings.BASE_DIR / ".venv-sglang" / "bin" / "python"
-    python = os.environ.get("DESKHAND_SGLANG_PYTHON") or str(own)
+    python = settings.SGLANG_PYTHON
     if shutil.which(python) is None:
         text = (
             f"No interpreter {python}. Run `make sglang-env` on the GPU host, or set DESKHAND_SGLANG_PYTHON."

@@ -4,7 +4,6 @@ import socket
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 
 from tests.factories import make_team
 from training.config import ExperimentConfig, parse_config
@@ -174,20 +173,18 @@ def test_it_only_warns_when_the_env_workers_run_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("provider", "remedy"), [("qemu", "make guest-image"), ("windows", "docs/windows.md")]
 )
-def test_an_image_that_is_not_there_is_named_with_where_it_comes_from(provider: str, remedy: str) -> None:
+def test_an_image_that_is_not_there_is_named_with_where_it_comes_from(
+    provider: str, remedy: str, settings, tmp_path: Path
+) -> None:
     wanted = parse_config({"desktops": {"provider": provider, provider: {"image": "my-image"}}})
     found = at(f"desktops.{provider}.image", list(host_checks(wanted)))
     assert found.level == "bad"
     assert remedy in found.detail
 
-    folder = Path(settings.DATA_DIR) / "images" / "my-image"
-    folder.mkdir(parents=True)
-    (folder / "image.json").write_text("{}")
-    try:
-        assert not [check for check in host_checks(wanted) if "image" in check.path]
-    finally:
-        (folder / "image.json").unlink()
-        folder.rmdir()
+    settings.IMAGES_DIR = tmp_path
+    (tmp_path / "my-image").mkdir()
+    (tmp_path / "my-image" / "image.json").write_text("{}")
+    assert not [check for check in host_checks(wanted) if "image" in check.path]
 
 
 def test_machines_larger_than_their_host_are_refused_and_many_of_them_warned_about() -> None:
@@ -200,8 +197,8 @@ def test_machines_larger_than_their_host_are_refused_and_many_of_them_warned_abo
     assert "the hosts have 4000" in found.detail
 
 
-def test_a_missing_sglang_environment_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("DESKHAND_SGLANG_PYTHON", str(tmp_path / "python"))
+def test_a_missing_sglang_environment_is_named(settings, tmp_path: Path) -> None:
+    settings.SGLANG_PYTHON = str(tmp_path / "python")
     found = at("engine.name", list(host_checks(config(engine=SGLANG))))
     assert "make sglang-env" in found.detail
     (tmp_path / "python").write_text("#!/bin/sh\n")
