@@ -18,6 +18,9 @@ from training.config import from_yaml
 from training.parallel import World, full, full_state, start_world, stop_world
 from training.rendering import Renderer
 
+STEPS = {"plain": 3, "whole": 3}
+"""Configs with which steps are made, too."""
+
 
 def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[str, Any]:
     """Sums and gradients of one backward; with `num_steps` also the losses and weights of steps."""
@@ -46,7 +49,7 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
 def main(folder: Path, names: list[str]) -> None:
     torch.set_num_threads(1)
     world = start_world()
-    found = {name: find(folder, name, world, num_steps=3 if name == "plain" else 0) for name in names}
+    found = {name: find(folder, name, world, num_steps=STEPS.get(name, 0)) for name in names}
     if world.is_main:
         torch.save(found, folder / f"probe-{world.size}.pt")
     stop_world()

@@ -31,6 +31,8 @@ LAYOUTS: dict[str, dict[str, dict]] = {
     },
     "recomputed": {"parallel": {"activation_checkpointing": True}},
     "kept": {"parallel": {"reshard": "never"}},
+    "whole": {"optimiser": {"microbatch_size": 2}, "parallel": {"reshard": "never", "reduce": "step"}},
+    "part-recomputed": {"parallel": {"activation_checkpointing": True, "recomputed_share": 0.5}},
     "offloaded": {"parallel": {"cpu_offload": True}},
 }
 
@@ -94,7 +96,7 @@ def one(folder: Path, world: World) -> dict:
 
 @pytest.fixture(scope="module")
 def two(folder: Path) -> dict:
-    return launch(folder, 2, ["plain", "packed", "offloaded"])
+    return launch(folder, 2, ["plain", "packed", "offloaded", "whole"])
 
 
 def assert_same_gradient(expected: dict, found: dict) -> None:
@@ -115,16 +117,17 @@ def test_every_layout_finds_the_same_loss_and_gradient(
     assert_same_gradient(one, find(folder, name, world))
 
 
-@pytest.mark.parametrize("name", ["plain", "packed", "offloaded"])
+@pytest.mark.parametrize("name", ["plain", "packed", "offloaded", "whole"])
 def test_one_and_two_processes_find_the_same_loss_and_gradient(name: str, one: dict, two: dict) -> None:
     assert_same_gradient(one, two[name])
 
 
-def test_one_and_two_processes_walk_the_same_way(one: dict, two: dict) -> None:
-    assert one["losses"] == pytest.approx(two["plain"]["losses"], rel=1e-4, abs=1e-5)
+@pytest.mark.parametrize("layout", ["plain", "whole"])
+def test_one_and_two_processes_walk_the_same_way(layout: str, one: dict, two: dict) -> None:
+    assert one["losses"] == pytest.approx(two[layout]["losses"], rel=1e-4, abs=1e-5)
     assert one["losses"][0] > one["losses"][2], "the steps lower the loss"
     for name, weight in one["weights"].items():
-        torch.testing.assert_close(weight, two["plain"]["weights"][name], rtol=1e-3, atol=1e-4, msg=name)
+        torch.testing.assert_close(weight, two[layout]["weights"][name], rtol=1e-3, atol=1e-4, msg=name)
 
 
 @pytest.mark.slow
