@@ -29,7 +29,21 @@ function refreshMarks() {
   form.querySelector("[data-changed-total]").textContent = total;
 }
 
+// A group of knobs matters when its provider is chosen, or when another group that matters chooses it.
+function groupsThatMatter() {
+  const headings = [...form.querySelectorAll("[data-group]")];
+  const groupOf = (path) => form.querySelector(`[data-knob="${path}"]`)?.dataset.inGroup;
+  const isChosen = (path, value) => valueOf(fieldOf(form.querySelector(`[data-knob="${path}"]`))) === value;
+  const matter = (heading, seen = []) => !heading.dataset.when || heading.dataset.when.split(" ").some((condition) => {
+    const [path, value] = condition.split("=");
+    const chooser = headings.find(({ dataset }) => dataset.group === groupOf(path));
+    return isChosen(path, value) && (!chooser || (!seen.includes(chooser) && matter(chooser, [...seen, heading])));
+  });
+  return new Set(headings.filter((heading) => matter(heading)).map(({ dataset }) => dataset.group));
+}
+
 function refreshFilter() {
+  const groups = groupsThatMatter();
   const words = form.querySelector("[data-knob-search]").value.toLowerCase().split(/\s+/).filter(Boolean);
   const changedOnly = form.querySelector("[data-changed-only]").checked;
   const isFiltered = words.length > 0 || changedOnly;
@@ -38,8 +52,13 @@ function refreshFilter() {
     let visible = 0;
     for (const knob of section.querySelectorAll("[data-knob]")) {
       const fits = words.every((word) => knob.dataset.words.includes(word)) && (!changedOnly || knob.matches(".is-changed, .has-error"));
-      knob.hidden = !fits;
-      visible += fits;
+      const { inGroup } = knob.dataset;
+      const matters = !inGroup || groups.has(inGroup) || words.length > 0 || knob.matches(".is-changed, .has-error");
+      knob.hidden = !fits || !matters;
+      visible += !knob.hidden;
+    }
+    for (const heading of section.querySelectorAll("[data-group]")) {
+      heading.hidden = !section.querySelector(`[data-in-group="${heading.dataset.group}"]:not([hidden])`);
     }
     section.hidden = visible === 0;
     if (isFiltered && visible) section.open = true;
@@ -168,6 +187,7 @@ async function exportFile() {
 form.addEventListener("input", (event) => {
   if (event.target.matches("[data-knob-search], [data-changed-only]")) return refreshFilter();
   refreshMarks();
+  if (event.target.matches("[data-knob] select")) refreshFilter();
   checkSoon();
 });
 form.addEventListener("change", (event) => {
