@@ -105,7 +105,7 @@ def model(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     if folder is None:
         text = (
             f"No checkpoint folder with a config.json named {config.model.path!r}: not a shipped one, not a "
-            f"path, not below {settings.DATA_DIR}."
+            f"path, not below {settings.DATA_DIR}. Put the downloaded folder there, or write its path."
         )
         yield Check("bad", "Model not found", text, "model.path")
         if (shape := published_shape(config.model.path)) is not None:
