@@ -63,6 +63,8 @@ class Layout:
     microbatch_tokens: int = 32_768
     lora_rank: int = 0
     cpu_offload: bool = False
+    keeps_weights: bool = False
+    """Gather the weights once a step instead of per block: faster, 2 bytes more per weight."""
 
     @property
     def num_gpus(self) -> int:
@@ -85,22 +87,22 @@ class Layout:
 
 
 LAYOUTS: dict[tuple[str, int], Layout] = {
-    ("2B", 1): Layout(trainers=1, servers=1, is_colocated=True, memory_fraction=0.4),
-    ("2B", 2): Layout(trainers=1, servers=1),
-    ("2B", 4): Layout(trainers=2, servers=2),
-    ("2B", 8): Layout(trainers=4, servers=4),
-    ("4B", 1): Layout(trainers=1, servers=1, is_colocated=True, memory_fraction=0.4),
-    ("4B", 2): Layout(trainers=1, servers=1),
-    ("4B", 4): Layout(trainers=2, servers=2),
-    ("4B", 8): Layout(trainers=4, servers=4),
+    ("2B", 1): Layout(trainers=1, servers=1, is_colocated=True, memory_fraction=0.4, keeps_weights=True),
+    ("2B", 2): Layout(trainers=1, servers=1, keeps_weights=True),
+    ("2B", 4): Layout(trainers=2, servers=2, keeps_weights=True),
+    ("2B", 8): Layout(trainers=4, servers=4, keeps_weights=True),
+    ("4B", 1): Layout(trainers=1, servers=1, is_colocated=True, memory_fraction=0.4, keeps_weights=True),
+    ("4B", 2): Layout(trainers=1, servers=1, keeps_weights=True),
+    ("4B", 4): Layout(trainers=2, servers=2, keeps_weights=True),
+    ("4B", 8): Layout(trainers=4, servers=4, keeps_weights=True),
     ("8B", 1): Layout(
         trainers=1, servers=1, is_colocated=True, memory_fraction=0.45, lora_rank=32, microbatch_tokens=24_576
     ),
     ("8B", 2): Layout(
         trainers=2, servers=2, is_colocated=True, memory_fraction=0.35, microbatch_tokens=24_576
     ),
-    ("8B", 4): Layout(trainers=2, servers=2, microbatch_tokens=24_576),
-    ("8B", 8): Layout(trainers=4, servers=4),
+    ("8B", 4): Layout(trainers=2, servers=2, microbatch_tokens=24_576, keeps_weights=True),
+    ("8B", 8): Layout(trainers=4, servers=4, keeps_weights=True),
     ("32B", 1): Layout(
         trainers=1, servers=1, is_colocated=True, memory_fraction=0.7, lora_rank=32, cpu_offload=True,
         microbatch_tokens=16_384,
@@ -139,7 +141,13 @@ def scaled(config: ExperimentConfig, size: str, num_gpus: int) -> dict[str, Any]
             "microbatch_tokens": tokens,
             "microbatch_patches": 4 * tokens,
         },
-        "parallel": {"activation_checkpointing": True, "cpu_offload": row.cpu_offload},
+        "parallel": {
+            "activation_checkpointing": True,
+            "recomputed_share": 1.0,
+            "reshard": "never" if row.keeps_weights else "always",
+            "compile_blocks": not row.lora_rank,
+            "cpu_offload": row.cpu_offload,
+        },
         "lora": {"rank": row.lora_rank, "alpha": 2.0 * row.lora_rank or config.lora.alpha},
         "engine": {
             "name": "sglang",

@@ -126,7 +126,7 @@ def test_without_gpus_all_processes_share_one_memory() -> None:
 
 
 MEASURED = [("2B", 0.0, 82.0), ("4B", 0.0, 140.1), ("4B", 0.15, 133.2)]
-"""(size, share of recomputed blocks, peak GB) of benchmarks/gpu/train_case.py on one H200, blocks compiled and
+"""(size, share of recomputed blocks, peak GB) of benchmarks/gpu/train_case.py on one H200, blocks compiled,
 never resharded."""
 
 

@@ -170,6 +170,13 @@ PANELS = (
         help="Of the demonstrations' tokens, before GRPO.",
     ),
     Panel(
+        title="SFT gradient norm",
+        group=WARM_UP,
+        names=("sft/grad_norm",),
+        kind="log",
+        help="Before clipping.",
+    ),
+    Panel(
         title="SFT held-out success",
         group=WARM_UP,
         names=("sft/success",),
