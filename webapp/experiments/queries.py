@@ -57,6 +57,11 @@ class Row:
         return running[-1] if running else ended[-1] if ended else None
 
     @property
+    def is_evaluation(self) -> bool:
+        """True for those that only measure."""
+        return is_evaluation(self.stages)
+
+    @property
     def progress(self) -> float:
         """0..1 over all stages; a stage counts as one part."""
         return overall_progress(self.stages)
@@ -70,6 +75,11 @@ class Row:
     def gain(self) -> float | None:
         """Success gained, in points."""
         return None if not (self.before and self.after) else (self.after.success - self.before.success) * 100
+
+
+def is_evaluation(stages: list[Stage]) -> bool:
+    """True for the stages of an experiment that only measures."""
+    return [stage.name for stage in stages] == ["evaluation-before"]
 
 
 def stage_fraction(stage: Stage) -> float:
@@ -191,18 +201,18 @@ class StageView:
 
 
 def stage_views(experiment: Experiment) -> list[StageView]:
-    now = timezone.now()
+    now, stages = timezone.now(), list(experiment.stages.all())
     return [
         StageView(
             stage,
-            stage_title(stage.name),
+            "Held-out evaluation" if is_evaluation(stages) else stage_title(stage.name),
             stage_fraction(stage) * 100,
             _seconds(stage.started_at, stage.ended_at or now)
             if stage.status != StageStatus.PENDING
             else None,
             stage_eta(stage, now) if experiment.status in ACTIVE else None,
         )
-        for stage in experiment.stages.all()
+        for stage in stages
     ]
 
 
