@@ -25,6 +25,7 @@ from workers.deskhost.client import DeskHostClient, LeaseKeeper
 from workers.deskhost.models import Phase
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
+from workers.settle import Settle
 
 IMAGES = Path(os.environ.get("DESKHAND_IMAGES_DIR") or ROOT / "var" / "images")
 TEMPLATES = ROOT / "var" / "test-templates"
@@ -209,6 +210,10 @@ def test_a_starved_guest_loses_no_key(machine):
     text = "The quick brown fox jumps over 13 lazy dogs, and 4 more. " * 4
     machine.agent.launch(["xterm", "-e", "stty -icanon -echo; cat > typed"])
     machine.wait_for_window("xterm", timeout_s=60)
+    deadline = time.monotonic() + 60
+    while ask(machine, "ls typed") != "typed" and time.monotonic() < deadline:
+        time.sleep(0.2)  # the terminal reads only now
+    machine.observe(Settle(quiet_s=0.5, limit_s=10))
     with starved(machine):
         machine.act(Action(kind="type", text=text))
     deadline = time.monotonic() + 60
