@@ -6,7 +6,6 @@ image) that the trainer thinks it does. Torch-free.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import io
 from typing import Any
@@ -62,7 +61,7 @@ async def engine_canary(engine: Engine, renderer: Renderer) -> dict[str, Any]:
     sequence = Sequence(
         sequence_id="canary",
         token_ids=rendered.token_ids,
-        pixels=[await asyncio.to_thread(engine.prepare, png) for _ in rendered.images],
+        pixels=[await engine.prepare(png) for _ in rendered.images],
         grids=rendered.grids,
     )
     logprobs = await engine.score(sequence, start)

@@ -68,8 +68,8 @@ class Engine(Protocol):
         """Of the weights that the next completion is drawn with."""
         ...
 
-    def prepare(self, png: bytes) -> Any:
-        """An image as `Sequence.pixels` holds it. Slow; called in a thread."""
+    async def prepare(self, png: bytes) -> Any:
+        """An image as `Sequence.pixels` holds it."""
         ...
 
     async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:

@@ -71,9 +71,9 @@ class BatchedEngine:
         """Of the weights that the next batch is drawn with."""
         return self.engine.policy_version
 
-    def prepare(self, png: bytes) -> np.ndarray:
+    async def prepare(self, png: bytes) -> np.ndarray:
         """Patch values. [rows, values]"""
-        return self._pixels(png)
+        return await asyncio.to_thread(self._pixels, png)
 
     async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
         """Raises EngineError when the batch failed."""

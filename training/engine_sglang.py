@@ -14,12 +14,16 @@ computes: logprobs after banning and temperature, over the whole vocabulary.
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+from PIL import Image
 
 from training.canary import blank_png, canary_png, canary_sequence, engine_canary
 from training.config import ExperimentConfig
@@ -27,6 +31,7 @@ from training.engine import EngineError, Sampled, Sampling, Sequence
 from training.rendering import Renderer
 from training.sglang import calls
 from training.sglang.client import SglangError, SglangRefused, SglangUnreachable
+from training.sglang.pictures import PictureProcesses
 from training.sglang.server import Weights
 from training.sglang.servers import Patience, Place, Servers
 from training.sglang.spool import Spool, Spooled
@@ -125,18 +130,20 @@ class SglangEngine:
         self.policy_version = servers.weights.policy_version
         self.renderer = renderer
         self._spool = spool
+        self._pictures = PictureProcesses()
         self._sticky: dict[str, Place] = {}
         self._open = asyncio.Event()
         """Set while requests may be sent: neither held nor asleep."""
         self._is_held = False
         self._is_asleep = False
+        self._scores = asyncio.Lock()
         self._at_servers = 0
         """Requests that wait for a server's answer."""
         self._open.set()
 
-    def prepare(self, png: bytes) -> Spooled:
-        """The screenshot in the folder that the servers read."""
-        return self._spool.keep(png, self.renderer.resized)
+    async def prepare(self, png: bytes) -> Spooled:
+        """The screenshot in the folder that the servers read. Raises OSError for what is no image."""
+        return await self._spool.keep(png, self._write)
 
     async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
         """Raises EngineError when the servers were given up, or refuse the request."""
@@ -177,13 +184,33 @@ class SglangEngine:
         SGLang scores a prompt without the bias, so the mass of the banned ids is taken out here.
         """
         self.servers.check()
-        scores = await asyncio.gather(*(self._score(place, sequence, start) for place in self.servers.places))
+        async with self._alone():
+            places = self.servers.places
+            scores = await asyncio.gather(*(self._score(place, sequence, start) for place in places))
         for number, other in enumerate(scores[1:], start=2):
             pairs = list(zip(scores[0], other, strict=True))
             apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
             if apart > SAME_WEIGHTS:
                 raise EngineError(f"SGLang servers 1 and {number} do not run the same weights: {apart:.3f}")
         return scores[0]
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Nothing is drawn inside; what is cut goes on afterwards. Raises EngineError while held.
+
+        SGLang 0.5.16 ends when one batch has requests with chosen ids and requests without
+        ('list' object has no attribute 'tolist').
+        """
+        async with self._scores:
+            if self._is_held or self._is_asleep:
+                raise EngineError("the servers are held for new weights: nothing can be scored now")
+            self._open.clear()
+            try:
+                await self._cut()
+                yield
+            finally:
+                if not (self._is_held or self._is_asleep):
+                    self._open.set()
 
     async def check_canary(self) -> None:
         """Raises EngineError when the servers do not see the image of the canary."""
@@ -197,7 +224,7 @@ class SglangEngine:
             sequence = Sequence(
                 sequence_id="canary",
                 token_ids=rendered.token_ids,
-                pixels=[await asyncio.to_thread(self.prepare, png)],
+                pixels=[await self.prepare(png)],
                 grids=rendered.grids,
             )
             scores.append(await self.score(sequence, start))
@@ -308,7 +335,14 @@ class SglangEngine:
 
     async def close(self) -> None:
         await self.servers.close()
+        await self._pictures.close()
         self._spool.close()
+
+    async def _write(self, png: bytes, path: Path) -> None:
+        """The pixels as `Renderer.resized` makes them."""
+        with Image.open(io.BytesIO(png)) as image:
+            size = self.renderer.resized_size(image.size)
+        await self._pictures.write(png, path, size, self.renderer.image_processor.resample)
 
     async def _continue(self, place: Place, sequence: Sequence, sampling: Sampling, drawn: Drawn) -> None:
         """One request for what is still missing."""
@@ -375,7 +409,7 @@ class SglangEngine:
                 raise error
 
     def _open_when_free(self) -> None:
-        if not (self._is_held or self._is_asleep):
+        if not (self._is_held or self._is_asleep or self._scores.locked()):
             self._open.set()
 
     async def _after_failure(self, failed: int, error: SglangError) -> None:

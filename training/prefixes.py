@@ -7,7 +7,6 @@ What was recorded under another model or prompt does not fit, and is refused ins
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -105,4 +104,4 @@ async def _take_pictures(
     """Prepare what the next context may show; the window of a shortened history never moves back."""
     for turn, png in screenshots.items():
         if keeps_image(turn, num_turns, service.renderer.prompt):
-            session.pixels[turn] = await asyncio.to_thread(service.engine.prepare, png)
+            session.pixels[turn] = await service.engine.prepare(png)

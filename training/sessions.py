@@ -157,7 +157,7 @@ class PolicyService:
         context = renderer.context([*session.turns, turn])
         self._check_room(context, request.max_tokens)
         if png is not None:
-            session.pixels[request.turn_index] = await asyncio.to_thread(self.engine.prepare, png)
+            session.pixels[request.turn_index] = await self._prepared(png)
         keeps = context.token_ids[: len(before.token_ids)] == before.token_ids
         # A sequence of its own: whatever fails, or goes on in the engine after a cancel, the session's stays.
         sequence = Sequence(
@@ -184,9 +184,16 @@ class PolicyService:
             num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
         )
 
+    async def _prepared(self, png: bytes) -> Any:
+        """The screenshot for the engine. Raises ServiceError (400) for one that is cut off."""
+        try:
+            return await self.engine.prepare(png)
+        except OSError as error:
+            raise ServiceError(400, "bad_screenshot", f"screenshot: {error}") from error
+
     def _check_room(self, context: Context, max_tokens: int) -> None:
         """Raise ServiceError (413) when the context and a completion exceed one of the budgets."""
-        images = sum(token == self.renderer.image_pad_id for token in context.token_ids)
+        images = context.token_ids.count(self.renderer.image_pad_id)
         text = len(context.token_ids) - images + max_tokens
         limits = self.limits
         used = {

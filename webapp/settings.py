@@ -23,6 +23,7 @@ DATA_DIR = Path(env_str("DESKHAND_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 SECRETS_DIR = DATA_DIR / "secrets"
 IMAGES_DIR = Path(env_str("DESKHAND_IMAGES_DIR", str(DATA_DIR / "images")))
 SGLANG_PYTHON = env_str("DESKHAND_SGLANG_PYTHON", str(BASE_DIR / ".venv-sglang/bin/python"))
+SGLANG_PATH = env_str("DESKHAND_SGLANG_PATH", "")
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"

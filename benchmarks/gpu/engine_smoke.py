@@ -74,13 +74,10 @@ class Bench:
 
 
 def make_weights(bench_folder: Path, name: str, size: str, seed: int, device: torch.device) -> None:
-    """Random weights whose logits differ enough to be told apart: a tied embedding scales them."""
+    """Random weights as published models start; another seed, another policy."""
     folder = bench_folder / name
     write_text_files(folder)
-    model = make_model(size, device, dtype=torch.bfloat16, seed=seed)
-    with torch.no_grad():
-        model.get_input_embeddings().weight.mul_(3.0)
-    model.save_pretrained(folder)
+    make_model(size, device, dtype=torch.bfloat16, seed=seed).save_pretrained(folder)
 
 
 def play(
@@ -155,13 +152,18 @@ def parity(bench: Bench) -> dict[str, Any]:
         assert not set(banned) & set(reader.banned_ids), "a banned id was drawn"
         drawn[temperature] = rendered
         found[f"turn_s_{temperature}"] = turn_s
+    exact: dict[float, list[float]] = {}
     for dtype in (torch.float32, torch.bfloat16):
         model = bench.load("a", dtype)
         for temperature, rendered in drawn.items():
             scored = score(bench, model, rendered, temperature=temperature or 1.0)
             name = f"{str(dtype).removeprefix('torch.')}_t{temperature}"
             found[name] = apart(masked(rendered), scored)
-            if dtype == torch.bfloat16:
+            if dtype == torch.float32:
+                exact[temperature] = scored
+            else:
+                # What rounding to bf16 alone makes of it, for comparison.
+                found[f"transformers_bfloat16_float32_t{temperature}"] = apart(exact[temperature], scored)
                 wrong = score(bench, model, rendered, temperature=temperature or 1.0, wrong=True)
                 found[f"{name}_wrong_pictures"] = apart(masked(rendered), wrong)
         del model
@@ -412,7 +414,6 @@ def _serve(
             )  # fmt: skip
             run_parts(bench, parts, report)
             report[f"said_{placement}"] = policy.said
-            print(policy.tail(40_000), flush=True)
     except RuntimeError as error:
         report[f"start_{placement}"] = {"passed": False, "error": str(error), "said": policy.said}
         print(error, policy.tail(12_000), sep="\n", flush=True)

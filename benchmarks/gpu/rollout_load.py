@@ -13,16 +13,20 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.gpu.policy_process import TOKEN
+from benchmarks.gpu.screens import screen_png
 from training.config import ModelConfig, PromptConfig
 from training.engine_sglang import BANNED
 from training.policy_client import PolicyClient
 from training.rendering import Renderer
 from training.sglang import calls
 from training.sglang.client import Sglang
+from training.sglang.pictures import write_pixels
 
 INSTRUCTION = (
     "Open the settings, find the sound page, and turn the output of the second device down to a half."
 )
+BICUBIC = 3
+"""The image processor's resampling, by Pillow's number; screens of 1312x736 stay as they are."""
 CARRIED_OUT = "The action was carried out. This is the screen now."
 
 
@@ -88,6 +92,14 @@ class Load:
         ]
         return [told for job in jobs for told in job.result()]
 
+    def draw(self, screens: list[tuple[str, int]], plan: Plan, spool: str) -> None:
+        """(name, seed) of each: a PNG for the clients, pixels for the direct requests."""
+        jobs = [
+            self._pool.submit(_draw, screens[part :: self._num], plan, spool) for part in range(self._num)
+        ]
+        for job in jobs:
+            job.result()
+
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
 
@@ -98,6 +110,15 @@ def _prepare(plan: Plan) -> None:
         model = ModelConfig(min_pixels=plan.pixels["min_pixels"], max_pixels=plan.pixels["max_pixels"])
         prompt = PromptConfig(style="computer-use" if plan.style == "computer-use" else "first-desk")
         _renderers[plan.model] = Renderer.from_folder(plan.model, model, prompt)
+
+
+def _draw(screens: list[tuple[str, int]], plan: Plan, spool: str) -> None:
+    _prepare(plan)
+    for name, seed in screens:
+        png = screen_png(seed, plan.size)
+        (Path(plan.screens) / f"{name}.png").write_bytes(png)
+        size = _renderers[plan.model].resized_size(plan.size)
+        write_pixels(png, f"{spool}/{name}.npy", size, BICUBIC)
 
 
 def _play_share(plan: Plan, talks: list[Talk], width: int, direct: bool) -> list[Told]:

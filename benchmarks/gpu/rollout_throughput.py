@@ -23,19 +23,16 @@ import os
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
 
 from benchmarks.gpu.models import make_folder
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_load import Load, Plan, Talk, Told, hash_of
-from benchmarks.gpu.screens import screen_png
 from benchmarks.report import RESULTS, finish, percentile, print_table
 from training.config import ModelConfig, PromptConfig
 from training.rendering import Renderer
@@ -47,6 +44,7 @@ MAX_OVERHEAD = 0.05
 GROUP = 8
 PIXELS = {"min_pixels": 65_536, "max_pixels": 1_048_576}
 STYLE = "computer-use"
+STARTED = time.monotonic()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,20 +69,11 @@ def talks_of(case: Case, tag: str) -> list[Talk]:
     return talks
 
 
-def draw_screens(cases: list[Case], plan: Plan, spool: Path) -> float:
+def draw_screens(cases: list[Case], plan: Plan, spool: Path, load: Load) -> float:
     """PNGs for the clients, and pixels for the direct requests; seconds."""
     started = time.monotonic()
     names = sorted({picture for case in cases for talk in talks_of(case, "") for picture in talk.pictures})
-    renderer = Renderer.from_folder(plan.model, ModelConfig(**PIXELS), PromptConfig(style=STYLE))
-
-    def write(place: int) -> None:
-        name = names[place]
-        png = screen_png(place, plan.size)
-        (Path(plan.screens) / f"{name}.png").write_bytes(png)
-        np.save(spool / f"{name}.npy", renderer.resized(png))
-
-    with ThreadPoolExecutor(16) as threads:
-        list(threads.map(write, range(len(names))))
+    load.draw([(name, place) for place, name in enumerate(names)], plan, str(spool))
     assert len({hash_of(name)[:16] for name in names}) == len(names), "pictures need hashes of their own"
     return time.monotonic() - started
 
@@ -147,6 +136,13 @@ def measure(case: Case, load: Load, plan: Plan, policy: PolicyProcess, system_to
     return figures
 
 
+def wait_for(path: Path | None) -> None:
+    """Until other work on the GPU is over, which `path` says; two minutes at most."""
+    deadline = time.monotonic() + 120
+    while path is not None and not path.exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+
+
 def flush(plan: Plan) -> None:
     for url in plan.server_urls:
         with Sglang(url) as server:
@@ -181,12 +177,19 @@ def settings(options: argparse.Namespace, longest: int) -> dict[str, Any]:
 
 def main() -> int:
     options = parse()
-    counts = [int(part) for part in options.concurrent.split(",")]
+    # SGLang keeps image embeddings by picture through flushes: too few to help a later case.
+    os.environ["SGLANG_VLM_CACHE_SIZE_MB"] = "256"
+    counts = [int(part) for part in options.concurrent.split(",")]  # in this order
     cases = [
-        Case(concurrent=count, turns=options.turns, rounds=options.rounds if count < 64 else 1,
-             repeats=options.repeats)
+        Case(
+            concurrent=count,
+            turns=options.turns,
+            rounds=options.rounds,
+            # The bar on overhead is for the most concurrent case.
+            repeats=options.repeats if count == max(counts) else 1,
+        )
         for count in counts
-    ]  # fmt: skip
+    ]
     if options.long_turns:
         cases.append(Case(concurrent=options.long_concurrent, turns=options.long_turns, rounds=1, repeats=1))
     device = torch.device("cuda" if torch.cuda.is_available() and not options.tiny else "cpu")
@@ -224,16 +227,20 @@ def run(
         screens=str(screens), model=str(folder / "model"), pixels=PIXELS, style=STYLE, turns=options.turns,
         max_tokens=4 if options.tiny else options.completion, size=(160, 96) if options.tiny else (1312, 736),
     )  # fmt: skip
-    print(f"ready after {policy.start_s:.0f} s; screens:", end=" ", flush=True)
-    print(f"{draw_screens(cases, plan, Path(described['image_folder'])):.0f} s", flush=True)
+    load = Load(2 if options.tiny else 6, plan)
+    seconds = draw_screens(cases, plan, Path(described["image_folder"]), load)
+    print(f"ready after {policy.start_s:.0f} s; screens drawn in {seconds:.0f} s", flush=True)
     renderer = Renderer.from_folder(plan.model, ModelConfig(**PIXELS), PromptConfig(style=STYLE))
     first = renderer.render_turn(0, "", None, instruction="")
-    load = Load(2 if options.tiny else 8, plan)
+    wait_for(options.wait_for)
     rows, failures = [], []
     try:
         warm_up = Case(concurrent=cases[0].concurrent, turns=2, rounds=1, repeats=1)
         measure(warm_up, load, plan, policy, len(first))
         for case in cases:
+            if options.until_s and time.monotonic() - STARTED > options.until_s:
+                failures.append(f"{case}: left out, {options.until_s:.0f} s are over")
+                continue
             try:
                 rows.append(measure(case, load, plan, policy, len(first)))
             except Exception as error:  # noqa: BLE001 - the other cases are worth having
@@ -277,8 +284,8 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--concurrent", default="8,32,64")
     arguments.add_argument("--turns", type=int, default=8)
     arguments.add_argument("--completion", type=int, default=48, help="tokens of a completion")
-    arguments.add_argument("--rounds", type=int, default=2)
-    arguments.add_argument("--repeats", type=int, default=2)
+    arguments.add_argument("--rounds", type=int, default=1, help="trajectories per concurrent place")
+    arguments.add_argument("--repeats", type=int, default=2, help="of the most concurrent case, both ways")
     arguments.add_argument("--long-turns", type=int, default=0, help="one more case with so many turns")
     arguments.add_argument("--long-concurrent", type=int, default=32)
     arguments.add_argument("--servers", type=int, default=1)
@@ -286,6 +293,8 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--attention-backend", default="triton")
     arguments.add_argument("--extra", default="", help="further arguments of SGLang")
     arguments.add_argument("--scratch", default=None)
+    arguments.add_argument("--until-s", type=float, default=0, help="begin no case later than this")
+    arguments.add_argument("--wait-for", type=Path, help="measure when this file exists")
     arguments.add_argument("--results", type=Path, default=RESULTS / "gpu")
     arguments.add_argument("--tiny", action="store_true", help="try this program on a CPU with a stand-in")
     return arguments.parse_args()

@@ -16,9 +16,8 @@ import itertools
 import os
 import shutil
 import tempfile
-import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +43,7 @@ class Spooled:
 
 
 class Spool:
-    """The folder of one policy server."""
+    """The folder of one policy server; for one event loop."""
 
     def __init__(self, levels: np.ndarray, folder: Path | None = None) -> None:
         """`levels`: [3, 256], float32. Without a `folder` a new one is made, in memory when it fits."""
@@ -52,24 +51,19 @@ class Spool:
         np.save(self.folder / LEVELS, levels)
         self._known: weakref.WeakValueDictionary[str, Spooled] = weakref.WeakValueDictionary()
         self._numbers = itertools.count()
-        self._lock = threading.Lock()
 
-    def keep(self, png: bytes, resized: Callable[[bytes], np.ndarray]) -> Spooled:
-        """The screenshot's handle; `resized` makes its pixels when the file is not there. Thread-safe."""
+    async def keep(self, png: bytes, write: Callable[[bytes, Path], Awaitable[None]]) -> Spooled:
+        """The screenshot's handle; `write` makes its file when there is none."""
         digest = hashlib.sha256(png).hexdigest()
-        with self._lock:
-            known = self._known.get(digest)
+        known = self._known.get(digest)
         if known is not None:
             return known
+        # Siblings may ask for the same at once: each writes a file of its own name, the first one stays.
         name = f"{digest[:16]}-{next(self._numbers)}.npy"
-        partial = self.folder / f"{name}.part"
-        with partial.open("wb") as file:
-            np.save(file, np.ascontiguousarray(resized(png)))
-        partial.replace(self.folder / name)
         image = Spooled(name, digest)
         weakref.finalize(image, _remove, self.folder / name)
-        with self._lock:
-            return self._known.setdefault(digest, image)
+        await write(png, self.folder / name)
+        return self._known.setdefault(digest, image)
 
     def close(self) -> None:
         """Remove the folder."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from django.conf import settings
 
 from workers.gpu_worker.children import Child
 
@@ -46,7 +47,13 @@ class PolicyServer:
             *("--port", "0"),
             *("--port-file", str(self._port_file)),
         ]
-        env = {**os.environ, **gpus, "DESKHAND_POLICY_TOKEN": self.token}
+        env = {
+            **os.environ,
+            **gpus,
+            "DESKHAND_POLICY_TOKEN": self.token,
+            "DESKHAND_SGLANG_PYTHON": settings.SGLANG_PYTHON,
+            "DESKHAND_SGLANG_PATH": settings.SGLANG_PATH,
+        }
         self.child = Child("policy server", command, log_path=log_path, env=env)
 
     @property
