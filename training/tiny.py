@@ -53,6 +53,8 @@ class TinySizes:
     text_hidden: int = 128
     text_intermediate: int = 384
     text_heads: int = 4
+    text_head_width: int = 0
+    """0 = text_hidden / text_heads."""
     vision_layers: int = 2
     vision_hidden: int = 64
     vision_intermediate: int = 256
@@ -120,7 +122,7 @@ def make_tokenizer(vocabulary: int) -> Qwen2Tokenizer:
 
 def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig:
     """The architecture; the vocabulary is padded to a multiple of 64."""
-    head_dim = sizes.text_hidden // sizes.text_heads
+    head_dim = sizes.text_head_width or sizes.text_hidden // sizes.text_heads
     side = head_dim // 2
     section = [side - 2 * (side * 3 // 8), side * 3 // 8, side * 3 // 8]
     text = {

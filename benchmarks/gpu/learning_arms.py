@@ -14,7 +14,7 @@ from benchmarks.experiments import evaluation, follow, launch, settings, stage_s
 from webapp.lib.supervisor.instance import Instance
 
 FAMILIES = ["menu", "note", "colour"]
-CURVE = ("rollout/success", "rollout/reward_mean", "loss/entropy")
+CURVE = ("rollout/success", "rollout/reward_mean", "loss/entropy", "time/step_s")
 COSTS = (
     "time/step_s",
     "time/rollout_s",
@@ -41,6 +41,8 @@ class Plan:
     """Per family."""
     grpo_steps: int
     groups_per_step: int
+    evaluate_every: int
+    """Steps between held-out evaluations of an arm."""
     learning_rate: float
     warm_up_limit_s: float
     arm_limit_s: float
@@ -68,7 +70,7 @@ def warm_up(deskhand: Instance, model: Path, plan: Plan, say: Callable[[str], No
         "sft.demonstrations_per_family": plan.demonstrations,
         "sft.max_steps": plan.sft_steps,
         "sft.batch_size": plan.sft_batch,
-        "sft.evaluate_every": max(1, plan.sft_steps // 4),
+        "sft.evaluate_every": max(1, plan.sft_steps // 3),
         "sft.stop_at_success": plan.sft_goal,
         "algorithm.num_steps": 0,
         "evaluation.after": False,
@@ -92,14 +94,13 @@ def arm(
         "algorithm.num_steps": plan.grpo_steps,
         "algorithm.groups_per_step": plan.groups_per_step,
         "algorithm.max_staleness": staleness,
+        # The same in all arms. It makes up for staleness, and for an engine that computes in bfloat16.
+        "algorithm.correction": "truncate",
         "optimiser.learning_rate": plan.learning_rate,
         "checkpoints.every": max(1, plan.grpo_steps),
         "evaluation.before": False,
-        "evaluation.every": max(1, plan.grpo_steps // 4),
+        "evaluation.every": plan.evaluate_every,
     }
-    if staleness:
-        # Stale tokens are weighed by trainer/engine instead of being clipped against the engine alone.
-        values |= {"algorithm.correction": "truncate"}
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
     described = follow(deskhand, number, plan.arm_limit_s, *CURVE, *COSTS, say=say)
     return outcome(described) | summary(described) | {"staleness": staleness}
@@ -127,7 +128,7 @@ def summary(described: dict[str, Any]) -> dict[str, Any]:
     ]
     costs = {name: statistics.median(value for _, value in metrics[name]) for name in COSTS if metrics[name]}
     return {
-        "after": evaluation(described, "after"),
+        "after": evaluation(described, "after") or evaluation(described, "during"),
         "held_out": held_out,
         "costs": costs,
         "curve": {name: metrics[name] for name in CURVE},

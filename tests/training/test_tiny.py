@@ -8,7 +8,7 @@ from transformers import AutoConfig, AutoTokenizer, Qwen3VLForConditionalGenerat
 
 from tests.training.tiny_model import tiny_folder
 from training.tasks.first_desk import COLOURS, NOUNS
-from training.tiny import make_tiny
+from training.tiny import TinySizes, make_tiny
 
 
 def test_it_is_the_real_architecture_and_small_enough_to_ship():
@@ -30,6 +30,16 @@ def test_the_seed_decides_the_weights_and_nothing_else(tmp_path):
     assert one == same
     assert one != other
     assert (folders[0] / "tokenizer.json").read_bytes() == (folders[2] / "tokenizer.json").read_bytes()
+
+
+def test_attention_heads_may_be_wider_than_their_share(tmp_path):
+    folder = make_tiny(tmp_path / "wide", sizes=TinySizes(text_head_width=64))
+    model, info = Qwen3VLForConditionalGeneration.from_pretrained(folder, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["mismatched_keys"]
+    text = model.config.text_config
+    assert (text.head_dim, text.num_attention_heads, text.hidden_size) == (64, 4, 128)
+    assert sum(text.rope_parameters["mrope_section"]) == 32
 
 
 @pytest.fixture(scope="module")
