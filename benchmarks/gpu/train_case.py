@@ -1,14 +1,16 @@
 """One case of `train_throughput`: a trainer, a model size and a layout, timed on this process' GPU.
 
-    torchrun --nproc-per-node N -m benchmarks.gpu.train_case OUTPUT CASE.json
+    torchrun --nproc-per-node N -m benchmarks.gpu.train_case OUTPUT CASE.json TURN
 
-CASE.json is a `Case`. Rank 0 writes OUTPUT: times, tokens per second, MFU, memory and, for `ours`, the split
+CASE.json is a `Case`. The GPU is first touched when the file TURN exists: imports and drawing can go on while
+another case runs. Rank 0 writes OUTPUT: times, tokens per second, MFU, memory and, for `ours`, the split
 of a step. With `profile` the log gets the kernels that took longest and how long the GPU was busy.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import tempfile
@@ -23,7 +25,7 @@ import torch
 from benchmarks.gpu.flops import utilisation
 from benchmarks.gpu.models import SIZES, make_model, write_text_files
 from benchmarks.gpu.workload import SCREEN, Drawn, draw
-from training.config import parse_config
+from training.config import ExperimentConfig, parse_config
 from training.layout import lay_out
 from training.parallel import World, start_world, stop_world
 from training.policy import prepared
@@ -51,33 +53,50 @@ class Case:
     profile: bool = False
 
 
-def run(case: Case, world: World, folder: Path) -> dict[str, Any]:
-    """Time one case; every rank gets the same figures."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What a case has before it needs its GPU."""
+
+    config: ExperimentConfig
+    renderer: Renderer
+    drawn: Drawn
+
+
+def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
+    """Settings, tokenizer and trajectories; on the CPU."""
     write_text_files(folder)
+    dtype = "bfloat16" if torch.cuda.is_available() else "float32"
     values = {
-        "model": {"path": str(folder), "max_pixels": 1_003_520, "dtype": _dtype(world)},
+        "model": {"path": str(folder), "max_pixels": 1_003_520, "dtype": dtype},
         "sampling": {"max_completion_tokens": 128},
         "optimiser": {"packing": True, "microbatch_tokens": 9_000, "learning_rate": 1e-6} | case.optimiser,
         "parallel": case.parallel,
     }
     config = parse_config(values)
     renderer = Renderer.from_folder(folder, config.model, config.prompt)
-    drawn = draw(folder / "frames", renderer, count=case.trajectories * world.size, screen=tuple(case.screen))
+    count, screen = case.trajectories * num_gpus, (case.screen[0], case.screen[1])
+    return Prepared(config, renderer, draw(folder / "frames", renderer, count=count, screen=screen))
+
+
+def run(case: Case, world: World, ready: Prepared) -> dict[str, Any]:
+    """Time one case; every rank gets the same figures."""
     makers = {"ours": our_step, "naive": naive_step, "trl": trl_step}
-    step = makers[case.trainer](case, world, config, renderer, drawn)
-    return measure(case, world, drawn, step)
+    step = makers[case.trainer](case, world, ready)
+    return measure(case, world, ready.drawn, step)
 
 
 Step = Callable[[], dict[str, float]]
-"""One optimiser step over all trajectories; returns the split of its time in seconds and its loss."""
+"""One optimiser step over all trajectories; returns its loss and the split of its time in seconds. Ours reads
+screens and makes tensors within the step; for the peers that is done before, and `inputs_s` do not count."""
 
 
-def our_step(case: Case, world: World, config, renderer: Renderer, drawn: Drawn) -> Step:
+def our_step(case: Case, world: World, ready: Prepared) -> Step:
     """The product's own trainer."""
+    renderer, drawn = ready.renderer, ready.drawn
     model = prepared(make_model(case.size, world.device), world.device)
-    policy = lay_out(model, config, world, banned_ids=renderer.banned_ids)
+    policy = lay_out(model, ready.config, world, banned_ids=renderer.banned_ids)
     ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-    trainer = Trainer(policy, world, config, ids, drawn.pixels)
+    trainer = Trainer(policy, world, ready.config, ids, drawn.pixels)
 
     def step() -> dict[str, float]:
         started = _now(world)
@@ -92,19 +111,22 @@ def our_step(case: Case, world: World, config, renderer: Renderer, drawn: Drawn)
     return step
 
 
-def naive_step(case: Case, world: World, config, renderer: Renderer, drawn: Drawn) -> Step:
+def naive_step(case: Case, world: World, ready: Prepared) -> Step:
     """transformers in bf16, SDPA, gradient checkpointing, all logits, AdamW: the loop one writes first."""
     from benchmarks.gpu.train_peers import inputs_of
 
+    renderer, drawn = ready.renderer, ready.drawn
     model = make_model(case.size, world.device, dtype=torch.bfloat16).train()
     model.config._attn_implementation = "sdpa"
     model.gradient_checkpointing_enable({"use_reentrant": False})
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6)
+    started = _now(world)
+    tensors = [inputs_of(one, drawn.pixels, renderer.image_pad_id, world.device) for one in drawn.samples]
+    inputs_s = _now(world) - started
 
     def step() -> dict[str, float]:
-        started, total = _now(world), 0.0
-        for sample in drawn.samples:
-            inputs = inputs_of(sample, drawn.pixels, renderer.image_pad_id, world.device)
+        total = 0.0
+        for sample, inputs in zip(drawn.samples, tensors, strict=True):
             logits = model(**inputs.model, use_cache=False).logits[0, :-1].float()
             logprobs = torch.log_softmax(logits, dim=-1)
             logprobs = logprobs.gather(-1, inputs.model["input_ids"][0, 1:, None])[:, 0]
@@ -115,23 +137,26 @@ def naive_step(case: Case, world: World, config, renderer: Renderer, drawn: Draw
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        return {"loss": total, "step_s": _now(world) - started}
+        return {"loss": total, "inputs_s": inputs_s}
 
     return step
 
 
-def trl_step(case: Case, world: World, config, renderer: Renderer, drawn: Drawn) -> Step:
+def trl_step(case: Case, world: World, ready: Prepared) -> Step:
     """TRL's GRPOTrainer with its own defaults: fp32 weights, bf16 autocast, gradient checkpointing."""
     from benchmarks.gpu.train_peers import trl_inputs, trl_trainer
 
+    renderer, drawn = ready.renderer, ready.drawn
     model = make_model(case.size, world.device)
-    trainer = trl_trainer(model, renderer.tokenizer, len(drawn.samples))
+    trainer = trl_trainer(model, renderer.tokenizer, max(2, len(drawn.samples)))
     optimiser = trainer.create_optimizer()
+    started = _now(world)
+    tensors = [trl_inputs(one, drawn.pixels, renderer.image_pad_id, world.device) for one in drawn.samples]
+    inputs_s = _now(world) - started
 
     def step() -> dict[str, float]:
-        started, total = _now(world), 0.0
-        for sample in drawn.samples:
-            inputs = trl_inputs(sample, drawn.pixels, renderer.image_pad_id, world.device)
+        total = 0.0
+        for inputs in tensors:
             with trainer.compute_loss_context_manager():
                 loss = trainer.compute_loss(trainer.model, inputs)
             trainer.accelerator.backward(loss / len(drawn.samples))
@@ -139,7 +164,7 @@ def trl_step(case: Case, world: World, config, renderer: Renderer, drawn: Drawn)
         torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        return {"loss": total, "step_s": _now(world) - started}
+        return {"loss": total, "inputs_s": inputs_s}
 
     return step
 
@@ -204,10 +229,6 @@ def profile(world: World, step: Step) -> None:
         _say(world, f"  wait {row.key[:60]}: {row.count}x, host {row.self_cpu_time_total / 1e3:.1f} ms")
 
 
-def _dtype(world: World) -> str:
-    return "bfloat16" if world.device.type == "cuda" else "float32"
-
-
 def _now(world: World) -> float:
     if world.device.type == "cuda":
         torch.cuda.synchronize()
@@ -221,11 +242,14 @@ def _say(world: World, text: str) -> None:
 
 
 def main() -> int:
-    output, file = Path(sys.argv[1]), Path(sys.argv[2])
+    output, file, turn = (Path(argument) for argument in sys.argv[1:4])
     case = Case(**json.loads(file.read_text()))
-    world = start_world()
     with tempfile.TemporaryDirectory(prefix="train-case-") as folder:
-        figures = run(case, world, Path(folder))
+        ready = prepare(case, int(os.environ.get("WORLD_SIZE", "1")), Path(folder))
+        while not turn.exists():
+            time.sleep(0.2)
+        world = start_world()
+        figures = run(case, world, ready)
     if world.is_main:
         output.write_text(json.dumps({"case": asdict(case)} | figures))
     stop_world()

@@ -2,10 +2,10 @@
 
 Every case is a process group of its own: true dimensions, random weights, eight trajectories per GPU and
 step, each of about 8 400 tokens of which 7 544 are image tokens. Ours is the product's `Trainer`: packing,
-FSDP2, fp32 weights and optimiser, bf16 computing, screens decoded from PNG while the GPU works. Peers in
-the same run, on the same samples: a plain loop (transformers, bf16, SDPA, gradient checkpointing, all
-logits), and TRL's GRPOTrainer with its defaults (fp32 weights, bf16 autocast, SDPA, gradient
-checkpointing): its own loss, with our tensors.
+FSDP2, fp32 weights and optimiser, bf16 computing; it decodes the screens from PNG within the timed step.
+Peers in the same run, on the same samples, their tensors ready on the GPU before the clock starts: a plain
+loop (transformers, bf16 weights, SDPA, gradient checkpointing, all logits), and TRL's GRPOTrainer with its
+defaults (fp32 weights, bf16 autocast, SDPA, gradient checkpointing): its own loss, with our tensors.
 
 MFU: see `benchmarks.gpu.flops` for what is counted (recomputing is not; causal attention counts half).
 
@@ -18,13 +18,16 @@ Bar: >= 40 % MFU for 4B on one GPU; >= 35 % on the most GPUs of the run; >= 2.5 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.metadata
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -41,51 +44,100 @@ MIN_TIMES_TRL = 2.0
 LIMIT_S = 240
 """Per case, start and compilation included."""
 FAST = {"reshard": "never", "compile_blocks": True}
+EAGER = {"reshard": "never", "activation_checkpointing": True}
 VERSIONS = ("torch", "transformers", "triton", "trl", "accelerate", "peft")
 
 
 def cases(num_gpus: int) -> list[Case]:
     """What is run on so many GPUs, the most telling first."""
-    ours = {
-        "4b": Case(name="4b ours", size="4b", parallel=FAST),
-        "2b": Case(name="2b ours", size="2b", parallel=FAST),
-        "8b": Case(name="8b ours", size="8b", parallel=FAST),
-    }
     if num_gpus > 1:
-        return list(ours.values())
-    peers = [
-        Case(name=f"{size} {trainer}", trainer=trainer, size=size, steps=1, trajectories=4)
+        # 8B leaves too little room for all activations; the more GPUs share its weights, the more is kept.
+        share = 0.6 if num_gpus == 2 else 0.3
+        tight = FAST | {"activation_checkpointing": True, "recomputed_share": share}
+        whole = FAST | {"reduce": "step"}
+        return [
+            Case(name="4b ours", size="4b", parallel=whole),
+            Case(name="8b ours", size="8b", parallel=tight),
+            Case(name="2b ours", size="2b", parallel=whole),
+            Case(name="8b ours, not compiled", size="8b", trajectories=4, steps=1, parallel=EAGER),
+        ]
+    return [
+        case
         for size in ("4b", "2b")
-        for trainer in ("naive", "trl")
+        for case in (
+            Case(name=f"{size} ours", size=size, parallel=FAST),
+            Case(name=f"{size} trl", trainer="trl", size=size, trajectories=4),
+            Case(name=f"{size} naive", trainer="naive", size=size, trajectories=4),
+        )
     ]
-    return [ours["4b"], ours["2b"], *peers]
 
 
-def run(case: Case, num_gpus: int, folder: Path, limit_s: float) -> dict[str, Any]:
-    """The case's figures, or what went wrong."""
-    description, output = folder / "case.json", folder / "figures.json"
-    description.write_text(json.dumps(asdict(case)))
-    output.unlink(missing_ok=True)
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(num_gpus),
-    ]
-    command += ["-m", "benchmarks.gpu.train_case", str(output), str(description)]
-    # NVLink multicast is not available everywhere; nothing here gains from it.
-    environment = os.environ | {"OMP_NUM_THREADS": "8", "NCCL_NVLS_ENABLE": "0"}
-    environment.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-    try:
-        done = subprocess.run(command, env=environment, timeout=limit_s, stderr=subprocess.PIPE, text=True)
-    except subprocess.TimeoutExpired:
-        return {"case": asdict(case), "error": f"not ready after {limit_s:.0f} s"}
-    if done.returncode or not output.exists():
-        sys.stderr.write(done.stderr[-6000:])
-        return {"case": asdict(case), "error": _reason(done.stderr)}
-    return json.loads(output.read_text())
+class Process:
+    """A case in a process of its own: it prepares at once and waits for its turn."""
+
+    def __init__(self, case: Case, num_gpus: int, folder: Path) -> None:
+        self.case = case
+        self.output, description, self.turn = (folder / name for name in ("figures", "case", "turn"))
+        folder.mkdir()
+        description.write_text(json.dumps(asdict(case)))
+        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(num_gpus)]
+        command = [sys.executable, *(launcher if num_gpus > 1 else []), "-m", "benchmarks.gpu.train_case"]
+        # NVLink multicast is not available everywhere; nothing here gains from it.
+        environment = os.environ | {"NCCL_NVLS_ENABLE": "0"}
+        environment.setdefault("OMP_NUM_THREADS", "8")
+        environment.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+        self.errors = (folder / "errors").open("w+")
+        self.process = subprocess.Popen(
+            [*command, str(self.output), str(description), str(self.turn)],
+            env=environment,
+            stderr=self.errors,
+        )
+
+    def run(self, limit_s: float) -> dict[str, Any]:
+        """The case's figures, or what went wrong."""
+        self.turn.touch()
+        failed = {"case": asdict(self.case)}
+        try:
+            code = self.process.wait(timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            return failed | {"error": f"not ready after {limit_s:.0f} s"}
+        finally:
+            self.end()
+        if code or not self.output.exists():
+            self.errors.seek(0)
+            text = self.errors.read()
+            sys.stderr.write(text[-6000:])
+            return failed | {"error": _reason(text)}
+        return json.loads(self.output.read_text())
+
+    def end(self) -> None:
+        """Nothing of a case may hold the GPUs when the next one starts; torchrun ends its own processes."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(timeout=35)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+
+
+def run_all(wanted: Sequence[Case], num_gpus: int, limit_s: float) -> Iterator[tuple[Case, dict[str, Any]]]:
+    """Every case and its figures; while one runs, the next one prepares."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+
+        def started(number: int) -> Process | None:
+            if number >= len(wanted):
+                return None
+            process = Process(wanted[number], num_gpus, Path(folder) / str(number))
+            stack.callback(process.end)
+            return process
+
+        process = started(0)
+        for number, case in enumerate(wanted, start=1):
+            coming = started(number)
+            assert process is not None
+            yield case, process.run(limit_s)
+            process = coming
 
 
 def _reason(stderr: str) -> str:
@@ -131,15 +183,15 @@ def main() -> int:
     arguments.add_argument("--tiny", action="store_true", help="tiny model and screens: does it run at all?")
     arguments.add_argument("--results", type=Path, default=RESULTS / "gpu")
     options = arguments.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the case that runs is ended, too
     found = _earlier(options.results)
-    with tempfile.TemporaryDirectory() as folder:
-        for case in cases(options.gpus):
-            if options.tiny:
-                case = replace(case, size="tiny", trajectories=1, steps=1, screen=(256, 192), parallel={})
-            if re.search(options.only, case.name):
-                row = run(case, options.gpus, Path(folder), options.limit) | machine_figures()
-                found[f"{case.name} x{options.gpus}"] = row
-                _save(options.results, found)
+    wanted = [case for case in cases(options.gpus) if re.search(options.only, case.name)]
+    if options.tiny:
+        small = {"size": "tiny", "trajectories": 1, "steps": 1, "screen": (128, 96), "parallel": {}}
+        wanted = [replace(case, **small) for case in wanted]
+    for case, row in run_all(wanted, options.gpus, options.limit):
+        found[f"{case.name} x{options.gpus}"] = row | machine_figures()
+        _save(options.results, found)
     verdict = judge(found)
     print_table(
         ("case", "tokens/s", "MFU", "MFU, square", "peak GB", "step s"),
