@@ -145,12 +145,9 @@ def test_trajectories_go_on_under_new_weights_while_the_trainer_trains(
     coordinator.wishes.in_background = True
 
     def wait_for_a_sync(turn_index: int) -> None:
-        """From the second step's groups on, a weight sync comes between the two turns of each."""
-        first_step = len(coordinator.groups) < 2
-        if turn_index == 0 or first_step:
-            desktops.started_at = engine.policy_version
-            return
-        while engine.policy_version == desktops.started_at < 2:
+        """The second turn of a group of step s is drawn by version s or later."""
+        step = len(coordinator.groups) // 2
+        while turn_index == 1 and engine.policy_version < step:
             time.sleep(0.05)
 
     desktops.before_turn = wait_for_a_sync

@@ -76,8 +76,6 @@ class ToyDesktops:
     """Draws in place of the engine."""
     before_turn: Callable[[int], None] = lambda turn_index: None
     """Called with the number of each turn before it is drawn."""
-    started_at: int = 0
-    """The version that drew the first turn of the newest trajectories."""
     ids: itertools.count = field(default_factory=lambda: itertools.count(1))
 
     def group(self, group_id: int, task: Task, size: int, **options: object) -> Group:

@@ -1,0 +1,247 @@
+"""A coordinator whose groups are recorded once and then repeated: the same step always gets the same data.
+
+So the loss curve of a trainer depends on nothing but the trainer's own state. Weight syncs are real: they are
+passed on to the policy server, as the gpu worker does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+
+from benchmarks.gpu.policy_process import TOKEN, PolicyProcess
+from benchmarks.gpu.screens import screen_png
+from training.types import (
+    Completion,
+    Group,
+    Observation,
+    Purpose,
+    RewardTerm,
+    Task,
+    Trajectory,
+    TrajectoryStatus,
+    Turn,
+)
+
+TURNS = 2
+VARIANTS = 2
+"""Recordings of each task; steps take them in turn."""
+Watcher = Callable[[str, str, dict[str, Any]], None]
+"""(moment, route, body): before the answer to a request is made."""
+
+
+def make_tasks(count: int, screen: tuple[int, int]) -> list[Task]:
+    return [
+        Task(
+            task_id=f"recorded-{number}",
+            instruction=f"Open window {number}.",
+            family="recorded",
+            screen=screen,
+        )
+        for number in range(count)
+    ]
+
+
+Recorded = dict[str, list[list[Trajectory]]]
+"""task_id -> [variant][member]"""
+
+
+def record(policy: PolicyProcess, tasks: list[Task], size: int, frames: Path, max_tokens: int) -> Recorded:
+    """VARIANTS groups of `size` trajectories per task, drawn by the policy server now."""
+    jobs = [(task, variant, place) for task in tasks for variant in range(VARIANTS) for place in range(size)]
+
+    def play(job: tuple[Task, int, int]) -> Trajectory:
+        task, variant, place = job
+        client = policy.client()
+        turns = [
+            _turn(client, f"{task.task_id}-{variant}-{place}", index, task, frames, max_tokens)
+            for index in range(TURNS)
+        ]
+        client.close()
+        reward = sum(turn.completion.token_ids[0] % 2 for turn in turns if turn.completion) / TURNS
+        return Trajectory(
+            trajectory_id=1 + jobs.index(job),
+            group_id=0,
+            task=task,
+            status=TrajectoryStatus.TERMINATED,
+            turns=tuple(turns),
+            score=float(reward == 1),
+            reward=reward,
+            terms=(RewardTerm(name="task_score.v1", value=reward, weight=1.0, contribution=reward),),
+        )
+
+    with ThreadPoolExecutor(8) as threads:
+        played = list(threads.map(play, jobs))
+    recorded: dict[str, list[list[Trajectory]]] = {
+        task.task_id: [[] for _ in range(VARIANTS)] for task in tasks
+    }
+    for (task, variant, _), trajectory in zip(jobs, played, strict=True):
+        recorded[task.task_id][variant].append(trajectory)
+    return recorded
+
+
+def _turn(client: Any, name: str, index: int, task: Task, frames: Path, max_tokens: int) -> Turn:
+    png = screen_png(abs(hash_of(task.task_id)) % 10_000 + index, task.screen)
+    digest = hashlib.sha256(png).hexdigest()
+    path = frames / digest[:2] / f"{digest}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(png)
+    text = task.instruction if index == 0 else "It changed."
+    completion: Completion = client.complete(
+        name, turn_index=index, text=text, screenshot=png, temperature=1.0, max_tokens=max_tokens
+    )
+    seen = Observation(sha256=digest, width=task.screen[0], height=task.screen[1], text=text)
+    return Turn(index=index, observation=seen, completion=completion)
+
+
+def hash_of(text: str) -> int:
+    """The same in every process."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+
+@dataclass
+class RecordedWorld:
+    """Serves one trainer at a time; use as a context manager."""
+
+    policy: PolicyProcess
+    tasks: list[Task]
+    recorded: Recorded
+    frames: Path
+    watch: Watcher = lambda moment, route, body: None
+    seen: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    groups: list[Group] = field(default_factory=list)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def __enter__(self) -> RecordedWorld:
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def environment(self) -> dict[str, str]:
+        """Of the trainer."""
+        return {
+            "DESKHAND_COORDINATOR_URL": f"http://127.0.0.1:{self.server.server_port}",
+            "DESKHAND_COORDINATOR_TOKEN": TOKEN,
+            "DESKHAND_FRAMES_DIR": str(self.frames),
+        }
+
+    def start_anew(self) -> None:
+        """Forget what a trainer reported."""
+        with self.lock:
+            self.seen.clear()
+            self.groups.clear()
+
+    def curve(self, name: str) -> dict[int, float]:
+        """Step -> the last value that was reported for it."""
+        points = self.seen["/metrics"]
+        return {point["step"]: point["values"][name] for point in points if name in point["values"]}
+
+    def answer(self, method: str, route: str, query: dict[str, str], body: Any) -> Any:
+        if route == "/weights":
+            return self._weights(body)
+        with self.lock:
+            if method == "POST":
+                self.seen[route].append(body)
+            self.watch("before", route, body if isinstance(body, dict) else {})
+            if route == "/tasks":
+                return [task.model_dump(mode="json") for task in self.tasks]
+            if route == "/groups":
+                return {"group_id": self._group(body)}
+            if route == "/groups/finished":
+                found = [group.model_dump(mode="json") for group in self.groups[int(query["after"]) :]]
+                return {"cursor": len(self.groups), "groups": found}
+            if route == "/control":
+                return {"command": "run", "needs_weights": self._needs_weights()}
+            if route == "/checkpoints/in-use":
+                return {"paths": []}
+            return {}
+
+    def _group(self, body: dict[str, Any]) -> int:
+        task = next(task for task in self.tasks if task.task_id == body["task_id"])
+        number = len(self.groups) + 1
+        members = self.recorded[task.task_id][body["step"] % VARIANTS]
+        fresh = tuple(_as_of(member, number, body["policy_version"]) for member in members)
+        purpose = Purpose(body["purpose"])
+        group = Group(group_id=number, task=task, purpose=purpose, step=body["step"], trajectories=fresh)
+        self.groups.append(group)
+        return number
+
+    def _weights(self, body: dict[str, Any]) -> dict[str, Any]:
+        with self.lock:
+            self.seen["/weights"].append(
+                {key: body.get(key) for key in ("channel", "stage", "policy_version")}
+            )
+            self.watch("before", "/weights", body)
+        answer = self.policy.call("POST", "/weights", body)
+        if body.get("stage", "load") in ("load", "commit"):
+            answer["canary"] = self.policy.call("POST", "/canary", {})
+        return answer
+
+    def _needs_weights(self) -> bool:
+        return bool(self.policy.call("GET", "/health").get("needs_weights", False))
+
+
+def _as_of(member: Trajectory, group_id: int, policy_version: int) -> Trajectory:
+    """The recording as if the policy of now had drawn it: nothing is dropped for its age."""
+    turns = tuple(
+        turn.model_copy(
+            update={
+                "completion": turn.completion.model_copy(
+                    update={"policy_version": policy_version, "policy_versions": ()}
+                )
+            }
+        )
+        for turn in member.turns
+        if turn.completion is not None
+    )
+    return member.model_copy(update={"group_id": group_id, "turns": turns})
+
+
+def _handler(world: RecordedWorld) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self._serve("GET", None)
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            self._serve("POST", json.loads(self.rfile.read(length) or b"{}"))
+
+        def _serve(self, method: str, body: Any) -> None:
+            url = urlsplit(self.path)
+            query = {key: values[0] for key, values in parse_qs(url.query).items()}
+            status, answer = 200, {}
+            try:
+                answer = world.answer(method, url.path, query, body)
+            except httpx.HTTPStatusError as error:
+                refused = error.response.is_client_error
+                status, answer = (409 if refused else 503), {"error": error.response.text[:500]}
+            except httpx.TransportError as error:
+                status, answer = 503, {"error": str(error)}
+            payload = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(payload)))
+            self.end_headers()
+            self.wfile.write(payload)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    return Handler
