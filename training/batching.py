@@ -175,20 +175,12 @@ def collate(
     tokens = [[*s.token_ids, *[pad_id] * (-len(s.token_ids) % multiple)] for s in samples]
     lengths = [len(row) for row in tokens]
     # Positions are computed per sequence in either layout: packing shifts no sequence's own positions.
-    rows = [
-        torch.from_numpy(rope_positions(row, list(s.grids), image_pad_id, merge_size))
-        for row, s in zip(tokens, samples, strict=True)
+    positions = [
+        torch.from_numpy(rope_positions(row, list(sample.grids), image_pad_id, merge_size))
+        for row, sample in zip(tokens, samples, strict=True)
     ]
-    if is_packed:
-        input_ids = torch.tensor([[token for row in tokens for token in row]])
-        position_ids = torch.cat(rows, dim=1)[:, None]
-        starts = [0, *accumulate(lengths)]
-    else:
-        input_ids = _padded(tokens, max(lengths), pad_id, torch.long)
-        position_ids = torch.zeros((3, len(samples), max(lengths)), dtype=torch.long)
-        for row, own in enumerate(rows):
-            position_ids[:, row, : own.shape[1]] = own
-        starts = [max(lengths) * row for row in range(len(samples) + 1)]
+    starts = list(accumulate(lengths if is_packed else [max(lengths)] * len(lengths), initial=0))
+    input_ids, position_ids = (_packed if is_packed else _side_by_side)(tokens, positions, pad_id)
     images = _images(samples, pixels)
     places = _scored_places(samples, starts, max(lengths))
     if images:
@@ -207,6 +199,24 @@ def collate(
         lengths=tuple(lengths) if is_packed else (),
         places=places,
     )
+
+
+def _packed(
+    tokens: list[list[int]], positions: list[torch.Tensor], pad_id: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[1, sum of lengths], [3, 1, sum of lengths]"""
+    return torch.tensor([[token for row in tokens for token in row]]), torch.cat(positions, dim=1)[:, None]
+
+
+def _side_by_side(
+    tokens: list[list[int]], positions: list[torch.Tensor], pad_id: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[B, T], [3, B, T]"""
+    length = max(len(row) for row in tokens)
+    position_ids = torch.zeros((3, len(tokens), length), dtype=torch.long)
+    for row, own in enumerate(positions):
+        position_ids[:, row, : own.shape[1]] = own
+    return _padded(tokens, length, pad_id, torch.long), position_ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
