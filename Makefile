@@ -45,6 +45,10 @@ test-slow: setup-test ## The tests that take minutes, and those in virtual machi
 	@$(MAKE) --no-print-directory guest-image ARGS=--if-changed || echo "tests on the guest image are skipped"
 	@$(PY) -m pytest -m 'slow or vm' $(ARGS)
 
+.PHONY: test-gpu
+test-gpu: setup-test ## The tests of a machine with NVIDIA GPUs
+	@$(PY) -m pytest -m gpu $(ARGS)
+
 .PHONY: check
 check: setup-test ## Lint, import directions and types
 	@scripts/check
