@@ -49,6 +49,8 @@ pytestmark = [
 ]
 BOOT_LIMIT_S = 900
 """A template may have to be booted first."""
+FILE_MENU = (155, 132)
+"""Where the task's editor has it; its menu covers a quarter of the screen."""
 MACHINES = DesktopConfig.model_validate(
     {"provider": "qemu", "trajectory_timeout_s": 1200, "turn_timeout_s": 120}
 )
@@ -81,6 +83,13 @@ def take_over(page: Page) -> None:
     expect(page.locator('#desktop[data-screen="control"]')).to_be_visible(timeout=1000 * LIMIT_S)
 
 
+def click(page: Page, place: tuple[int, int]) -> None:
+    """At a place of the desktop, in its own pixels."""
+    shown = page.locator("[data-screen] canvas")
+    scale = shown.bounding_box()["width"] / 512
+    shown.click(position={"x": place[0] * scale, "y": place[1] * scale})
+
+
 def test_a_machines_own_screen_is_watched_taken_over_and_handed_back(
     sign_in: SignIn, people: People, env_worker: EnvWorker
 ):
@@ -103,6 +112,9 @@ def test_a_machines_own_screen_is_watched_taken_over_and_handed_back(
 
     open_desktop(page, trajectory)
     take_over(page)
+    click(page, FILE_MENU)
+    wait_for(lambda: difference(canvas(watcher), before) > 3)
+    page.keyboard.press("Escape")
     typed(page, "Blue hen")
     page.keyboard.press("Control+s")
     expect(page.locator(".deed.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
@@ -116,6 +128,10 @@ def test_a_machines_own_screen_is_watched_taken_over_and_handed_back(
         "what the watcher typed came through, or what the person typed did not"
     )
     assert ("human", {"kind": "key", "keys": ["ctrl", "s"]}) in turns
+    clicked = next(action for source, action in turns if source == "human")
+    assert clicked["kind"] == "click"
+    assert abs(clicked["x"] - FILE_MENU[0]) <= 1
+    assert abs(clicked["y"] - FILE_MENU[1]) <= 1
     wait_for(lambda: difference(canvas(watcher), last_frame(trajectory)) < 3)
 
 
