@@ -33,7 +33,16 @@ STAND_IN = Path(__file__).parent / "sglang_stand_in"
 class Running:
     """A policy server process and how to ask it."""
 
-    def __init__(self, folder: Path, *, servers: int = 1, token_s: float = 0.0, **engine: object) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        servers: int = 1,
+        token_s: float = 0.0,
+        modules: Path = STAND_IN,
+        **engine: object,
+    ) -> None:
+        """`modules`: where the servers find the module sglang."""
         folder.mkdir(parents=True, exist_ok=True)
         config, self.port_file = folder / "config.yaml", folder / "port"
         settings = {"name": "sglang", "servers": servers, "start_timeout_s": 300, **engine}
@@ -43,11 +52,14 @@ class Running:
             **os.environ,
             "DESKHAND_POLICY_TOKEN": TOKEN,
             "DESKHAND_SGLANG_PYTHON": sys.executable,
-            "DESKHAND_SGLANG_PATH": str(STAND_IN),
+            "DESKHAND_SGLANG_PATH": str(modules),
             "STAND_IN_TOKEN_S": str(token_s),
         }
         self.process = subprocess.Popen(
-            [*command, "--config", str(config), "--port-file", str(self.port_file)], env=environment
+            [*command, "--config", str(config), "--port-file", str(self.port_file)],
+            env=environment,
+            stderr=None if modules == STAND_IN else subprocess.PIPE,
+            text=True,
         )
         self.said: list[str] = []
 
@@ -235,5 +247,8 @@ def test_servers_end_with_a_policy_server_that_is_killed(tmp_path):
 
 
 def test_a_server_that_cannot_start_ends_the_policy_server_with_its_words(tmp_path):
-    server = Running(tmp_path / "policy", max_restarts=0, extra_arguments=["--weight-version=no-number"])
-    assert server.process.wait(120) == 1
+    server = Running(tmp_path / "policy", modules=tmp_path, max_restarts=0)
+    said = server.process.communicate(timeout=300)[1]
+    assert server.process.returncode == 1
+    assert "engine.max_restarts = 0 is used up" in said
+    assert "No module named" in said
