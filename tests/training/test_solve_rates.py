@@ -10,7 +10,7 @@ from tests.training.makers import make_group, make_task
 from training.config import ConfigError, SamplingConfig, parse_config
 from training.schedule import temperature_at
 from training.solve_rates import SolveRateOrder, SolveRates
-from training.stages import num_flat
+from training.ahead import num_flat
 
 TASKS = [make_task(f"menu-{number}") for number in range(4)]
 
