@@ -7,10 +7,10 @@ from collections import Counter
 import pytest
 
 from tests.training.makers import make_group, make_task
+from training.ahead import num_flat
 from training.config import ConfigError, SamplingConfig, parse_config
 from training.schedule import temperature_at
 from training.solve_rates import SolveRateOrder, SolveRates
-from training.ahead import num_flat
 
 TASKS = [make_task(f"menu-{number}") for number in range(4)]
 
