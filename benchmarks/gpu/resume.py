@@ -42,7 +42,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 STEPS, EVERY, STRUCK_AT = 8, 3, 5
 """Steps of a run, between checkpoints, and the step in which something dies."""
 MAX_DRIFT = 0.02
-RUN_LIMIT_S = 600
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +91,7 @@ class Run:
     killed: list[str] = field(default_factory=list)
     process: subprocess.Popen[bytes] | None = None
     is_over: bool = False
+    limit_s: float = 600.0
 
     def go(self) -> dict[str, Any]:
         """Figures of the run. Raises TimeoutExpired or RuntimeError when it does not end."""
@@ -155,7 +155,7 @@ class Run:
                 stderr=subprocess.STDOUT,
             )
             try:
-                return self.process.wait(RUN_LIMIT_S - (time.monotonic() - started))
+                return self.process.wait(self.limit_s - (time.monotonic() - started))
             finally:
                 end_family(self.process)
 
@@ -215,6 +215,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cpu", action="store_true", help="a tiny model, gloo and the stand-in for SGLang")
     parser.add_argument("--results", default="")
+    parser.add_argument("--limit", type=float, default=1800, help="seconds for everything")
     parser.add_argument("--runs", nargs="+", default=[], help="only these, and undisturbed")
     options = parser.parse_args()
     scale = CPU if options.cpu else GPU
@@ -243,7 +244,8 @@ def main() -> int:
 
 
 def run_all(options: argparse.Namespace, scale: Scale, folder: Path) -> list[dict[str, Any]]:
-    """All runs against one policy server; one that fails has an `error`."""
+    """All runs against one policy server; one that fails, or is not begun in time, has an `error`."""
+    deadline = time.monotonic() + options.limit
     model = make_model_folder(options, folder)
     policy = PolicyProcess(
         model=model,
@@ -262,7 +264,8 @@ def run_all(options: argparse.Namespace, scale: Scale, folder: Path) -> list[dic
             for strike in strikes(lambda name: folder / name):
                 if options.runs and strike.name not in ("undisturbed", *options.runs):
                     continue
-                runs.append(one_run(world, strike, scale, folder, model, options))
+                left = deadline - time.monotonic()
+                runs.append(one_run(world, strike, scale, folder, model, options, left))
                 say(f"{strike.name}: {runs[-1].get('error', 'done')}")
                 if strike.name == "undisturbed" and "error" in runs[-1]:
                     break
@@ -270,12 +273,20 @@ def run_all(options: argparse.Namespace, scale: Scale, folder: Path) -> list[dic
 
 
 def one_run(
-    world: RecordedWorld, strike: Strike, scale: Scale, folder: Path, model: Path, options: argparse.Namespace
+    world: RecordedWorld,
+    strike: Strike,
+    scale: Scale,
+    folder: Path,
+    model: Path,
+    options: argparse.Namespace,
+    left_s: float,
 ) -> dict[str, Any]:
     output = folder / strike.name
     config = folder / f"{strike.name}.yaml"
     config.write_text(yaml.safe_dump(config_values(model, scale, cpu=options.cpu)))
-    run = Run(world, config, output, scale, strike)
+    run = Run(world, config, output, scale, strike, limit_s=left_s)
+    if left_s < 1:
+        return {"run": strike.name, "error": "no time was left", "losses": {}, "starts": 0}
     try:
         return run.go()
     except (RuntimeError, subprocess.TimeoutExpired, ValueError) as error:

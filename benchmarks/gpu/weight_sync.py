@@ -94,6 +94,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--channels", nargs="+", default=["nccl", "ipc", "disk"], choices=sorted(NEEDED))
     parser.add_argument("--repeats", type=int, default=4, help="syncs after the first one")
     parser.add_argument("--load", type=int, default=8, help="trajectories that are drawn meanwhile")
+    parser.add_argument("--skip", nargs="+", default=[], help="servers not to start, e.g. 8b:colocated")
     parser.add_argument("--limit", type=float, default=900, help="seconds for everything")
     parser.add_argument("--tiny", action="store_true", help="try it on a CPU, with the engine transformers")
     parser.add_argument("--results", default=str(RESULTS))
@@ -119,6 +120,7 @@ def collect(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
     deadline = time.monotonic() + options.limit
     placements = sorted({NEEDED[channel] for channel in options.channels}, reverse=True)
     pairs = [(size, placement) for placement in placements for size in options.sizes]
+    pairs = [pair for pair in pairs if ":".join(pair) not in options.skip]
     cases: list[dict[str, Any]] = []
     with ThreadPoolExecutor(2 * len(pairs)) as threads, contextlib.ExitStack() as stack:
         models = {size: threads.submit(write_model, folder, size) for size in options.sizes}

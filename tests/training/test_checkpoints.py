@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -78,6 +80,58 @@ def test_an_interrupted_save_is_not_resumed_from(
     assert store.newest() == good
     store.prune(best="")
     assert not broken.exists()
+
+
+class HeldStore(CheckpointStore):
+    """Writes the last part of a checkpoint when it is told to."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, keep_last=3)
+        self.may_go_on = threading.Event()
+        self.failure: OSError | None = None
+
+    def _write_model(self, *arguments: Any) -> None:
+        assert self.may_go_on.wait(60)
+        if self.failure is not None:
+            raise self.failure
+        super()._write_model(*arguments)
+
+
+def test_training_goes_on_while_a_checkpoint_is_written(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    config = toy_config(toy_model)
+    samples = record_samples(toy_desktops)
+    store = HeldStore(tmp_path)
+    trainer = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    walk(trainer, samples, range(2))
+    state = ExperimentState(stage="grpo", grpo_step=2)
+    folder = store.start(trainer, state, toy_model)
+    state.grpo_step = 99
+    later = walk(trainer, samples, range(2, 4))
+    assert not store.is_settled
+    assert store.newest() is None, "what is not complete is not resumed from"
+    store.may_go_on.set()
+    store.settle()
+    assert store.newest() == folder
+    assert store.read_state(folder).grpo_step == 2, "the state of when it began"
+    again = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    store.load(folder, again)
+    assert walk(again, samples, range(2, 4)) == pytest.approx(later, abs=1e-6)
+    load_model(folder / "model")
+
+
+def test_a_checkpoint_that_cannot_be_written_is_an_error_and_no_checkpoint(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    store = HeldStore(tmp_path)
+    store.failure = OSError(28, "No space left on device")
+    store.may_go_on.set()
+    store.start(trainer, ExperimentState(stage="grpo"), toy_model)
+    with pytest.raises(OSError, match="No space left"):
+        store.settle()
+    assert store.complete() == []
 
 
 def test_only_the_newest_and_the_best_are_kept(

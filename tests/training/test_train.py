@@ -393,11 +393,12 @@ def test_sft_alone_imitates_what_people_accepted(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_checkpoint_of_one_process_goes_on_with_two_and_back(
-    toy_model: Path, coordinator: ToyCoordinator, output: Path
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("sizes", [(1, 2, 1), (4, 2, 1)])
+def test_a_checkpoint_goes_on_with_another_number_of_processes(
+    sizes: tuple[int, ...], toy_model: Path, coordinator: ToyCoordinator, output: Path
 ) -> None:
-    for num_steps, processes in ((2, 1), (4, 2), (6, 1)):
+    for num_steps, processes in zip((2, 4, 6), sizes, strict=True):
         config = toy_config(toy_model, algorithm={"num_steps": num_steps}, checkpoints={"every": 2})
         process = start_process(config, output, coordinator, processes=processes)
         assert process.wait(600) == 0, (output / "log").read_text()[-3000:]

@@ -67,7 +67,7 @@ def test_the_engine_follows_through_memory(
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("stage", ["check", "bucket"])
+@pytest.mark.parametrize("stage", [pytest.param("check", marks=pytest.mark.slow), "bucket"])
 def test_a_sync_that_breaks_goes_by_disk_and_training_goes_on(
     stage: str, toy_model: Path, coordinator: ToyCoordinator, tmp_path: Path
 ) -> None:
