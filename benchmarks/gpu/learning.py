@@ -207,9 +207,10 @@ def both_halves(
             mine *= 2  # trainer and server share the GPU
         env = restrict(cores[index * len(cores) // 2 : (index + 1) * len(cores) // 2], mine)
         workers = max(1, options.env_workers // 2)
+        told = Teller(say.started, f"staleness {staleness}: ")
         half = replace(plan, num_desktops=plan.num_desktops // 2)
         with Instance(without=["web"], slots=half.num_desktops, env_workers=workers, env=env) as deskhand:
-            result = timed(deskhand, str(checkpoint), staleness, half, say)
+            result = timed(deskhand, str(checkpoint), staleness, half, told)
         with lock:
             found.append(result)
             write(options.record, {"arms": found})
@@ -235,11 +236,12 @@ def num_gpus() -> int:
 class Teller:
     """Prints lines with the seconds since the start, at once."""
 
-    def __init__(self, started: float) -> None:
+    def __init__(self, started: float, who: str = "") -> None:
         self.started = started
+        self.who = who
 
     def __call__(self, line: str) -> None:
-        print(f"{time.monotonic() - self.started:6.1f} s  {line}", flush=True)
+        print(f"{time.monotonic() - self.started:6.1f} s  {self.who}{line}", flush=True)
 
 
 def report(figures: dict[str, Any], *, tiny: bool) -> int:
