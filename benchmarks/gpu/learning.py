@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def main() -> int:
     say = Teller(started)
     plan = plan_of(options)
     figures: dict[str, Any] = {"engine": options.engine, "asked_engine": options.engine, "arms": []}
-    figures["gpus"] = num_gpus()
+    figures |= {"gpus": gpu_names(), "versions": versions()}
     with tempfile.TemporaryDirectory(prefix="learning-", dir="/tmp") as folder:
         warm = options.warm_start
         if warm is None:
@@ -231,6 +232,17 @@ def num_gpus() -> int:
     import torch
 
     return torch.cuda.device_count()
+
+
+def gpu_names() -> list[str]:
+    import torch
+
+    return [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+
+
+def versions() -> dict[str, str]:
+    """Of what trains; SGLang's is pinned by `make sglang-env`."""
+    return {name: version(name) for name in ("torch", "transformers", "celery", "Django")}
 
 
 class Teller:
