@@ -71,8 +71,8 @@ def main() -> int:
         else:
             figures["warm_up"] = earlier(options.warm_start)
         if warm and not options.warm_up_only:
-            left = limited(plan, options.budget_s - (time.monotonic() - started))
-            figures["arms"] = (both_halves if options.halves else in_turns)(warm, left, options, say)
+            plan = replace(plan, arms_end_at=started + options.budget_s)
+            figures["arms"] = (both_halves if options.halves else in_turns)(warm, plan, options, say)
     figures["wall_s"] = time.monotonic() - started
     write(options.record, figures)
     if options.warm_up_only:
@@ -125,7 +125,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         evaluate_every=options.evaluate_every,
         learning_rate=options.learning_rate,
         warm_up_limit_s=options.budget_s * (0.9 if options.warm_up_only else 0.6),
-        arm_limit_s=options.budget_s,
+        arms_end_at=time.monotonic() + options.budget_s,
         seed=options.seed,
         more={"desktops.trajectory_timeout_s": 300.0} if options.tiny else {},
     )
@@ -181,17 +181,21 @@ def timed(deskhand: Instance, checkpoint: str, staleness: int, plan: Plan, say: 
     if found["status"] == "failed":
         say(f"{found['message']}\n{why(deskhand)}")
         if not found["step"] and plan.engine["engine.name"] != "transformers":
-            left = plan.arm_limit_s - (time.monotonic() - started)
-            plan = replace(limited(plan, left), engine=ENGINES["transformers"])
+            plan = replace(plan, engine=ENGINES["transformers"])
             return timed(deskhand, checkpoint, staleness, plan, say) | {"engine_failure": found["message"]}
     return found | {"wall_s": time.monotonic() - started}
 
 
 def in_turns(checkpoint: Path, plan: Plan, options: argparse.Namespace, say: Teller) -> list[dict[str, Any]]:
     """One arm after the other, with the whole machine and half of the time each."""
-    half = replace(plan, arm_limit_s=plan.arm_limit_s / len(STALENESS))
+    found = []
     with Instance(without=["web"], slots=plan.num_desktops, env_workers=options.env_workers) as deskhand:
-        return [timed(deskhand, str(checkpoint), staleness, half, say) for staleness in STALENESS]
+        for waiting in range(len(STALENESS), 0, -1):
+            share = (plan.arms_end_at - time.monotonic()) / waiting
+            mine = replace(plan, arms_end_at=time.monotonic() + share)
+            found.append(timed(deskhand, str(checkpoint), STALENESS[-waiting], mine, say))
+            write(options.record, {"arms": found})
+    return found
 
 
 def both_halves(
@@ -212,9 +216,9 @@ def both_halves(
         half = replace(plan, num_desktops=plan.num_desktops // 2)
         with Instance(without=["web"], slots=half.num_desktops, env_workers=workers, env=env) as deskhand:
             result = timed(deskhand, str(checkpoint), staleness, half, told)
-        with lock:
-            found.append(result)
-            write(options.record, {"arms": found})
+            with lock:
+                found.append(result)
+                write(options.record, {"arms": found})
 
     threads = [threading.Thread(target=work, args=pair) for pair in enumerate(STALENESS)]
     for thread in threads:
@@ -222,10 +226,6 @@ def both_halves(
     for thread in threads:
         thread.join()
     return sorted(found, key=lambda one: one["staleness"])
-
-
-def limited(plan: Plan, limit_s: float) -> Plan:
-    return replace(plan, arm_limit_s=max(30.0, limit_s))
 
 
 def num_gpus() -> int:

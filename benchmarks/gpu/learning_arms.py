@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,8 @@ class Plan:
     """Steps between held-out evaluations of an arm."""
     learning_rate: float
     warm_up_limit_s: float
-    arm_limit_s: float
+    arms_end_at: float
+    """On the clock of `time.monotonic`."""
     seed: int = 0
     more: dict[str, object] = field(default_factory=dict)
     """Further knobs of every experiment."""
@@ -102,7 +104,8 @@ def arm(
         "evaluation.every": plan.evaluate_every,
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
-    described = follow(deskhand, number, plan.arm_limit_s, *CURVE, *COSTS, say=say)
+    limit_s = max(0.0, plan.arms_end_at - time.monotonic())
+    described = follow(deskhand, number, limit_s, *CURVE, *COSTS, say=say)
     return outcome(described) | summary(described) | {"staleness": staleness}
 
 
