@@ -118,7 +118,9 @@ class Run:
             "grad_norms": self.world.curve("optimiser/grad_norm"),
             "drift_max": max(self._metric("sync/drift")),
             "fell_back": sum(self._metric("sync/fell_back")),
-            "resumed_from": [line.split()[-1] for line in self.log().splitlines() if "resuming from" in line],
+            "resumed_from": [
+                Path(line.split()[-1]).name for line in self.log().splitlines() if "resuming from" in line
+            ],
         }
 
     def kill(self, victim: str) -> None:
