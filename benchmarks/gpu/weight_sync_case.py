@@ -170,13 +170,17 @@ def synchronise() -> None:
 
 @torch.no_grad()
 def move(policy: nn.Module, seed: int) -> None:
-    """Another version: every weight by a share of its spread."""
+    """Another version: every weight by a share of its spread, which stays as it is.
+
+    (A spread that grows from version to version would make logits, and so their rounding, ever larger.)
+    """
     generator = torch.Generator(next(policy.parameters()).device).manual_seed(seed)
     for parameter in policy.parameters():
         local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
-        if local.numel() > 1:
+        spread = float(local.std()) if local.numel() > 1 else 0.0
+        if spread > 0:
             noise = torch.empty_like(local).normal_(generator=generator)
-            local.add_(noise, alpha=STEP * float(local.std()))
+            local.add_(noise, alpha=STEP * spread).div_((1 + STEP**2) ** 0.5)
 
 
 class Drawn:

@@ -277,7 +277,8 @@ def _generated(content: bytes) -> Generated:
         logprobs=[float(entry[0]) for entry in drawn],
         finish=meta["finish_reason"]["type"],
         weight_version=str(meta["weight_version"]),
-        prompt_tokens=int(meta["prompt_tokens"]),
+        # A request that is aborted in SGLang's queue is answered without its counts.
+        prompt_tokens=int(meta.get("prompt_tokens", 0)),
         cached_tokens=int(meta.get("cached_tokens", 0)),
         input_logprobs=[entry[0] for entry in meta.get("input_token_logprobs") or []],
         input_chosen=[{int(item[1]): float(item[0]) for item in entry or []} for entry in chosen],

@@ -147,6 +147,8 @@ async def generate(request: Request) -> Response:
         meta |= await draw(state, sequence, parameters)
     finally:
         state.num_running -= 1
+    if meta["finish_reason"]["type"] == "abort" and not meta["output_token_logprobs"]:
+        del meta["prompt_tokens"], meta["cached_tokens"]  # as SGLang answers what it drops from its queue
     state.seen_prefixes = [*state.seen_prefixes[-200:], sequence.token_ids]
     return JSONResponse({"text": "", "meta_info": meta | {"weight_version": state.version}})
 
