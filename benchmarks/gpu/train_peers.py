@@ -94,6 +94,8 @@ def trl_trainer(model: torch.nn.Module, tokenizer: Any, count: int) -> Any:
         processing_class=tokenizer,
     )
     trainer.current_gradient_accumulation_steps = 1  # set by the training loop, which does not run here
+    if trainer.args.gradient_checkpointing:  # on by default; the training loop would do it
+        trainer.model.gradient_checkpointing_enable()
     trainer.model.train()
     return trainer
 

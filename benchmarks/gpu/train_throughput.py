@@ -65,7 +65,7 @@ def cases(num_gpus: int) -> list[Case]:
         case
         for size in ("4b", "2b")
         for case in (
-            Case(name=f"{size} ours", size=size, parallel=FAST),
+            Case(name=f"{size} ours", size=size, steps=3, parallel=FAST),
             Case(name=f"{size} trl", trainer="trl", size=size, trajectories=4),
             Case(name=f"{size} naive", trainer="naive", size=size, trajectories=4),
         )
@@ -141,9 +141,9 @@ def run_all(wanted: Sequence[Case], num_gpus: int, limit_s: float) -> Iterator[t
 
 
 def _reason(stderr: str) -> str:
-    """The last line that names an exception."""
-    lines = [line for line in stderr.splitlines() if re.search(r"\w+(Error|Exception)\b", line)]
-    return lines[-1].strip()[-300:] if lines else "no figures"
+    """The last exception that is named."""
+    lines = [line for line in stderr.splitlines() if re.search(r"\w(Error|Exception): ", line)]
+    return lines[-1].strip()[:300] if lines else "no figures"
 
 
 def judge(found: dict[str, dict[str, Any]]) -> dict[str, Any]:
