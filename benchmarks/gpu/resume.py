@@ -50,14 +50,14 @@ class Scale:
 
     processes: int
     tolerance: float
-    """Absolute, on losses of about 1."""
+    """Absolute, nats. A GPU adds gradients up in another order every time, in bfloat16."""
     screen: tuple[int, int]
     dtype: str
     max_pixels: int
 
 
 CPU = Scale(processes=2, tolerance=1e-5, screen=(256, 192), dtype="float32", max_pixels=49_152)
-GPU = Scale(processes=1, tolerance=1e-3, screen=(640, 480), dtype="bfloat16", max_pixels=1_003_520)
+GPU = Scale(processes=1, tolerance=5e-3, screen=(640, 480), dtype="bfloat16", max_pixels=1_003_520)
 
 
 @dataclass
@@ -305,7 +305,7 @@ def make_model_folder(options: argparse.Namespace, folder: Path) -> Path:
         return make_tiny(folder / "model", sizes=TinySizes(text_hidden=64, text_intermediate=128))
     from benchmarks.gpu import models
 
-    command = [sys.executable, "-m", models.__name__, "2b", str(folder / "model"), "--layers", "4"]
+    command = [sys.executable, "-m", models.__name__, "small", str(folder / "model")]
     subprocess.run(command, check=True, timeout=120)
     return folder / "model"
 
