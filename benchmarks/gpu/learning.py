@@ -42,12 +42,13 @@ ENGINES: dict[str, dict[str, object]] = {
         "engine.name": "sglang",
         "engine.memory_fraction": 0.1,
         "engine.max_running": 96,
-        "engine.start_timeout_s": 240,
+        # Heads of 16 and 32 are below what the binary kernels are made for.
+        "engine.attention_backend": "triton",
+        "engine.start_timeout_s": 120,
         "engine.dtype": "bfloat16",
         # Two layers need no graphs, and capturing them takes longer than the whole start.
         "engine.extra_arguments": [
             "--disable-cuda-graph",
-            "--mm-attention-backend=triton_attn",
             "--max-total-tokens=400000",
         ],
         # A server that does not come up is no reason to try it again for minutes.
@@ -125,6 +126,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         evaluate_every=options.evaluate_every,
         learning_rate=options.learning_rate,
         warm_up_limit_s=options.budget_s * (0.9 if options.warm_up_only else 0.6),
+        evaluates_before=bool(options.warm_start and not earlier(options.warm_start)),
         arms_end_at=time.monotonic() + options.budget_s,
         seed=options.seed,
         more={"desktops.trajectory_timeout_s": 300.0} if options.tiny else {},
@@ -257,9 +259,9 @@ class Teller:
 
 
 def report(figures: dict[str, Any], *, tiny: bool) -> int:
-    before = figures["warm_up"].get("before")
     rows = []
     for one in figures["arms"]:
+        before = figures["warm_up"].get("before") or one["before"]
         one["passed"] = passes(before, one)
         costs = [f"{one['costs'].get(f'time/{name}_s', 0):.2f}" for name in ("step", "rollout", "train")]
         name = "synchronous" if not one["staleness"] else f"staleness {one['staleness']}"

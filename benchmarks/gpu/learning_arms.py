@@ -46,6 +46,8 @@ class Plan:
     """Steps between held-out evaluations of an arm."""
     learning_rate: float
     warm_up_limit_s: float
+    evaluates_before: bool
+    """Whether each arm measures its start: when no warm-up of ours did."""
     arms_end_at: float
     """On the clock of `time.monotonic`."""
     seed: int = 0
@@ -100,7 +102,7 @@ def arm(
         "algorithm.correction": "truncate",
         "optimiser.learning_rate": plan.learning_rate,
         "checkpoints.every": max(1, plan.grpo_steps),
-        "evaluation.before": False,
+        "evaluation.before": plan.evaluates_before,
         "evaluation.every": plan.evaluate_every,
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
@@ -131,6 +133,7 @@ def summary(described: dict[str, Any]) -> dict[str, Any]:
     ]
     costs = {name: statistics.median(value for _, value in metrics[name]) for name in COSTS if metrics[name]}
     return {
+        "before": evaluation(described, "before"),
         "after": evaluation(described, "after") or evaluation(described, "during"),
         "held_out": held_out,
         "costs": costs,
