@@ -5,6 +5,7 @@ With the `tiny` model it runs on a CPU around the tests' stand-in, which only tr
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx
+import psutil
 import yaml
 
 from training.policy_client import PolicyClient
@@ -44,6 +46,8 @@ class PolicyProcess:
     start_s: float = 0.0
     said: list[str] = field(default_factory=list)
     """What it was at while starting, each once."""
+    left_behind: list[str] = field(default_factory=list)
+    """Processes that outlived it."""
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -73,13 +77,22 @@ class PolicyProcess:
         self.start_s = time.monotonic() - started
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """End it and everything that it started; what does not end is in `left_behind`."""
+        family = []
+        with contextlib.suppress(psutil.Error):
+            family = psutil.Process(self.process.pid).children(recursive=True)
         self.process.terminate()
         try:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        _, alive = psutil.wait_procs(family, timeout=10)
+        self.left_behind += [f"{process.pid} {process.name()}" for process in alive if _is_alive(process)]
         self.log.close()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def client(self) -> PolicyClient:
         """A connection; not shared between threads."""
@@ -132,3 +145,11 @@ class PolicyProcess:
         if not self.said or self.said[-1].split(" (")[0] != stage:
             print(f"   {words}", flush=True)
             self.said.append(words)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    """False for those that only wait for somebody to ask how they ended."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False

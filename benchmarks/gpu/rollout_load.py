@@ -92,11 +92,9 @@ class Load:
         ]
         return [told for job in jobs for told in job.result()]
 
-    def draw(self, screens: list[tuple[str, int]], plan: Plan, spool: str) -> None:
+    def draw(self, screens: list[tuple[str, int]], plan: Plan) -> None:
         """(name, seed) of each: a PNG for the clients, pixels for the direct requests."""
-        jobs = [
-            self._pool.submit(_draw, screens[part :: self._num], plan, spool) for part in range(self._num)
-        ]
+        jobs = [self._pool.submit(_draw, screens[part :: self._num], plan) for part in range(self._num)]
         for job in jobs:
             job.result()
 
@@ -112,13 +110,13 @@ def _prepare(plan: Plan) -> None:
         _renderers[plan.model] = Renderer.from_folder(plan.model, model, prompt)
 
 
-def _draw(screens: list[tuple[str, int]], plan: Plan, spool: str) -> None:
+def _draw(screens: list[tuple[str, int]], plan: Plan) -> None:
     _prepare(plan)
     for name, seed in screens:
         png = screen_png(seed, plan.size)
         (Path(plan.screens) / f"{name}.png").write_bytes(png)
         size = _renderers[plan.model].resized_size(plan.size)
-        write_pixels(png, f"{spool}/{name}.npy", size, BICUBIC)
+        write_pixels(png, f"{plan.screens}/{name}.npy", size, BICUBIC)
 
 
 def _play_share(plan: Plan, talks: list[Talk], width: int, direct: bool) -> list[Told]:

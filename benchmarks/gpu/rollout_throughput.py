@@ -20,9 +20,11 @@ import argparse
 import importlib.metadata
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -69,13 +71,22 @@ def talks_of(case: Case, tag: str) -> list[Talk]:
     return talks
 
 
-def draw_screens(cases: list[Case], plan: Plan, spool: Path, load: Load) -> float:
-    """PNGs for the clients, and pixels for the direct requests; seconds."""
+def draw_screens(options: argparse.Namespace, cases: list[Case], folder: Path) -> tuple[Plan, Load]:
+    """PNGs for the clients, and pixels for the direct requests, while the server starts."""
     started = time.monotonic()
+    screens = folder / "screens"
+    screens.mkdir()
+    plan = Plan(
+        policy_url="", server_urls=(), screens=str(screens), model=str(folder / "model"), pixels=PIXELS,
+        style=STYLE, turns=options.turns, max_tokens=4 if options.tiny else options.completion,
+        size=(160, 96) if options.tiny else (1312, 736),
+    )  # fmt: skip
+    load = Load(2 if options.tiny else 6, plan)
     names = sorted({picture for case in cases for talk in talks_of(case, "") for picture in talk.pictures})
-    load.draw([(name, place) for place, name in enumerate(names)], plan, str(spool))
+    load.draw([(name, place) for place, name in enumerate(names)], plan)
     assert len({hash_of(name)[:16] for name in names}) == len(names), "pictures need hashes of their own"
-    return time.monotonic() - started
+    print(f"{len(names)} screens drawn in {time.monotonic() - started:.0f} s", flush=True)
+    return plan, load
 
 
 def reusable_tokens(told: list[Told], case: Case, system_tokens: int) -> int:
@@ -202,12 +213,18 @@ def main() -> int:
         policy = PolicyProcess(
             model=folder / "model", config=config, folder=folder / "policy", tiny=options.tiny
         )
-        try:
-            with policy:
-                figures = run(options, cases, policy, folder)
-        except Exception:
-            print(policy.tail(8000), flush=True)
-            raise
+        with ThreadPoolExecutor(1) as starter:
+            starting = starter.submit(policy.__enter__)
+            try:
+                plan, load = draw_screens(options, cases, folder)
+                starting.result()
+                figures = run(options, cases, policy, replace(plan, policy_url=policy.url), load)
+            except Exception:
+                print(policy.tail(8000), flush=True)
+                raise
+            finally:
+                if not starting.exception():
+                    policy.close()
     worst_hit = min(row["hit_rate"] for row in figures["cases"])
     overhead = max(row["overhead"] for row in figures["cases"] if row["concurrent"] == max(counts))
     passed = worst_hit >= MIN_HIT_RATE and overhead <= MAX_OVERHEAD
@@ -215,21 +232,14 @@ def main() -> int:
 
 
 def run(
-    options: argparse.Namespace, cases: list[Case], policy: PolicyProcess, folder: Path
+    options: argparse.Namespace, cases: list[Case], policy: PolicyProcess, plan: Plan, load: Load
 ) -> dict[str, Any]:
     """All cases; a failing one does not stop the others."""
     described = policy.ask("GET", "/engine")
-    screens = folder / "screens"
-    screens.mkdir()
-    plan = Plan(
-        policy_url=policy.url,
-        server_urls=tuple(server["url"] for server in described["servers"]),
-        screens=str(screens), model=str(folder / "model"), pixels=PIXELS, style=STYLE, turns=options.turns,
-        max_tokens=4 if options.tiny else options.completion, size=(160, 96) if options.tiny else (1312, 736),
-    )  # fmt: skip
-    load = Load(2 if options.tiny else 6, plan)
-    seconds = draw_screens(cases, plan, Path(described["image_folder"]), load)
-    print(f"ready after {policy.start_s:.0f} s; screens drawn in {seconds:.0f} s", flush=True)
+    plan = replace(plan, server_urls=tuple(server["url"] for server in described["servers"]))
+    for pixels in Path(plan.screens).glob("*.npy"):
+        shutil.move(pixels, described["image_folder"])
+    print(f"ready after {policy.start_s:.0f} s", flush=True)
     renderer = Renderer.from_folder(plan.model, ModelConfig(**PIXELS), PromptConfig(style=STYLE))
     first = renderer.render_turn(0, "", None, instruction="")
     wait_for(options.wait_for)
