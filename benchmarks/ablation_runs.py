@@ -84,11 +84,10 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
     described = follow(deskhand, number, budget.limit_s, *SERIES, poll_s=15.0, say=lambda line: None)
     metrics = described["metrics"]
     steps = [value for _, value in metrics["time/step_s"]]
-    finished = described["status"] == "finished"
     return {
         "arm": arm,
         "seed": seed,
-        "status": "ran out of time" if described["ran_out"] and not finished else described["status"],
+        "status": described["status"],
         "message": described["message"],
         "step": described["step"],
         "before": evaluation(described, "before"),

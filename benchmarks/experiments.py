@@ -37,11 +37,13 @@ def follow(
     limit_s: float,
     *metrics: str,
     poll_s: float = 5.0,
+    cancel_s: float = CANCEL_S,
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Describe the experiment once it has ended; cancel it when `limit_s` passes first.
 
-    Then "ran_out" is True: what it reported until then stands, and nothing after.
+    Then "ran_out" is True, and everything is as it stood at that moment; `cancel_s` is how long the end of
+    the cancelled experiment is waited for. 0: it is left to the installation's end.
     """
     deadline = time.monotonic() + limit_s
     last = ""
@@ -53,14 +55,17 @@ def follow(
             last = line
         if described["status"] in FINAL:
             return describe(deskhand, number, *metrics) | {"ran_out": False}
-        if time.monotonic() > deadline:
+        left = deadline - time.monotonic()
+        if left < 0:
             break
-        time.sleep(poll_s)
-    deskhand.manage("experiment", str(number), "cancel")
-    ends = time.monotonic() + CANCEL_S
-    while describe(deskhand, number)["status"] not in FINAL and time.monotonic() < ends:
+        time.sleep(min(poll_s, left + 0.1))
+    snapshot = describe(deskhand, number, *metrics)
+    if cancel_s:
+        deskhand.manage("experiment", str(number), "cancel")
+    ends = time.monotonic() + cancel_s
+    while time.monotonic() < ends and describe(deskhand, number)["status"] not in FINAL:
         time.sleep(poll_s / 2)
-    return describe(deskhand, number, *metrics) | {"ran_out": True}
+    return snapshot | {"ran_out": True, "status": "ran out of time"}
 
 
 def progress(described: dict[str, Any]) -> str:

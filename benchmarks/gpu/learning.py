@@ -33,6 +33,7 @@ from benchmarks.gpu.learning_arms import Plan, arm, restrict, warm_up, why, writ
 from benchmarks.gpu.learning_model import SIZES, make_model
 from benchmarks.report import RESULTS, finish, print_table
 from webapp.lib.supervisor.instance import Instance
+from workers.gpu_worker.placement import visible_gpus
 
 BAR, MIN_TASKS = 0.90, 60
 STALENESS = (0, 2)
@@ -40,7 +41,8 @@ ENGINES: dict[str, dict[str, object]] = {
     "transformers": {"engine.name": "transformers"},
     "sglang": {
         "engine.name": "sglang",
-        "engine.memory_fraction": 0.1,
+        # Of what is free at its start; the cap on tokens below keeps it to less than 1 GB.
+        "engine.memory_fraction": 0.5,
         "engine.max_running": 96,
         # Heads of 16 and 32 are below what the binary kernels are made for.
         "engine.attention_backend": "triton",
@@ -204,18 +206,18 @@ def both_halves(
     checkpoint: Path, plan: Plan, options: argparse.Namespace, say: Teller
 ) -> list[dict[str, Any]]:
     """Both arms at once, each in an installation of its own on half of the cores, GPUs and desktops."""
-    cores, gpus = sorted(os.sched_getaffinity(0)), num_gpus()
+    cores, gpus = sorted(os.sched_getaffinity(0)), visible_gpus()
     found: list[dict[str, Any]] = []
     lock = threading.Lock()
 
     def work(index: int, staleness: int) -> None:
-        mine = list(range(index * gpus // 2, (index + 1) * gpus // 2))
+        mine = gpus[index * len(gpus) // 2 : (index + 1) * len(gpus) // 2] or gpus
         if len(mine) == 1 and plan.engine["engine.name"] == "sglang":
-            mine *= 2  # trainer and server share the GPU
+            mine = mine * 2  # trainer and server share the GPU
         env = restrict(cores[index * len(cores) // 2 : (index + 1) * len(cores) // 2], mine)
         workers = max(1, options.env_workers // 2)
         told = Teller(say.started, f"staleness {staleness}: ")
-        half = replace(plan, num_desktops=plan.num_desktops // 2)
+        half = replace(plan, num_desktops=plan.num_desktops // 2, cancel_s=0.0)
         with Instance(without=["web"], slots=half.num_desktops, env_workers=workers, env=env) as deskhand:
             result = timed(deskhand, str(checkpoint), staleness, half, told)
             with lock:
@@ -228,12 +230,6 @@ def both_halves(
     for thread in threads:
         thread.join()
     return sorted(found, key=lambda one: one["staleness"])
-
-
-def num_gpus() -> int:
-    import torch
-
-    return torch.cuda.device_count()
 
 
 def gpu_names() -> list[str]:

@@ -50,6 +50,8 @@ class Plan:
     """Whether each arm measures its start: when no warm-up of ours did."""
     arms_end_at: float
     """On the clock of `time.monotonic`."""
+    cancel_s: float = 60.0
+    """What an arm that was cut short gets to end before the next one starts."""
     seed: int = 0
     more: dict[str, object] = field(default_factory=dict)
     """Further knobs of every experiment."""
@@ -107,7 +109,7 @@ def arm(
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
     limit_s = max(0.0, plan.arms_end_at - time.monotonic())
-    described = follow(deskhand, number, limit_s, *CURVE, *COSTS, say=say)
+    described = follow(deskhand, number, limit_s, *CURVE, *COSTS, say=say, cancel_s=plan.cancel_s)
     return outcome(described) | summary(described) | {"staleness": staleness}
 
 
@@ -148,10 +150,10 @@ def why(deskhand: Instance, characters: int = 3000) -> str:
     return "\n".join(f"--- {path}\n{path.read_text(errors='replace')[-characters:]}" for path in logs)
 
 
-def restrict(cores: list[int], gpus: list[int]) -> dict[str, str]:
+def restrict(cores: list[int], gpus: list[str]) -> dict[str, str]:
     """Put this thread, and what it starts, on some cores; the environment for some GPUs."""
     os.sched_setaffinity(0, cores)
-    return {"CUDA_VISIBLE_DEVICES": ",".join(map(str, gpus))} if gpus else {}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
 
 
 def write(path: Path | None, figures: dict[str, Any]) -> None:
