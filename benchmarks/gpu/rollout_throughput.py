@@ -197,7 +197,7 @@ def main() -> int:
             turns=options.turns,
             rounds=options.rounds,
             # The bar on overhead is for the most concurrent case.
-            repeats=options.repeats if count == max(counts) else 1,
+            repeats=options.repeats if count == max(counts) else max(1, options.repeats - 1),
         )
         for count in counts
     ]
