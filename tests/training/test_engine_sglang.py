@@ -231,6 +231,7 @@ def test_a_turn_whose_server_is_killed_is_drawn_anew_and_recorded_once(running):
         assert ask(running.client, f"killed-{number}", 0) == completion
 
 
+@pytest.mark.slow
 def test_servers_end_with_a_policy_server_that_is_killed(tmp_path):
     server = Running(tmp_path / "policy")
     server.wait()
@@ -246,6 +247,7 @@ def test_servers_end_with_a_policy_server_that_is_killed(tmp_path):
             raise AssertionError("an SGLang server outlived its policy server")
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_start_ends_the_policy_server_with_its_words(tmp_path):
     server = Running(tmp_path / "policy", modules=tmp_path, max_restarts=0)
     said = server.process.communicate(timeout=300)[1]
