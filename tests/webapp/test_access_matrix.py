@@ -190,9 +190,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:branch_trajectory": api_act("/api/v1/trajectories/{trajectory}/branches", 409, body='{"turn": 0}'),
     "api:show_tree": api_read("/api/v1/trajectories/{trajectory}/tree", 404),
     "api:list_snapshots": api_read("/api/v1/trajectories/{trajectory}/snapshots", 404),
-    "api:keep_snapshots": api_act(
-        "/api/v1/trajectories/{trajectory}/snapshots", 409, body='{"keep": true}'
-    ),
+    "api:keep_snapshots": api_act("/api/v1/trajectories/{trajectory}/snapshots", 409, body='{"keep": true}'),
     "api:list_entries": api_read("/api/v1/replay"),
     "api:show_entry": api_read("/api/v1/replay/{entry}", 404),
     "api:label_entry": api_act("/api/v1/replay/{entry}/label", 200, body=LABEL),
