@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from training.types import Purpose, Source, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.lib.text import storable
 from webapp.replay.checks import longest_still_run, signature_of
 from webapp.replay.import_images import ImageProblem, StoredImage, store_image
 from webapp.replay.models import ReplayEntry, Verdict
@@ -231,12 +232,12 @@ def turn_row(trajectory: Trajectory, turn: Turn) -> TurnRecord:
         frame=turn.observation.sha256,
         width=turn.observation.width,
         height=turn.observation.height,
-        observation_text=turn.observation.text,
-        completion=turn.completion.model_dump(mode="json") if turn.completion else None,
-        action=turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
+        observation_text=storable(turn.observation.text),
+        completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
+        action=storable(turn.action and turn.action.model_dump(mode="json", exclude_defaults=True)),
         dialect=turn.dialect,
-        parse_error=turn.parse_error or "",
-        action_error=turn.action_error or "",
+        parse_error=storable(turn.parse_error or ""),
+        action_error=storable(turn.action_error or ""),
         screen_changed=turn.screen_changed,
         terms=[term.model_dump(mode="json") for term in turn.terms],
         observed_at=now,

@@ -203,3 +203,17 @@ def test_advantages_reach_their_trajectories_only_within_the_experiment() -> Non
     services.record_member_updates(experiment_id=group.experiment_id, updates=[update])
     trajectory.refresh_from_db()
     assert trajectory.advantage == 1.5
+
+
+def test_a_nul_that_the_policy_wrote_is_stored_as_its_symbol() -> None:
+    trajectory = make_sampled_group(size=2).trajectories.first()
+    claimed = services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    seen = Observation(sha256="a" * 64, width=512, height=384, text="type a\x00b")
+    now = timezone.now()
+    services.open_turn(trajectory=claimed, index=0, source=Source.POLICY, observation=seen, observed_at=now)
+    action = Action(kind=ActionKind.TYPE, text="a\x00b")
+    turn = Turn(index=0, source=Source.POLICY, observation=seen, action=action, parse_error="at \x00")
+    services.close_turn(trajectory=claimed, turn=turn, thought="\x00", completed_at=now)
+    row = claimed.turns.get()
+    assert (row.observation_text, row.action["text"]) == ("type a\u2400b", "a\u2400b")
+    assert (row.parse_error, row.thought) == ("at \u2400", "\u2400")

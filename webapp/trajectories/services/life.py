@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from training.types import TRAJECTORY_TRANSITIONS, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
+from webapp.lib.text import storable
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.pump import pump
 from webapp.trajectories.services.announcing import announce
@@ -70,12 +71,13 @@ def end_trajectory(
 ) -> bool:
     """Final status; an errored place is queued again or, when retries are used up, stays empty."""
     assert status.is_final()
+    error, terms = storable(error), storable(terms or [])
     with transaction.atomic():
         changed = Trajectory.objects.filter(pk=trajectory_id, status__in=sources_of(status)).update(
             status=status,
             score=score,
             reward=reward,
-            terms=terms or [],
+            terms=terms,
             error=error,
             error_kind=error_kind,
             ended_at=timezone.now(),

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from training.types import ActionKind, Observation, Source, Turn
 from webapp.experiments.services import stream_of as experiment_stream
+from webapp.lib.text import storable
 from webapp.live.services import publish
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.services.announcing import stream_of
@@ -26,7 +27,7 @@ def open_turn(
             frame=observation.sha256,
             width=observation.width,
             height=observation.height,
-            observation_text=observation.text,
+            observation_text=storable(observation.text),
             observed_at=observed_at,
         )
         Trajectory.objects.filter(pk=trajectory.pk).update(num_turns=index + 1, last_frame=observation.sha256)
@@ -47,12 +48,14 @@ def close_turn(*, trajectory: Trajectory, turn: Turn, thought: str, completed_at
     """Record what the policy said and what became of it."""
     with transaction.atomic():
         TurnRecord.objects.filter(trajectory=trajectory, index=turn.index).update(
-            completion=turn.completion.model_dump(mode="json") if turn.completion else None,
-            thought=thought,
-            action=turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
+            completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
+            thought=storable(thought),
+            action=storable(turn.action.model_dump(mode="json", exclude_defaults=True))
+            if turn.action
+            else None,
             dialect=turn.dialect,
-            parse_error=turn.parse_error or "",
-            action_error=turn.action_error or "",
+            parse_error=storable(turn.parse_error or ""),
+            action_error=storable(turn.action_error or ""),
             screen_changed=turn.screen_changed,
             completed_at=completed_at,
             acted_at=timezone.now(),
