@@ -4,9 +4,8 @@ Real processes throughout: dispatcher, gpu worker, torchrun, policy server, env 
 """
 
 import json
-import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +14,14 @@ import torch
 import yaml
 from transformers import AutoModelForImageTextToText
 
+from tests.integration import watching
+from tests.integration.watching import rows
 from webapp.lib.supervisor.instance import Instance
 
 pytestmark = [pytest.mark.desktop, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 PATIENCE_S = 600
+wait_for = partial(watching.wait_for, patience_s=PATIENCE_S)
 CONFIG = {
     "model": {"path": "tiny-random"},
     "tasks": {"families": ["note"]},
@@ -37,22 +39,6 @@ def deskhand() -> Iterator[Instance]:
     with Instance(slots=4, env_workers=1, env={"DATABASE_URL": ""}) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
-
-
-def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
-    database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
-    try:
-        return database.execute(query).fetchall()
-    finally:
-        database.close()
-
-
-def wait_for(what: str, condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain for: {what}"
-        time.sleep(0.5)
-    return answer
 
 
 def launch(deskhand: Instance, folder: Path, name: str, **sections: dict[str, Any]) -> int:

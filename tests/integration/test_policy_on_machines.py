@@ -6,7 +6,6 @@ Real processes throughout: supervisor, web, workers, trainer, policy server, des
 import json
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.experiments import describe, follow, launch
+from tests.integration.watching import rows
 from webapp.lib.supervisor.instance import Instance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,14 +57,6 @@ def described(deskhand: Instance) -> dict[str, Any]:
     changes = [part for name, value in CHANGES.items() for part in ("--set", f"{name}={json.dumps(value)}")]
     number = launch(deskhand, "--preset", "first-desk", *changes)
     return follow(deskhand, number, LIMIT_S)
-
-
-def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
-    database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
-    try:
-        return database.execute(query).fetchall()
-    finally:
-        database.close()
 
 
 def test_every_step_is_trained_on_scored_trajectories_of_machines(deskhand, described):

@@ -7,9 +7,8 @@ policy server, X11 desktops. SIGKILL each time, so nobody can say goodbye.
 import json
 import os
 import signal
-import sqlite3
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,14 @@ import httpx
 import psutil
 import pytest
 
+from tests.integration import watching
+from tests.integration.watching import rows
 from webapp.lib.supervisor.instance import Instance
 
 pytestmark = [pytest.mark.desktop, pytest.mark.timeout(600)]
 
 PATIENCE_S = 120
+wait_for = partial(watching.wait_for, patience_s=PATIENCE_S)
 NUM_STEPS = 14
 CONFIG = {
     "model": {"path": "tiny-random"},
@@ -44,22 +46,6 @@ def deskhand() -> Iterator[Instance]:
 
 def describe(deskhand: Instance, experiment: int) -> dict[str, Any]:
     return json.loads(deskhand.manage("experiment", str(experiment)))
-
-
-def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
-    database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
-    try:
-        return database.execute(query).fetchall()
-    finally:
-        database.close()
-
-
-def wait_for(what: str, condition: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {PATIENCE_S} s in vain for: {what}"
-        time.sleep(0.3)
-    return answer
 
 
 def processes(deskhand: Instance, *words: str) -> list[psutil.Process]:
