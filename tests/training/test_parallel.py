@@ -132,10 +132,12 @@ def test_one_and_two_processes_walk_the_same_way(layout: str, one: dict, two: di
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_four_processes_find_the_same_loss_and_gradient(folder: Path, one: dict) -> None:
-    four = launch(folder, 4, ["plain", "packed"])
+@pytest.mark.parametrize("processes", [4, 8])
+def test_many_processes_find_the_same_loss_and_gradient(processes: int, folder: Path, one: dict) -> None:
+    """Of eight, one has no sample at all: it must take part in every exchange nevertheless."""
+    many = launch(folder, processes, ["plain", "packed"])
     for name in ("plain", "packed"):
-        assert_same_gradient(one, four[name])
+        assert_same_gradient(one, many[name])
 
 
 @pytest.mark.slow
