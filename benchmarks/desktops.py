@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,8 +25,9 @@ from benchmarks.report import finish, percentile, print_table
 from training.types import Action
 from workers import images
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import start_host, stop_host
 from workers.desktop import DesktopEnv
-from workers.providers.base import DesktopSpec, EnvError
+from workers.providers.base import DesktopSpec
 from workers.settle import AT_ONCE
 
 MAX_RESET_S = 0.8
@@ -57,14 +57,12 @@ def main() -> int:
     arguments.add_argument("--resets", type=int, default=200)
     options = arguments.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
-    host = start_host(folder)
+    host, client = start_host(folder)
     try:
-        client = wait_for_host(folder / "s")
         figures = measure(client, psutil.Process(host.pid), options.resets)
         members = psutil.Process(host.pid).children(recursive=True)
     finally:
-        host.terminate()
-        host.wait(timeout=30)
+        stop_host(host)
     figures["left_after_stop"] = {
         "processes": sum(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members),
         "folders": len(list((folder / "d").iterdir())),
@@ -74,30 +72,6 @@ def main() -> int:
     }
     shutil.rmtree(folder, ignore_errors=True)
     return report(figures)
-
-
-def start_host(folder: Path) -> subprocess.Popen:
-    command = [
-        sys.executable,
-        "-m",
-        "workers.deskhost",
-        "--state-dir",
-        str(folder),
-        "--socket",
-        str(folder / "s"),
-    ]
-    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
-
-
-def wait_for_host(socket: Path) -> DeskHostClient:
-    client = DeskHostClient(socket)
-    for _ in range(400):
-        try:
-            client.health()
-            return client
-        except EnvError:
-            time.sleep(0.05)
-    raise TimeoutError("the desk host does not answer")
 
 
 def measure(client: DeskHostClient, host: psutil.Process, resets: int) -> dict[str, Any]:

@@ -16,7 +16,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,8 +27,9 @@ from typing import Any
 from benchmarks.report import finish, percentile, print_table
 from training.types import Action, ActionKind
 from workers.deskhost.client import DeskHostClient, LeaseKeeper
+from workers.deskhost.process import running_host
 from workers.desktop import DesktopEnv
-from workers.providers.base import DesktopSpec, EnvError
+from workers.providers.base import DesktopSpec
 
 ROOT = Path(__file__).resolve().parent.parent
 SCREENS = {"x11": ((512, 384), (1280, 720)), "qemu": ((1280, 720),)}
@@ -83,7 +83,7 @@ def main() -> int:
     arguments.add_argument("--templates", type=Path, default=ROOT / "var" / "templates")
     options = arguments.parse_args()
     figures: dict[str, Any] = {"load_average": round(os.getloadavg()[0], 1), "runs": [], "left_out": {}}
-    with running_host(options) as client:
+    with own_host(options) as client:
         usable = {health.provider: health for health in client.health().providers}
         for provider in options.providers:
             health = usable.get(provider)
@@ -96,29 +96,14 @@ def main() -> int:
 
 
 @contextmanager
-def running_host(options: argparse.Namespace) -> Iterator[DeskHostClient]:
+def own_host(options: argparse.Namespace) -> Iterator[DeskHostClient]:
+    places = ["--images", str(options.images), "--templates", str(options.templates)]
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
-    command = [sys.executable, "-m", "workers.deskhost", "--state-dir", str(folder)]
-    command += ["--socket", str(folder / "s"), "--warm-limit", "0"]
-    command += ["--images", str(options.images), "--templates", str(options.templates)]
-    with open(folder / "log", "wb") as log:
-        host = subprocess.Popen(command, cwd=ROOT, stderr=log)
     try:
-        client = DeskHostClient(folder / "s")
-        wait_until(lambda: answers(client), "the desk host answers", 60)
-        yield client
+        with running_host(folder, "--warm-limit", "0", *places) as client:
+            yield client
     finally:
-        host.terminate()
-        host.wait(timeout=60)
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def answers(client: DeskHostClient) -> bool:
-    try:
-        client.health()
-    except EnvError:
-        return False
-    return True
 
 
 def wait_until(

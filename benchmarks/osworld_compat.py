@@ -13,21 +13,18 @@ import argparse
 import base64
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import django
 
-from benchmarks.desktops import wait_for_host
 from benchmarks.osworld_tasks import FAMILIES, SCREEN, Family, content, task_of
 from benchmarks.report import RESULTS, finish, machine, percentile, print_table
+from workers.deskhost.process import running_host
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PYTHON = REPOSITORY / ".venv-osworld" / "bin" / "python"
@@ -48,7 +45,9 @@ def main() -> int:
         folder = Path(name)
         configure(folder)
         lay_out_gold(folder / "downloads", families, documents)
-        with running_host(folder, options.images, options.templates or folder / "templates"):
+        places = ["--images", str(options.images)]
+        places += ["--templates", str(options.templates or folder / "templates")]
+        with running_host(folder / "h", *places, "--warm-limit", "0"):  # a spare machine would cost a boot
             found = {name: prove_all(name, families, folder, documents) for name in options.provider}
             functions = catalogue(folder)
         left = [path.name for path in (folder / "osworld").iterdir()]
@@ -64,7 +63,7 @@ def configure(folder: Path) -> None:
     """An installation of its own: data, socket, no database."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"
     os.environ["DESKHAND_DATA_DIR"] = str(folder)
-    os.environ["DESKHAND_DESKHOST_SOCKET"] = str(folder / "s")
+    os.environ["DESKHAND_DESKHOST_SOCKET"] = str(folder / "h" / "s")
     django.setup()
 
 
@@ -77,22 +76,6 @@ def lay_out_gold(folder: Path, families: list[Family], documents: dict[str, str]
             held = content(text, documents)
             data = held["content"].encode() if "content" in held else base64.b64decode(held["content_base64"])
             (place / f"gold-{name}").write_bytes(data)
-
-
-@contextmanager
-def running_host(folder: Path, images: Path, templates: Path) -> Iterator[None]:
-    command = [sys.executable, "-m", "workers.deskhost", "--state-dir", str(folder / "h")]
-    command += ["--socket", str(folder / "s"), "--images", str(images), "--templates", str(templates)]
-    command += ["--warm-limit", "0"]  # a spare machine would cost a boot
-    with open(folder / "host.log", "wb") as log:
-        host = subprocess.Popen(command, stderr=log, stdout=log)
-    try:
-        wait_for_host(folder / "s").close()
-        yield
-    finally:
-        host.terminate()
-        host.wait(timeout=300)
-        shutil.rmtree(folder / "h", ignore_errors=True)
 
 
 def open_environment(provider: str, folder: Path) -> Any:

@@ -12,7 +12,6 @@ import argparse
 import os
 import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,6 +27,7 @@ from training.tasks import windows_keyboard
 from training.tasks.real_apps import generate_all
 from training.types import Task
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import HostFailed, running_host
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError
 from workers.tasks.errors import TaskError
@@ -94,6 +94,22 @@ def report(done: list[Proof], failures: list[str], wall_s: float) -> bool:
     return not failures
 
 
+def prove_all(options: argparse.Namespace, socket: Path) -> tuple[list[Proof], list[str]]:
+    """Proofs, and what kept others from being one."""
+    todo: SimpleQueue[Task] = SimpleQueue()
+    for task in chosen(options):
+        todo.put(task)
+    done: list[Proof] = []
+    failures: list[str] = []
+    arguments = (options, socket, todo, done, failures)
+    threads = [threading.Thread(target=work, args=arguments, daemon=True) for _ in range(options.desktops)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return done, failures
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--family", default="")
@@ -104,34 +120,18 @@ def main() -> int:
     parser.add_argument("--provider", default="x11", help="x11, qemu or windows")
     parser.add_argument("--image", default="", help="image of a virtual machine")
     options = parser.parse_args()
+    if next(chosen(options), None) is None:
+        parser.error(f"--family: {options.task_set} has no family {options.family!r}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the desk host is stopped too
-    todo: SimpleQueue[Task] = SimpleQueue()
-    for task in chosen(options):
-        todo.put(task)
-    done: list[Proof] = []
-    failures: list[str] = []
     started = time.monotonic()
+    places = ["--images", str(DATA_DIR / "images"), "--templates", str(DATA_DIR / "templates")]
     with tempfile.TemporaryDirectory(prefix="desk-") as folder:
-        socket = Path(folder) / "desk.sock"
-        host = subprocess.Popen(
-            [sys.executable, "-m", "workers.deskhost", "--state-dir", folder, "--socket", str(socket)]
-            + ["--images", str(DATA_DIR / "images"), "--templates", str(DATA_DIR / "templates")],
-            cwd=Path(__file__).resolve().parent.parent,
-        )
         try:
-            while not socket.exists():
-                time.sleep(0.05)
-            arguments = (options, socket, todo, done, failures)
-            threads = [
-                threading.Thread(target=work, args=arguments, daemon=True) for _ in range(options.desktops)
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        finally:
-            host.terminate()
-            host.wait(timeout=30)
+            with running_host(Path(folder), *places):
+                done, failures = prove_all(options, Path(folder) / "s")
+        except HostFailed as error:
+            sys.stderr.write(f"{error}\n")
+            return 1
     return 0 if report(done, failures, time.monotonic() - started) else 1
 
 

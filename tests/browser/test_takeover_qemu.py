@@ -28,7 +28,6 @@ from tests.browser.people_at_desktops import (
     typed,
     wait_for,
 )
-from tests.workers.conftest import running_host
 from tests.workers.test_qemu_desktops import OPTIONS, missing
 from training.config import DesktopConfig
 from training.types import Purpose, Source
@@ -37,6 +36,7 @@ from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import running_host
 
 pytestmark = [
     pytest.mark.vm,

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import running_host
 from workers.desktop import DesktopEnv
-from workers.providers.base import DesktopSpec, EnvError
+from workers.providers.base import DesktopSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,49 +24,6 @@ def short_dir() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def start_host(folder: Path, *options: str) -> tuple[subprocess.Popen, DeskHostClient]:
-    """A desk host process that answers."""
-    socket_path = folder / "s"
-    command = [
-        sys.executable,
-        "-m",
-        "workers.deskhost",
-        "--state-dir",
-        str(folder),
-        "--socket",
-        str(socket_path),
-    ]
-    with open(folder / "host.log", "ab") as log:
-        process = subprocess.Popen([*command, *options], cwd=ROOT, stdout=log, stderr=log)
-    client = DeskHostClient(socket_path)
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            client.health()
-            return process, client
-        except EnvError:
-            assert process.poll() is None, (folder / "host.log").read_text()
-            assert time.monotonic() < deadline, "the desk host does not answer"
-            time.sleep(0.05)
-
-
-def stop_host(process: subprocess.Popen) -> int:
-    """SIGTERM, as the supervisor does it."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-    return process.wait(timeout=30)
-
-
-@contextmanager
-def running_host(folder: Path, *options: str) -> Iterator[DeskHostClient]:
-    process, client = start_host(folder, *options)
-    try:
-        yield client
-    finally:
-        client.close()
-        stop_host(process)
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.workers.conftest import ROOT, running_host, start_host, stop_host
+from tests.workers.conftest import ROOT
 from workers.deskhost.client import DeskHostClient, LeaseKeeper
 from workers.deskhost.models import PHASE_TRANSITIONS, Phase
+from workers.deskhost.process import HostFailed, running_host, start_host, stop_host
 from workers.deskhost.records import PidRecords, start_ticks
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
@@ -224,6 +225,12 @@ def test_a_second_host_on_the_same_socket_is_refused(short_dir):
         assert second.returncode == 1
         assert "another desk host already serves" in second.stderr
         assert client.health().desktops == {}, "the first one goes on"
+
+
+def test_a_host_that_ends_at_its_start_says_why(short_dir):
+    with pytest.raises(HostFailed, match="ended at its start with exit code 2") as failed:
+        start_host(short_dir, "--max-desktops", "many")
+    assert "--max-desktops: invalid int value: 'many'" in str(failed.value)
 
 
 def test_the_client_says_what_to_do_without_a_host_and_finds_one_that_came_back(short_dir):

@@ -19,8 +19,9 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageChops
 
-from tests.workers.conftest import ROOT, running_host
+from tests.workers.conftest import ROOT
 from training.types import Action
+from workers.deskhost.process import running_host
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec
 

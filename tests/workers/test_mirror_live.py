@@ -9,10 +9,10 @@ import pytest
 
 from tests.factories import make_trajectory, make_user
 from tests.webapp.fleet.rows import make_worker
-from tests.workers.conftest import running_host, start_host, stop_host
 from webapp.fleet.models import Desktop, Host, HostSample, Operation, Verb
 from webapp.fleet.operations import ask_for_desktop, drain_host
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import running_host, start_host, stop_host
 from workers.mirror import Mirror
 from workers.providers.base import DesktopSpec, EnvError
 

@@ -13,9 +13,9 @@ from typing import TypeVar
 
 import pytest
 
-from tests.workers.conftest import running_host
 from workers.deskhost.client import DeskHostClient
 from workers.deskhost.models import Phase
+from workers.deskhost.process import running_host
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 

@@ -15,7 +15,6 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import make_experiment
-from tests.workers.conftest import running_host
 from tests.workers.test_branch_episodes import branch_of, run_all
 from tests.workers.test_qemu_desktops import OPTIONS, pytestmark, qemus
 from training.tasks.first_desk import generate
@@ -28,6 +27,7 @@ from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group
 from workers import env_worker, identity, reporting, slots
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import running_host
 
 pytestmark = [*pytestmark, pytest.mark.django_db(transaction=True)]
 LONGEST = max((task for task in generate() if task.family == "menu"), key=lambda t: len(t.oracle["actions"]))

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.conftest import running_host, start_host, stop_host
 from tests.workers.test_qemu_desktops import OPTIONS, TEMPLATES, ask, leased, pytestmark, qemus
 from training.types import Action
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import running_host, start_host, stop_host
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 

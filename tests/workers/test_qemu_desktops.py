@@ -18,11 +18,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.workers.conftest import ROOT, running_host, start_host, stop_host
+from tests.workers.conftest import ROOT
 from training.types import Action
 from workers.consoles.qmp_client import QmpClient
 from workers.deskhost.client import DeskHostClient, LeaseKeeper
 from workers.deskhost.models import Phase
+from workers.deskhost.process import running_host, start_host, stop_host
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 from workers.settle import Settle

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from tests.workers import keyboard_guest
-from tests.workers.conftest import running_host
 from training.secrets import variable_of
 from training.types import Action
 from workers.actions import parse_completion
 from workers.deskhost.client import DeskHostClient
+from workers.deskhost.process import running_host
 from workers.desktop import DesktopEnv
 from workers.providers.base import DesktopSpec, EnvError, ErrorKind
 from workers.tasks import evaluators
