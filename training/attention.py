@@ -25,10 +25,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.varlen import varlen_attn
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.models.qwen3_vl.modeling_qwen3_vl import (
-    Qwen3VLVisionAttention,
-    apply_rotary_pos_emb_vision,
-)
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention
+
+from training.qwen3_vl import VISION_ATTENTIONS
 
 NAME = "deskhand_packed"
 HALF = (torch.bfloat16, torch.float16)
@@ -61,7 +60,7 @@ def use_packed_attention(model: torch.nn.Module) -> None:
 def use_packed_vision(model: torch.nn.Module) -> None:
     """Make the vision blocks of `model` attend within all images in one call."""
     for module in model.modules():
-        if isinstance(module, Qwen3VLVisionAttention):
+        if isinstance(module, VISION_ATTENTIONS):
             module.forward = types.MethodType(packed_vision_attention, module)
 
 
@@ -83,7 +82,8 @@ def packed_attention(
         )
     assert len(query) == 1, "packed sequences are one row"
     # The kernels want one dtype; norms and rotations may have left queries and keys in a wider one.
-    parts = [part[0].transpose(0, 1).to(value.dtype) for part in (query, key, value)]
+    # Only views: the gradient of indexing the row would be a full copy into zeros, thrice per block.
+    parts = [part.transpose(1, 2).flatten(0, 1).to(value.dtype) for part in (query, key, value)]
     out = attend_within(*parts, bounds, scaling=scaling, is_causal=True)
     return out[None], None
 
@@ -156,7 +156,21 @@ def packed_vision_attention(
         functional.linear(hidden_states, weight, bias).unflatten(-1, (self.num_heads, -1))
         for weight, bias in zip(self.qkv.weight.chunk(3), self.qkv.bias.chunk(3), strict=True)
     )
-    query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
-    query, key = query.to(value.dtype), key.to(value.dtype)  # the rotation is computed in fp32
+    query, key = (rotated(part, *position_embeddings) for part in (query, key))
     out = attend_within(query, key, value, packed, scaling=self.scaling, is_causal=False)
     return self.proj(out.flatten(1))
+
+
+def rotated(states: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """transformers' rotation of vision heads, computed in fp32. [P, H, D], angles [P, D] -> [P, H, D]
+
+    The same numbers, but the halves are swapped by a flip: compiled, forward and gradient read each value
+    where it lies, while slices and concatenations become masked loads and several passes.
+    """
+    half = states.shape[-1] // 2
+    is_first = torch.arange(2 * half, device=states.device) < half
+    cos, sin = cos.float(), sin.float()
+    signed = torch.where(is_first, -sin, sin)
+    wide = states.float()
+    swapped = wide.unflatten(-1, (2, half)).flip(-2).flatten(-2)
+    return (wide * cos[:, None] + swapped * signed[:, None]).to(states.dtype)

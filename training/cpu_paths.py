@@ -18,12 +18,14 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
     apply_rotary_pos_emb_vision,
 )
 
+from training.qwen3_vl import PATCH_EMBEDS, VISION_ATTENTIONS
+
 
 def use_cpu_paths(model: torch.nn.Module) -> None:
     """Bind both paths to `model` (call it before wrapping the model in FSDP)."""
     use_matmul_embedding(model)
     for module in model.modules():
-        if isinstance(module, Qwen3VLVisionAttention):
+        if isinstance(module, VISION_ATTENTIONS):
             module.slow_forward = module.forward
             module.forward = types.MethodType(batched_vision_attention, module)
 
@@ -31,7 +33,7 @@ def use_cpu_paths(model: torch.nn.Module) -> None:
 def use_matmul_embedding(model: torch.nn.Module) -> None:
     """Bind the patch embedding's path alone: it is the faster one on a GPU, too."""
     for module in model.modules():
-        if isinstance(module, Qwen3VLVisionPatchEmbed):
+        if isinstance(module, PATCH_EMBEDS):
             module.forward = types.MethodType(patch_embed_as_matmul, module)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import DynamicCache, Qwen3VLForConditionalGeneration
+from transformers import AutoModelForImageTextToText, DynamicCache, PreTrainedModel
 
 from training.cpu_paths import use_cpu_paths
 from training.engine import Sampled, Sampling, Sequence
@@ -50,9 +50,9 @@ class Batch:
     """Of the next token. [B, V]"""
 
 
-def load_model(folder: str | Path, dtype: str = "float32") -> Qwen3VLForConditionalGeneration:
+def load_model(folder: str | Path, dtype: str = "float32") -> PreTrainedModel:
     """A Qwen3-VL on this machine's best device. Raises ValueError when weights are missing or surplus."""
-    model, info = Qwen3VLForConditionalGeneration.from_pretrained(
+    model, info = AutoModelForImageTextToText.from_pretrained(
         folder, dtype=DTYPES[dtype], output_loading_info=True
     )
     wrong = {

@@ -68,6 +68,10 @@ class ModelShape:
     """Key-value heads times head width."""
     vocabulary: int
     is_tied: bool
+    experts: int = 0
+    """Of each block, each `expert_inner` wide; 0 = dense."""
+    expert_inner: int = 0
+    experts_per_token: int = 0
     vision_width: int = 0
     vision_inner: int = 0
     vision_layers: int = 0
@@ -78,7 +82,13 @@ class ModelShape:
     @property
     def block(self) -> int:
         """Weights of one text block."""
-        return self.width * (2 * self.attended + 2 * self.cached + 3 * self.inner)
+        mlp = self.experts * (3 * self.expert_inner + 1) if self.experts else 3 * self.inner
+        return self.width * (2 * self.attended + 2 * self.cached + mlp)
+
+    @property
+    def inner_at_work(self) -> int:
+        """Inner width that one token meets: the MLP's, or that of all its experts."""
+        return self.experts_per_token * self.expert_inner if self.experts else self.inner
 
     @property
     def root(self) -> int:
@@ -112,6 +122,9 @@ def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
         cached=int(text.get("num_key_value_heads", heads)) * head_width or width,
         vocabulary=int(text.get("vocab_size", 0)),
         is_tied=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", False))),
+        experts=int(text.get("num_experts", 0)),
+        expert_inner=int(text.get("moe_intermediate_size", 0)),
+        experts_per_token=int(text.get("num_experts_per_tok", 0)),
         vision_width=int(vision.get("hidden_size", 0)),
         vision_inner=int(vision.get("intermediate_size", 0)),
         vision_layers=int(vision.get("depth", 0)),
@@ -202,10 +215,9 @@ def learning_parameters(config: ExperimentConfig, shape: ModelShape) -> int:
             "k_proj": shape.width + shape.cached,
             "v_proj": shape.width + shape.cached,
             "o_proj": shape.width + shape.attended,
-            "gate_proj": shape.width + shape.inner,
-            "up_proj": shape.width + shape.inner,
-            "down_proj": shape.width + shape.inner,
         }
+        if not shape.experts:  # adapters do not reach into the experts' common tensor
+            sizes |= dict.fromkeys(("gate_proj", "up_proj", "down_proj"), shape.width + shape.inner)
         return config.lora.rank * shape.num_layers * sum(sizes.get(name, 0) for name in config.lora.targets)
     return shape.num_parameters - (shape.vision if config.model.freeze_vision else 0)
 
@@ -249,7 +261,7 @@ def _activations(config: ExperimentConfig, shape: ModelShape, num_bytes: int) ->
     tokens, patches = microbatch_tokens(config), microbatch_patches(config)
     kept = COMPILED if config.parallel.compile_blocks else EAGER
     unit = num_bytes / BYTES["bfloat16"]
-    text = tokens * unit * (kept.per_width * shape.width + kept.per_inner * shape.inner)
+    text = tokens * unit * (kept.per_width * shape.width + kept.per_inner * shape.inner_at_work)
     vision = patches * unit * (kept.per_width * shape.vision_width + kept.per_inner * shape.vision_inner)
     if config.model.freeze_vision or config.lora.rank:
         vision = 0.0  # nothing in it learns: no backward, nothing kept

@@ -16,7 +16,13 @@ from pathlib import Path
 import torch
 from tokenizers import Regex as TokenizerRegex
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import Qwen2Tokenizer, Qwen3VLConfig, Qwen3VLForConditionalGeneration
+from transformers import (
+    AutoModelForImageTextToText,
+    PreTrainedModel,
+    Qwen2Tokenizer,
+    Qwen3VLConfig,
+    Qwen3VLMoeConfig,
+)
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 
 from training.tiny_corpus import corpus
@@ -55,6 +61,10 @@ class TinySizes:
     text_heads: int = 4
     text_head_width: int = 0
     """0 = text_hidden / text_heads."""
+    experts: int = 0
+    """Per block, each `expert_intermediate` wide; 0 = dense."""
+    expert_intermediate: int = 96
+    experts_per_token: int = 2
     vision_layers: int = 2
     vision_hidden: int = 64
     vision_intermediate: int = 256
@@ -80,7 +90,7 @@ def make_tiny(folder: Path, *, seed: int = 0, sizes: TinySizes | None = None) ->
     config = make_config(tokenizer, sizes)
     state = torch.random.get_rng_state()
     torch.manual_seed(seed)
-    model = Qwen3VLForConditionalGeneration(config)
+    model = AutoModelForImageTextToText.from_config(config)
     torch.random.set_rng_state(state)
     start_positions(model, sizes)
     model.generation_config.eos_token_id = tokenizer.convert_tokens_to_ids("<|im_end|>")
@@ -120,7 +130,7 @@ def make_tokenizer(vocabulary: int) -> Qwen2Tokenizer:
     return tokenizer
 
 
-def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig:
+def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig | Qwen3VLMoeConfig:
     """The architecture; the vocabulary is padded to a multiple of 64."""
     head_dim = sizes.text_head_width or sizes.text_hidden // sizes.text_heads
     side = head_dim // 2
@@ -143,6 +153,12 @@ def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig:
         },
         "tie_word_embeddings": True,
     }
+    if sizes.experts:
+        text |= {
+            "num_experts": sizes.experts,
+            "num_experts_per_tok": sizes.experts_per_token,
+            "moe_intermediate_size": sizes.expert_intermediate,
+        }
     vision = {
         "depth": sizes.vision_layers,
         "hidden_size": sizes.vision_hidden,
@@ -156,7 +172,8 @@ def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig:
         "deepstack_visual_indexes": [0],
         "initializer_range": sizes.initializer_range,
     }
-    return Qwen3VLConfig(
+    family = Qwen3VLMoeConfig if sizes.experts else Qwen3VLConfig
+    return family(
         text_config=text,
         vision_config=vision,
         image_token_id=tokenizer.convert_tokens_to_ids("<|image_pad|>"),
@@ -167,7 +184,7 @@ def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig:
     )
 
 
-def start_positions(model: Qwen3VLForConditionalGeneration, sizes: TinySizes) -> None:
+def start_positions(model: PreTrainedModel, sizes: TinySizes) -> None:
     """Overwrite the learned vision position table with 2-D sines and cosines."""
     table = model.model.visual.pos_embed.weight
     quarter = table.shape[1] // 4

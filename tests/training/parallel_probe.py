@@ -6,11 +6,14 @@ FOLDER holds NAME.yaml, samples.pickle and frames/; rank 0 writes probe-WORLD_SI
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from tests.training.recorded import toy_trainer
@@ -18,6 +21,7 @@ from training.config import from_yaml
 from training.parallel import World, full, full_state, start_world, stop_world
 from training.rendering import Renderer
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 STEPS = {"plain": 3, "whole": 3}
 """Configs with which steps are made, too."""
 
@@ -44,6 +48,34 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
         found["losses"] = [trainer.policy_step(samples, step).loss for step in range(num_steps)]
         found["weights"] = full_state(trainer.policy.model)
     return found
+
+
+def launch(folder: Path, processes: int, names: list[str]) -> dict[str, Any]:
+    """What this many processes over gloo find, one thread each."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *names]
+    done = subprocess.run(
+        command,
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return torch.load(folder / f"probe-{processes}.pt", weights_only=False)
+
+
+def assert_same_gradient(expected: dict[str, Any], found: dict[str, Any]) -> None:
+    """Sums, logprobs of every sequence and gradients of two backwards are equal within fp32 rounding."""
+    assert found["sums"] == pytest.approx(expected["sums"], rel=1e-4, abs=1e-5)
+    assert found["per_sequence"].keys() == expected["per_sequence"].keys()
+    for key, pair in expected["per_sequence"].items():
+        assert found["per_sequence"][key] == pytest.approx(pair, rel=1e-4, abs=1e-5)
+    assert found["gradients"].keys() == expected["gradients"].keys()
+    assert any(gradient.abs().max() > 1e-4 for gradient in expected["gradients"].values())
+    for name, gradient in expected["gradients"].items():
+        torch.testing.assert_close(found["gradients"][name], gradient, rtol=1e-3, atol=1e-6, msg=name)
 
 
 def main(folder: Path, names: list[str]) -> None:

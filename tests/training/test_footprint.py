@@ -51,6 +51,24 @@ def test_a_checkpoints_config_gives_the_same_shape() -> None:
     assert published_shape("first-desk") is None
 
 
+def test_experts_count_by_their_number_but_keep_only_what_a_token_meets() -> None:
+    """Qwen3-VL-30B-A3B by its published config: 31.07 billion weights."""
+    shape = shape_of({
+        "text_config": {
+            "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 48,
+            "num_attention_heads": 32, "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151_936,
+            "num_experts": 128, "num_experts_per_tok": 8, "moe_intermediate_size": 768,
+            "tie_word_embeddings": False,
+        },
+        "vision_config": {
+            "hidden_size": 1152, "intermediate_size": 4304, "depth": 27,
+            "deepstack_visual_indexes": [8, 16, 24],
+        },
+    })  # fmt: skip
+    assert shape.num_parameters / 1e9 == pytest.approx(31.07, rel=0.003)
+    assert shape.inner_at_work == 8 * 768
+
+
 def test_weights_gradients_and_adamw_are_sixteen_bytes_a_weight_shared_by_the_processes() -> None:
     parts = footprint(packed(optimiser={"num_processes": 2}), SHAPE, H200).trainer
     total = SHAPE.num_parameters

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +11,12 @@ import pytest
 import torch
 
 from tests.training.conftest import toy_config
-from tests.training.parallel_probe import find
+from tests.training.parallel_probe import assert_same_gradient, find, launch
 from tests.training.recorded import record_samples
 from tests.training.toy_desktops import ToyDesktops
 from training.config import to_yaml
 from training.parallel import World, start_world, stop_world
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 LAYOUTS: dict[str, dict[str, dict]] = {
     "plain": {"optimiser": {"microbatch_size": 2}},
     # About two sequences, or the patches of three screenshots, per forward-backward.
@@ -35,22 +31,6 @@ LAYOUTS: dict[str, dict[str, dict]] = {
     "part-recomputed": {"parallel": {"activation_checkpointing": True, "recomputed_share": 0.5}},
     "offloaded": {"parallel": {"cpu_offload": True}},
 }
-
-
-def launch(folder: Path, processes: int, names: list[str]) -> dict:
-    """What `parallel_probe` finds with this many processes."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *names]
-    done = subprocess.run(
-        command,
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return torch.load(folder / f"probe-{processes}.pt", weights_only=False)
 
 
 @pytest.fixture(scope="module")
@@ -97,17 +77,6 @@ def one(folder: Path, world: World) -> dict:
 @pytest.fixture(scope="module")
 def two(folder: Path) -> dict:
     return launch(folder, 2, ["plain", "packed", "offloaded", "whole"])
-
-
-def assert_same_gradient(expected: dict, found: dict) -> None:
-    assert found["sums"] == pytest.approx(expected["sums"], rel=1e-4, abs=1e-5)
-    assert found["per_sequence"].keys() == expected["per_sequence"].keys()
-    for key, pair in expected["per_sequence"].items():
-        assert found["per_sequence"][key] == pytest.approx(pair, rel=1e-4, abs=1e-5)
-    assert found["gradients"].keys() == expected["gradients"].keys()
-    assert any(gradient.abs().max() > 1e-4 for gradient in expected["gradients"].values())
-    for name, gradient in expected["gradients"].items():
-        torch.testing.assert_close(found["gradients"][name], gradient, rtol=1e-3, atol=1e-6, msg=name)
 
 
 @pytest.mark.parametrize("name", sorted(set(LAYOUTS) - {"plain"}))

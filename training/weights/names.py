@@ -16,8 +16,10 @@ FUSED = (
     (".v_proj.", ".qkv_proj."),
     (".gate_proj.", ".gate_up_proj."),
     (".up_proj.", ".gate_up_proj."),
+    (".experts.gate_up_proj", ".experts.w13_weight"),
+    (".experts.down_proj", ".experts.w2_weight"),
 )
-"""Text layers that SGLang keeps as one matrix."""
+"""Text layers that SGLang keeps as one matrix, and experts, which it keeps under other names."""
 COMPUTED = ("cos_sin_cache", "inv_freq", "freqs_cis", "_weight_fp32")
 """Parts of the names of tensors that no checkpoint holds."""
 HEAD, EMBEDDING = "lm_head.weight", "model.embed_tokens.weight"

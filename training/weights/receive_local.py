@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from training.engine_batches import BatchedEngine
 from training.engine_transformers import TransformersEngine
+from training.qwen3_vl import lies_turned
 from training.weights import groups
 from training.weights.errors import WeightsRefused
 from training.weights.ipc import open_handle
@@ -30,7 +30,7 @@ class LocalReceiver:
     async def check(self, request: Check) -> None:
         check_shapes(
             {name: tuple(shape) for name, shape in request.weights},
-            {name: tuple(tensor.shape) for name, tensor in self._parameters().items()},
+            {name: tuple(tensor.shape) for name, tensor in self._tensors().items()},
         )
 
     async def join(self, request: Join) -> None:
@@ -68,11 +68,11 @@ class LocalReceiver:
 
     @torch.no_grad()
     def _take(self, request: Bucket) -> None:
-        parameters = self._parameters()
+        tensors = self._tensors()
         try:
             received = dict(self._receive(request))
             for name, tensor in received.items():
-                parameters[name].copy_(tensor)
+                tensors[name].copy_(tensor)
         except (RuntimeError, KeyError) as error:
             raise WeightsRefused(f"a bucket did not arrive: {error!r}") from error
 
@@ -87,5 +87,7 @@ class LocalReceiver:
             work.wait()
         return zip(request.names, tensors, strict=True)
 
-    def _parameters(self) -> dict[str, nn.Parameter]:
-        return dict(self.engine.model.named_parameters())
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """The model's own memory, laid out as a checkpoint is."""
+        named = self.engine.model.named_parameters()
+        return {name: view.mT if lies_turned(name, view.shape) else view for name, view in named}

@@ -16,6 +16,7 @@ from torch import nn
 
 from training.lora import BASE, adapter_scales, is_adapter, merge
 from training.parallel import full
+from training.qwen3_vl import lies_turned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +35,18 @@ class Weight:
     name: str
     """As transformers writes it: model.language_model.layers.0.self_attn.q_proj.weight"""
     parameter: nn.Parameter
-    """Perhaps a shard; `shape` is the whole tensor's."""
+    """Perhaps a shard; `shape` is the whole tensor's, as a checkpoint has it."""
     adapter: Adapter | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self.parameter.shape)
+        shape = tuple(self.parameter.shape)
+        return (*shape[:-2], shape[-1], shape[-2]) if self.is_turned else shape
+
+    @property
+    def is_turned(self) -> bool:
+        """A checkpoint has its last two dimensions the other way round."""
+        return lies_turned(self.name, tuple(self.parameter.shape))
 
     @property
     def numel(self) -> int:
@@ -50,7 +57,8 @@ class Weight:
         """The whole tensor in `dtype` on the weight's device; may share memory with it. A collective."""
         if self.adapter is None:
             # Cast before gathering: half of the traffic for bfloat16.
-            return full(self.parameter.detach().to(dtype)).contiguous()
+            whole = full(self.parameter.detach().to(dtype))
+            return (whole.mT if self.is_turned else whole).contiguous()
         base, down, up = (
             full(part.detach()) for part in (self.parameter, self.adapter.down, self.adapter.up)
         )

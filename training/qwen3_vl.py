@@ -1,0 +1,27 @@
+"""The classes of transformers that make up a Qwen3-VL, dense and mixture of experts.
+
+Both families share their parts word for word, but each has its own classes for them. The experts differ:
+one tensor holds a matrix per expert, [experts, out, in] in the model and [experts, in, out] in checkpoints
+(`transformers.conversion_mapping`, "qwen3_vl_moe").
+"""
+
+from __future__ import annotations
+
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention, Qwen3VLVisionPatchEmbed
+from transformers.models.qwen3_vl_moe.modeling_qwen3_vl_moe import (
+    Qwen3VLMoeVisionAttention,
+    Qwen3VLMoeVisionPatchEmbed,
+)
+
+VISION_ATTENTIONS = (Qwen3VLVisionAttention, Qwen3VLMoeVisionAttention)
+PATCH_EMBEDS = (Qwen3VLVisionPatchEmbed, Qwen3VLMoeVisionPatchEmbed)
+EXPERTS = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")
+"""How the names of the experts' tensors end."""
+
+
+def lies_turned(name: str, shape: tuple[int, ...]) -> bool:
+    """A checkpoint has the last two dimensions of this weight the other way round.
+
+    Of square ones transformers cannot tell, and reads them as they lie in the model.
+    """
+    return name.endswith(EXPERTS) and shape[-1] != shape[-2]
