@@ -22,7 +22,7 @@ from training.model_inputs import rope_positions
 from training.samples import Sample
 
 Pixels = Callable[[str], np.ndarray]
-"""sha256 -> patch values of that screenshot, [t * h * w, values]"""
+"""sha256 -> patch values of that screenshot, [t * h * w, values]; or its bytes (`training.pixel_rows`)"""
 MANY_ROWS = 8192
 """Patch rows from which screenshots are read by several threads."""
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class MicroBatch:
     trajectory_tokens: torch.Tensor
     """Loss tokens of the whole trajectory of each sequence. [B]"""
     pixel_values: torch.Tensor | None
-    """Unique screenshots of the microbatch. [R, values]"""
+    """Unique screenshots of the microbatch, or their bytes (`training.pixel_rows`). [R, values]"""
     image_grid_thw: torch.Tensor | None
     """Their patch grids. [N, 3]"""
     image_index: torch.Tensor | None
@@ -243,8 +243,9 @@ def _images(samples: Sequence[Sample], pixels: Pixels) -> _Images | None:
     for sha, array in zip(unique, arrays, strict=True):
         if len(array) != math.prod(grids[sha]):
             raise ValueError(f"frame {sha[:12]}: {len(array)} patch rows, but its grid is {grids[sha]}")
+    values = torch.from_numpy(np.concatenate(arrays))
     return _Images(
-        values=torch.from_numpy(np.concatenate(arrays)).to(torch.float32),
+        values=values if values.dtype == torch.uint8 else values.to(torch.float32),
         grids=torch.tensor([grids[sha] for sha in unique], dtype=torch.long),
         index=torch.tensor([place[sha] for sha in shas], dtype=torch.long),
     )

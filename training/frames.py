@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
+import torch
 
-from training.augmentation import shift_image, split_name
+from training.augmentation import Shift, shift_image, split_name
+from training.pixel_rows import BytePixels
 
 CACHE_BYTES = 512 * 1024**2
 """Resized screenshots kept: one of 256 x 192 pixels takes 147 KB (its patch values would take 1.2 MB)."""
@@ -22,6 +24,13 @@ class PixelRenderer(Protocol):
     def resized(self, png: bytes) -> np.ndarray: ...
 
     def patches(self, image: np.ndarray) -> np.ndarray: ...
+
+    def byte_rows(self, image: np.ndarray) -> np.ndarray: ...
+
+    def levels(self) -> np.ndarray: ...
+
+    @property
+    def frames_per_row(self) -> int: ...
 
 
 class FramePixels:
@@ -46,6 +55,24 @@ class FramePixels:
 
     def __call__(self, name: str) -> np.ndarray:
         """Patch values of one screenshot, [rows, values]; raises FileNotFoundError when nobody has it."""
+        return self._renderer.patches(self._image(name))
+
+    def as_bytes(self, device: torch.device) -> BytePixels:
+        """The same screenshots as bytes, for a trainer on `device`."""
+        return BytePixels(
+            rows=lambda name: self._renderer.byte_rows(self._image(name)),
+            levels=torch.from_numpy(self._renderer.levels()).to(device),
+            frames=self._renderer.frames_per_row,
+        )
+
+    def clear(self) -> None:
+        """Forget all screenshots: the next ones are read and decoded again."""
+        with self._lock:
+            self._cache.clear()
+            self._bytes = 0
+
+    def _image(self, name: str) -> np.ndarray:
+        """One screenshot resized, and moved when its name says so. [height, width, 3], uint8"""
         sha256, shift = split_name(name)
         with self._lock:
             values = self._cache.get(sha256)
@@ -53,7 +80,7 @@ class FramePixels:
                 self._cache.move_to_end(sha256)
         if values is None:
             values = self.add(sha256, self._read(sha256))
-        return self._renderer.patches(shift_image(values, shift))
+        return values if shift == Shift(0, 0) else shift_image(values, shift)
 
     def add(self, sha256: str, png: bytes) -> np.ndarray:
         """Put a PNG into the cache under a name of the caller's choice; returns it resized."""

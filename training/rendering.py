@@ -294,6 +294,19 @@ class Renderer:
             values, processor.patch_size, processor.merge_size, processor.temporal_patch_size
         )[0]
 
+    def byte_rows(self, image: np.ndarray) -> np.ndarray:
+        """`patches` of one frame before levels are looked up. [t * h * w, channels * patch * patch], uint8"""
+        patch, merge = self.image_processor.patch_size, self.image_processor.merge_size
+        height, width, channels = image.shape
+        down, across = height // (patch * merge), width // (patch * merge)
+        blocks = image.reshape(down, merge, patch, across, merge, patch, channels)
+        return blocks.transpose(0, 3, 1, 4, 6, 2, 5).reshape(-1, channels * patch * patch)
+
+    @property
+    def frames_per_row(self) -> int:
+        """Frames that one row of patch values spans; a screenshot shows the same in all of them."""
+        return self.image_processor.temporal_patch_size
+
     def levels(self) -> np.ndarray:
         """What the processor makes of each of the 256 levels of each channel. [3, 256], float32"""
         if self._level_table is None:

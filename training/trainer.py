@@ -17,6 +17,7 @@ import torch.distributed as dist
 
 from training.batching import MicroBatch, Pixels, collate, split_over_ranks
 from training.config import ExperimentConfig
+from training.frames import FramePixels
 from training.losses.aggregation import BatchCounts
 from training.objective import TOTALS, Objective, batch_counts, likelihood_objective, policy_objective
 from training.optimisers import Rates, build_optimiser, grpo_rates, warmup_scale
@@ -29,6 +30,7 @@ from training.parallel import (
     reshard,
     sum_over_ranks,
 )
+from training.pixel_rows import BytePixels
 from training.policy import Policy, TokenScores
 from training.prefetch import prefetched
 from training.samples import Sample
@@ -85,6 +87,10 @@ class Trainer:
         self.config = config
         self.token_ids = token_ids
         self.pixels = pixels
+        self.byte_pixels: BytePixels | None = None
+        """On a GPU: screenshots travel as bytes, and the GPU makes values of them."""
+        if isinstance(pixels, FramePixels) and world.device.type != "cpu":
+            self.byte_pixels = pixels.as_bytes(world.device)
         self.reference: Policy | None = None
         self.num_skipped_steps = 0
         self.use_rates(grpo_rates(config.optimiser))
@@ -164,10 +170,17 @@ class Trainer:
     def _microbatches(self, shares: Sequence[list[Sample]]) -> Iterator[MicroBatch]:
         """Each on this rank's device; on a GPU the next one is made meanwhile."""
         if self.world.device.type == "cpu":
-            yield from map(self._collate, shares)
+            yield from (self._moved(self._collate(rows)) for rows in shares)
             return
         for batch in prefetched(shares, lambda rows: self._collate(rows).pinned()):
-            yield batch.to(self.world.device)
+            yield self._moved(batch)
+
+    def _moved(self, batch: MicroBatch) -> MicroBatch:
+        """On this rank's device, its screenshots as values."""
+        batch = batch.to(self.world.device)
+        if self.byte_pixels is not None and batch.pixel_values is not None:
+            batch.pixel_values = self.byte_pixels.values(batch.pixel_values)
+        return batch
 
     def _shares(self, samples: Sequence[Sample], microbatch_size: int) -> list[list[list[Sample]]]:
         """[rank][microbatch][sample]"""
@@ -215,7 +228,7 @@ class Trainer:
     @torch.no_grad()
     def token_logprobs(self, samples: Sequence[Sample]) -> list[list[float]]:
         """Logprobs of the completion tokens of each sample, in order. A collective: every rank scores all."""
-        batch = self._collate(list(samples)).to(self.world.device)
+        batch = self._moved(self._collate(list(samples)))
         scores = self.policy(batch)
         reshard(self.policy)
         rows = zip(scores.logprobs, batch.loss_mask, strict=True)
@@ -234,7 +247,7 @@ class Trainer:
         ids = self.token_ids
         batch = collate(
             rows,
-            self.pixels,
+            self.pixels if self.byte_pixels is None else self.byte_pixels.rows,
             pad_id=ids.pad,
             image_pad_id=ids.image_pad,
             merge_size=ids.merge_size,
