@@ -170,8 +170,7 @@ export class Charts {
     const muted = css("--dh-muted");
     const grid = css("--dh-border");
     const axis = { gridcolor: grid, linecolor: grid, zeroline: false, tickfont: { size: 10, color: muted }, automargin: true };
-    const isShare = panel.kind === "share";
-    const yaxis = { ...axis, ...(isShare ? { range: [-0.03, 1.03], tickformat: ".0%" } : {}), ...(panel.kind === "log" ? { type: "log", dtick: 1 } : { nticks: 5 }), ...(panel.kind === "success" ? { rangemode: "tozero" } : {}) };
+    const yaxis = { ...axis, ...scaleOf(panel.kind, traces.flatMap((trace) => trace.y).filter(Number.isFinite)) };
     const shapes = panel.limit == null ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: panel.limit, y1: panel.limit, line: { color: css("--dh-bad"), width: 1, dash: "dot" } }];
     const lastStep = Math.max(1, ...traces.map((trace) => trace.x.at(-1) ?? 0));
     const ticks = lastStep <= 10 ? { dtick: lastStep <= 5 ? 1 : 2 } : { nticks: 6 };
@@ -183,4 +182,15 @@ export class Charts {
       xaxis: { ...axis, ...ticks, tickformat: "d", showgrid: false }, yaxis, shapes, uirevision: panel.title,
     };
   }
+}
+
+// How the y axis runs for these values.
+function scaleOf(kind, values) {
+  const low = Math.min(...values), high = Math.max(...values);
+  if (kind === "share") return { range: [-0.03, 1.03], tickformat: ".0%" };
+  if (kind === "log" && low > 0 && high > 10 * low) return { type: "log", dtick: 1 };
+  // A constant is a flat line in the middle, not the noise of its last digits.
+  const around = Math.abs(high) || 1;
+  if (high - low < 1e-4 * around) return { range: low < 0 || high === 0 ? [Math.min(0, low * 1.2), around] : [0, 2 * high], nticks: 5 };
+  return { nticks: 5, ...(kind === "success" || kind === "log" ? { rangemode: "tozero" } : {}) };
 }

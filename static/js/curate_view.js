@@ -8,7 +8,8 @@ const MARKS = { accepted: "✓", gold: "★", rejected: "✕" };
 
 export function signed(value) {
   if (value === null || value === undefined) return "—";
-  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+  const digits = Math.abs(value).toFixed(2);
+  return digits === "0.00" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
 }
 
 function make(tag, className, text) {

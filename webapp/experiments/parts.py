@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Count, Prefetch, Q
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -35,7 +35,15 @@ TABS = {
     "attempts": ("Attempts", ("attempts",)),
 }
 """Tab -> (title, parts below the header)."""
-PURPOSES = [("", "all"), *((purpose.value, purpose.value) for purpose in Purpose)][:4]
+NO_VARIANCE = "no-variance"
+GROUP_FILTERS = (
+    ("", "all"),
+    (Purpose.TRAIN.value, "train"),
+    (NO_VARIANCE, "no variance"),
+    (Purpose.EVALUATION.value, "evaluation"),
+    (Purpose.DEMONSTRATION.value, "demonstration"),
+)
+"""What the tab's links show: groups of a purpose, or those of training that teach nothing."""
 NUM_GROUPS = 24
 NUM_GROUPS_OVERVIEW = 6
 NUM_INCIDENTS = 6
@@ -43,6 +51,19 @@ NUM_ALARMS = 2
 MAX_TILES = 64
 RECENT_PER_TILE = 4
 """Newest trajectories looked at per desktop, to find the latest one of each."""
+MEMBER_FIELDS = (
+    "id",
+    "group_id",
+    "member",
+    "status",
+    "score",
+    "reward",
+    "advantage",
+    "source",
+    "num_turns",
+    "retry_of_id",
+)
+"""Of a trajectory, on the card of its group."""
 ADVANTAGE_SCALE = 2.5
 """Advantage at which a bar is full."""
 
@@ -56,6 +77,8 @@ def header(experiment: Experiment, request: HttpRequest) -> Context:
         "eta": queries.experiment_eta(stages),
         "overall": queries.overall_progress([view.stage for view in stages]) * 100,
         "why": why_waiting(experiment),
+        # "Running." beside the badge says nothing.
+        "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
         "can_pause": bool(targets & {ExperimentStatus.PAUSING})
         or experiment.status == ExperimentStatus.QUEUED,
         "can_resume": experiment.status in (ExperimentStatus.PAUSED, ExperimentStatus.FAILED),
@@ -143,27 +166,29 @@ def _latest_turns(trajectories: list[Any]) -> dict[int, Any]:
 
 
 def groups(experiment: Experiment, request: HttpRequest) -> Context:
-    """Groups, newest first, with their members' rewards and advantages."""
+    """Groups of which a member has begun, newest first, with their members' rewards and advantages."""
     tab = request.GET.get("tab", "overview")
     limit = NUM_GROUPS if tab == "groups" else NUM_GROUPS_OVERVIEW
     purpose = request.GET.get("purpose", "train" if tab != "groups" else "")
     rows = experiment.groups.filter(is_cancelled=False)
-    if purpose:
+    if purpose == NO_VARIANCE:
+        rows = rows.without_variance().filter(purpose=Purpose.TRAIN)
+    elif purpose:
         rows = rows.filter(purpose=purpose)
+    members_model = experiment.trajectories.model
+    begun = members_model.objects.filter(group=OuterRef("pk")).exclude(status=TrajectoryStatus.QUEUED)
+    rows = rows.filter(Exists(begun))
     before = request.GET.get("before", "")
     if before.isdecimal():
         rows = rows.filter(pk__lt=int(before))
-    members_model = experiment.trajectories.model
-    members = members_model.objects.only(
-        "id", "group_id", "member", "status", "reward", "advantage", "source", "num_turns", "retry_of_id"
-    ).order_by("member", "id")
+    members = members_model.objects.only(*MEMBER_FIELDS).order_by("member", "id")
     rows = rows.select_related("task").defer("task__spec").annotate(num_replays=Count("replay_uses"))
     found = list(rows.order_by("-id").prefetch_related(Prefetch("trajectories", members))[: limit + 1])
     shown = found[:limit]
     return {
         "groups": [_group_card(group) for group in shown],
         "purpose": purpose,
-        "purposes": PURPOSES,
+        "filters": GROUP_FILTERS,
         "older": f"?tab=groups&purpose={purpose}&before={shown[-1].pk}" if len(found) > limit else "",
         "newer": f"?tab=groups&purpose={purpose}" if before else "",
     }
@@ -180,8 +205,8 @@ def _group_card(group: Any) -> Context:
         }
         for _, member in sorted(places.items())
     ]
-    is_flat = group.finished_at is not None and group.num_scored > 1 and not group.reward_std
-    return {"group": group, "members": members, "is_flat": is_flat}
+    scores = [member.score for member in places.values()]
+    return {"group": group, "members": members, "no_variance": group.why_no_variance(scores)}
 
 
 def evaluations(experiment: Experiment, request: HttpRequest) -> Context:

@@ -9,7 +9,7 @@ from training.config import ConfigError, Preset, parse_config
 from training.footprint import footprint
 from training.presets import GROUPS, load_presets
 from training.scales import GPU_BYTES, GPU_COUNTS, LAYOUTS, MODELS
-from webapp.experiments.forms import Draft
+from webapp.experiments.forms import Draft, nested
 from webapp.experiments.templatetags.deskhand import size as size_in_words
 
 AS_IS = "Choosing sets model, layout, engine and packing in the form; the algorithm stays."
@@ -43,7 +43,7 @@ def scale_context(draft: Draft) -> dict[str, Any] | None:
         "counts": GPU_COUNTS,
         "size": size if gpus else "",
         "gpus": gpus,
-        "note": LAYOUTS[size, gpus].words() + "." if gpus else AS_IS,
+        "note": scale_note(nested(draft.values), size, gpus) if gpus else AS_IS,
     }
 
 

@@ -55,9 +55,12 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
     ahead = state.waiting.index(experiment.pk) if experiment.pk in state.waiting else 0
     if not state.running and ahead == 0:
         return "Starts in a moment."
+    workers = (
+        "the gpu worker" if state.num_gpu_workers == 1 else f"one of {state.num_gpu_workers} gpu workers"
+    )
     parts = []
     if state.running:
-        parts.append("running: " + ", ".join(f"#{pk}" for pk in state.running))
+        parts.append(" and ".join(f"#{pk}" for pk in state.running) + " running")
     if ahead:
         parts.append(f"{ahead} ahead in the queue")
-    return f"Waits for one of {state.num_gpu_workers} gpu worker(s); " + "; ".join(parts) + "."
+    return f"Waits for {workers}: " + ", ".join(parts) + "."

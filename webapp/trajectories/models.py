@@ -1,5 +1,6 @@
 """Groups, trajectories, turns and the frames that they show."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 from django.db import models
@@ -9,6 +10,9 @@ from training.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.fleet.models import Desktop, Worker
+
+EQUAL_REWARDS_STD = 1e-6
+"""Below it the rewards of a group count as equal."""
 
 
 def _choices(enum: type) -> list[tuple[str, str]]:
@@ -31,9 +35,18 @@ class Frame(models.Model):
         return self.sha256[:12]
 
 
+class GroupQuerySet(models.QuerySet["Group"]):
+    """`Group.objects`, also as `experiment.groups`."""
+
+    def without_variance(self) -> "GroupQuerySet":
+        """Finished ones whose members were all rewarded alike; see `Group.has_no_variance`."""
+        return self.filter(finished_at__isnull=False, num_scored__gt=1, reward_std__lt=EQUAL_REWARDS_STD)
+
+
 class Group(models.Model):
     """Sibling trajectories of one task."""
 
+    objects = GroupQuerySet.as_manager()
     team = models.ForeignKey(Team, on_delete=models.CASCADE)
     experiment = models.ForeignKey(Experiment, null=True, on_delete=models.CASCADE, related_name="groups")
     attempt = models.IntegerField(default=0)
@@ -68,6 +81,23 @@ class Group(models.Model):
 
     def __str__(self) -> str:
         return f"group {self.pk}"
+
+    @property
+    def has_no_variance(self) -> bool:
+        """True when all rewards are equal: every advantage is 0, and nothing is learned from it."""
+        is_known = self.finished_at is not None and self.num_scored > 1 and self.reward_std is not None
+        return is_known and self.reward_std < EQUAL_REWARDS_STD
+
+    def why_no_variance(self, scores: Iterable[float | None]) -> str:
+        """What its members have in common, in words, from their `scores`; "" when rewards differ."""
+        if not self.has_no_variance:
+            return ""
+        known = [score for score in scores if score is not None]
+        if known and min(known) >= 1:
+            return f"all {self.num_scored} solved it"
+        if known and max(known) <= 0:
+            return f"none of {self.num_scored} solved it"
+        return "all are rewarded alike"
 
 
 class Trajectory(models.Model):

@@ -166,6 +166,7 @@ def group_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "experiment": group.experiment,
         "lane": lane,
         "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
+        "no_variance": group.why_no_variance(row.trajectory.score for row in lane.rows),
         "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,
     }
     return render(request, "trajectories/group.html", ctx)

@@ -145,7 +145,7 @@ def full_experiment(team: Team):
 
 def test_the_overview_shows_alarms_stages_wall_and_groups(client: Client, operator, team: Team):
     page = client.get(f"/experiments/{full_experiment(team).pk}/").content.decode()
-    for wanted in ("48.2", "Halve it", "5 / 20 steps", "zero variance", "Click 50, 50", "turn 2/8", "42 %"):
+    for wanted in ("48.2", "Halve it", "5 / 20 steps", "all 2 solved it", "Click 50, 50", "turn 2/8", "42 %"):
         assert wanted in page, wanted
     assert "2 h 30 min left" in page
 
@@ -160,6 +160,27 @@ def test_the_overview_needs_few_queries_however_many_groups_there_are(
         client.get(f"/experiments/{experiment.pk}/")
     with django_assert_max_num_queries(MAX_QUERIES):
         client.get(f"/experiments/{experiment.pk}/parts/wall/")
+
+
+def test_groups_that_teach_nothing_are_listed_by_themselves(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    for std, finished in ((0.0, True), (0.4, True), (0.0, False)):
+        group = make_group(experiment=experiment, size=2, num_scored=2, reward_mean=1.0, reward_std=std)
+        group.finished_at = timezone.now() if finished else None
+        group.save()
+        make_trajectory(group=group)
+    page = client.get(f"/experiments/{experiment.pk}/", {"tab": "groups", "purpose": "no-variance"})
+    assert page.content.decode().count('class="group-card') == 1
+
+
+def test_groups_appear_when_a_member_has_begun(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    trajectory = make_trajectory(group=make_group(experiment=experiment), status="queued")
+    url = f"/experiments/{experiment.pk}/?tab=groups"
+    assert "No group yet" in client.get(url).content.decode()
+    trajectory.status = "running"
+    trajectory.save()
+    assert client.get(url).content.decode().count('class="group-card') == 1
 
 
 def test_a_viewer_sees_no_buttons_that_he_may_not_use(client: Client, team: Team):

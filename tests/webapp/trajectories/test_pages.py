@@ -2,11 +2,12 @@
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tests.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
 from training.types import Observation, Source
 from webapp.trajectories import services
-from webapp.trajectories.models import Trajectory, TurnRecord
+from webapp.trajectories.models import Group, Trajectory, TurnRecord
 
 pytestmark = pytest.mark.django_db
 
@@ -143,6 +144,20 @@ def test_an_errored_trajectory_says_what_failed_and_has_no_reward(web, team):
     page = web.get(f"/trajectories/{trajectory.pk}/").content.decode()
     assert "Xvnc exited with 139" in page
     assert "It has no reward and left its group." in page
+
+
+@pytest.mark.parametrize(
+    ("scores", "words"),
+    [((1.0, 1.0), "all 2 solved it"), ((0.0, 0.0), "none of 2 solved it"), ((0.0, 1.0), "rewarded alike")],
+)
+def test_a_group_without_variance_says_what_its_members_have_in_common(web, team, scores, words):
+    group = make_group(team=team, size=2, num_scored=2, reward_mean=0.5, reward_std=0.0)
+    Group.objects.filter(pk=group.pk).update(finished_at=timezone.now())
+    for member, score in enumerate(scores):
+        make_trajectory(group=group, member=member, score=score, reward=0.5)
+    page = web.get(f"/groups/{group.pk}/").content.decode()
+    assert "no variance" in page
+    assert words in page
 
 
 def test_the_group_page_stands_members_side_by_side(web, team):

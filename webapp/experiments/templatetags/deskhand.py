@@ -70,7 +70,7 @@ STAGE_TITLES = {
     "sft": "SFT warm-up",
     "evaluation-before": "Evaluation before",
     "grpo": "GRPO",
-    "evaluation-after": "Held-out evaluation",
+    "evaluation-after": "Evaluation after",
 }
 
 
@@ -176,8 +176,11 @@ def points(value: float | None) -> str:
 
 @register.filter
 def signed(value: float | None) -> str:
-    """Two decimals with the sign, as rewards and advantages are shown; a real minus sign."""
-    return "—" if value in MISSING else f"{value:+.2f}".replace("-", "−")
+    """Two decimals with the sign, as rewards and advantages are shown; a real minus sign, none at 0.00."""
+    if value in MISSING:
+        return "—"
+    text = f"{value:+.2f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
 @register.filter
