@@ -40,6 +40,13 @@ class AlgorithmConfig(Section):
     group_size: int = knob(8, "Trajectories of one task.", unit="trajectories", ge=2, le=128)
     groups_per_step: int = knob(4, "Tasks per optimiser step.", unit="groups", ge=1, le=1024)
     num_steps: int = knob(20, "Optimiser steps; 0 = only the SFT warm-up.", unit="steps", ge=0)
+    max_seconds: float = knob(
+        0.0,
+        "Once the GRPO stage has run for so long in an attempt, it ends with the step at hand and the "
+        "evaluation follows; 0 = no limit.",
+        unit="s",
+        ge=0,
+    )
     max_staleness: int = knob(
         0,
         "Policy versions that rollouts may be behind: the next so many steps are sampled while this one "

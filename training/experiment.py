@@ -107,6 +107,11 @@ class Experiment:
 
         return self.wait_for(work)
 
+    def cancel_ahead(self) -> None:
+        """Give up on what is being sampled for coming steps."""
+        if self.ahead is not None:
+            self.ahead.cancel()
+
     def tasks(self, split: str) -> list[Task]:
         """Tasks of a split on every rank."""
         return on_main(self.world, lambda: self.coordinator.tasks(split) if self.coordinator else [])

@@ -52,8 +52,9 @@ def run(experiment: Experiment) -> None:
 
 
 def run_grpo(experiment: Experiment) -> None:
-    """GRPO steps until `algorithm.num_steps`."""
+    """GRPO steps until `algorithm.num_steps`, or until `algorithm.max_seconds` are over."""
     config, state = experiment.config, experiment.state
+    started = time.monotonic()
     total = config.algorithm.num_steps
     if state.grpo_step >= total:
         return
@@ -70,6 +71,16 @@ def run_grpo(experiment: Experiment) -> None:
                 experiment.save(is_best=result.success > state.best_success, success=result.success)
             elif done % config.checkpoints.every == 0 or done == total:
                 experiment.save()
+            if done < total and _is_over(experiment, started):
+                experiment.cancel_ahead()
+                experiment.save()
+                break
+
+
+def _is_over(experiment: Experiment, started: float) -> bool:
+    """Whether the time of the stage is used up; every rank hears the same, whatever its clock says."""
+    limit_s = experiment.config.algorithm.max_seconds
+    return bool(limit_s) and on_main(experiment.world, lambda: time.monotonic() - started >= limit_s)
 
 
 def grpo_step(experiment: Experiment) -> StepResult | None:

@@ -300,6 +300,19 @@ def test_flat_groups_are_replaced_by_the_next_tasks_up_to_the_cap(
     assert coordinator.metric("rollout/num_trajectories") == [20.0, 20.0], "what was sampled is shown"
 
 
+@pytest.mark.parametrize("max_staleness", [0, 2])
+def test_grpo_ends_when_its_time_is_over_and_is_evaluated(
+    max_staleness: int, toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    algorithm = {"num_steps": 50, "max_seconds": 1e-3, "max_staleness": max_staleness}
+    assert train(toy_config(toy_model, algorithm=algorithm, evaluation={"num_tasks": 2})) == 0
+    assert len(coordinator.metric("loss/policy")) == 1
+    assert [one["name"] for one in coordinator.seen["/evaluations"]] == ["before", "after"]
+    practised = [group.step for group in coordinator.groups if group.purpose == "train"]
+    assert max(practised) == max_staleness, "what was sampled ahead is given up"
+    assert list((output / "checkpoints").glob("*-grpo-000001"))
+
+
 @pytest.mark.parametrize("max_staleness", [0, 1])
 def test_the_second_phase_samples_and_trains_at_its_own_temperature(
     max_staleness: int, toy_model: Path, coordinator: ToyCoordinator, train: Run
