@@ -25,7 +25,7 @@ from training.packing import pack_over_ranks
 from training.parallel import (
     World,
     between_microbatches,
-    full,
+    clip_gradients,
     is_finite_everywhere,
     reshard,
     sum_over_ranks,
@@ -209,9 +209,7 @@ class Trainer:
 
     def _update(self) -> tuple[float, bool]:
         """Clip and step; (gradient norm, was skipped). A collective."""
-        parameters = [p for p in self.policy.parameters() if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.optimiser.max_grad_norm)
-        grad_norm = float(full(norm))
+        grad_norm = clip_gradients(self.policy.parameters(), self.config.optimiser.max_grad_norm)
         if not is_finite_everywhere(grad_norm):
             self.num_skipped_steps += 1
             self.optimiser.zero_grad()

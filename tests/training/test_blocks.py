@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 from torch import nn
+from transformers.models.qwen3_vl.modeling_qwen3_vl import apply_rotary_pos_emb_vision
 
 from tests.training.tiny_model import tiny_folder
-from training.attention import use_packed_vision
+from training.attention import rotated, use_packed_vision
 from training.blocks import recompute_blocks, stacks
 from training.cpu_paths import use_matmul_embedding
 from training.policy import prepared
@@ -58,3 +59,16 @@ def test_the_asked_share_of_the_blocks_is_recomputed(share: float, chosen: list[
     for blocks in stacks(model):
         assert [number for number, block in enumerate(blocks) if "forward" in vars(block)] == chosen
         assert blocks[3](torch.ones(2)).shape == (2,)
+
+
+def test_vision_heads_are_rotated_as_by_transformers() -> None:
+    torch.manual_seed(0)
+    heads = torch.randn(6, 2, 8, dtype=torch.bfloat16, requires_grad=True)
+    angles = torch.randn(6, 4).repeat(1, 2)
+    cos, sin = angles.cos(), angles.sin()
+    expected, _ = apply_rotary_pos_emb_vision(heads, heads, cos, sin)
+    found = rotated(heads, cos, sin)
+    weight = torch.randn(6, 2, 8, dtype=torch.bfloat16)
+    gradients = [torch.autograd.grad(out, heads, weight)[0] for out in (expected, found)]
+    assert torch.equal(found, expected)
+    assert torch.equal(*gradients)
