@@ -4,7 +4,13 @@
 
 CASE.json is a `Case`. The GPU is first touched when the file TURN exists: imports and drawing can go on while
 another case runs. Rank 0 writes OUTPUT: times, tokens per second, MFU, memory and, for `ours`, the split
-of a step. With `profile` the log gets the kernels that took longest and how long the GPU was busy.
+of a step. Every case is timed in two ways:
+
+    ready   all tensors lie on the GPU before the clock starts
+    whole   from PNG files to new weights: ours decodes within the step, beside the GPU's work; to the peers'
+            steps the time is added in which their tensors were made, which they do one after the other
+
+With `profile` the log gets the kernels that took longest and how long the GPU was busy.
 """
 
 from __future__ import annotations
@@ -12,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import statistics
 import sys
 import tempfile
 import time
@@ -25,12 +32,17 @@ import torch
 from benchmarks.gpu.flops import utilisation
 from benchmarks.gpu.models import SIZES, make_model, write_text_files
 from benchmarks.gpu.workload import SCREEN, Drawn, draw
+from training.batching import MicroBatch
 from training.config import ExperimentConfig, parse_config
 from training.layout import lay_out
 from training.parallel import World, start_world, stop_world
 from training.policy import prepared
 from training.rendering import Renderer
 from training.trainer import TokenIds, Trainer
+
+PRODUCTS = "nvjet|gemm|cutlass"
+ATTENTION = "sdpa|flash"
+"""In names of kernels."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,13 +55,15 @@ class Case:
     size: str = "4b"
     trajectories: int = 8
     """Per GPU and step."""
-    steps: int = 2
-    """Timed ones, after one that compiles and fills caches."""
+    steps: int = 3
+    """Timed ones of each way, after one that compiles and fills caches; the median counts."""
     screen: tuple[int, int] = SCREEN
     parallel: dict[str, Any] = field(default_factory=dict)
     """`parallel` section of the config."""
     optimiser: dict[str, Any] = field(default_factory=dict)
     """`optimiser` section of the config."""
+    tries: tuple[dict[str, Any], ...] = ()
+    """Ours only: other keys of `optimiser` to time afterwards, whole."""
     profile: bool = False
 
 
@@ -78,41 +92,73 @@ def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
     return Prepared(config, renderer, draw(folder / "frames", renderer, count=count, screen=screen))
 
 
-def run(case: Case, world: World, ready: Prepared) -> dict[str, Any]:
-    """Time one case; every rank gets the same figures."""
-    makers = {"ours": our_step, "naive": naive_step, "trl": trl_step}
-    step = makers[case.trainer](case, world, ready)
-    return measure(case, world, ready.drawn, step)
+def run(case: Case, world: World, ready: Prepared, save: Save) -> None:
+    """Time one case."""
+    if case.trainer == "ours":
+        measure_ours(case, world, ready, save)
+        return
+    makers = {"naive": naive_step, "trl": trl_step}
+    step, inputs_s = makers[case.trainer](case, world, ready)
+    save(measure_peer(case, world, ready.drawn, step, inputs_s))
 
 
 Step = Callable[[], dict[str, float]]
-"""One optimiser step over all trajectories; returns its loss and the split of its time in seconds. Ours reads
-screens and makes tensors within the step; for the peers that is done before, and `inputs_s` do not count."""
+"""One optimiser step over all trajectories; returns its loss and, for ours, the split of its seconds."""
+Save = Callable[[dict[str, Any]], None]
+"""Keeps the figures that are known so far, should what follows fail."""
 
 
-def our_step(case: Case, world: World, ready: Prepared) -> Step:
-    """The product's own trainer."""
-    renderer, drawn = ready.renderer, ready.drawn
-    model = prepared(make_model(case.size, world.device), world.device)
-    policy = lay_out(model, ready.config, world, banned_ids=renderer.banned_ids)
-    ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-    trainer = Trainer(policy, world, ready.config, ids, drawn.pixels)
+class Ours:
+    """The product's own trainer, in both ways."""
 
-    def step() -> dict[str, float]:
-        started = _now(world)
-        gradient = trainer.policy_gradient(drawn.samples)
-        summed = _now(world)
-        trainer._finish(drawn.samples, gradient, 1.0)
-        ended = _now(world)
+    def __init__(self, case: Case, world: World, ready: Prepared) -> None:
+        renderer, self.drawn, self.world, self.config = ready.renderer, ready.drawn, world, ready.config
+        model = prepared(make_model(case.size, world.device), world.device)
+        policy = lay_out(model, ready.config, world, banned_ids=renderer.banned_ids)
+        ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
+        self.trainer = Trainer(policy, world, ready.config, ids, self.drawn.pixels)
+
+    def use(self, optimiser: dict[str, Any]) -> None:
+        """Go on with these keys of the config's section."""
+        section = self.config.optimiser.model_copy(update=optimiser)
+        self.trainer.config = self.config.model_copy(update={"optimiser": section})
+
+    def whole(self) -> dict[str, float]:
+        """Every screenshot is read and decoded within the step."""
+        self.drawn.pixels.clear()
+        return self._step()
+
+    def ready(self) -> Step:
+        """A step whose microbatches lie on the device, screenshots as the bytes that they travel as."""
+        trainer, device = self.trainer, self.world.device
+        mine = trainer._shares(self.drawn.samples, trainer.config.optimiser.microbatch_size)[self.world.rank]
+        kept: list[MicroBatch] = [trainer._collate(rows).to(device) for rows in mine]
+
+        def step() -> dict[str, float]:
+            trainer._microbatches = lambda shares: map(trainer._moved, kept)  # type: ignore[method-assign]
+            try:
+                return self._step()
+            finally:
+                del trainer._microbatches  # the class' own again
+
+        return step
+
+    def _step(self) -> dict[str, float]:
+        started = _now(self.world)
+        gradient = self.trainer.policy_gradient(self.drawn.samples)
+        summed = _now(self.world)
+        self.trainer._finish(self.drawn.samples, gradient, 1.0)
+        ended = _now(self.world)
         return {
             "gradient_s": summed - started, "update_s": ended - summed, "loss": gradient.sums["loss"],
         }  # fmt: skip
 
-    return step
 
+def naive_step(case: Case, world: World, ready: Prepared) -> tuple[Step, float]:
+    """transformers in bf16, SDPA, gradient checkpointing, all logits, AdamW: the loop one writes first.
 
-def naive_step(case: Case, world: World, ready: Prepared) -> Step:
-    """transformers in bf16, SDPA, gradient checkpointing, all logits, AdamW: the loop one writes first."""
+    And the seconds in which its tensors were made.
+    """
     from benchmarks.gpu.train_peers import inputs_of
 
     renderer, drawn = ready.renderer, ready.drawn
@@ -137,13 +183,16 @@ def naive_step(case: Case, world: World, ready: Prepared) -> Step:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        return {"loss": total, "inputs_s": inputs_s}
+        return {"loss": total}
 
-    return step
+    return step, inputs_s
 
 
-def trl_step(case: Case, world: World, ready: Prepared) -> Step:
-    """TRL's GRPOTrainer with its own defaults: fp32 weights, bf16 autocast, gradient checkpointing."""
+def trl_step(case: Case, world: World, ready: Prepared) -> tuple[Step, float]:
+    """TRL's GRPOTrainer with its own defaults: fp32 weights, bf16 autocast, gradient checkpointing.
+
+    And the seconds in which its tensors were made.
+    """
     from benchmarks.gpu.train_peers import trl_inputs, trl_trainer
 
     renderer, drawn = ready.renderer, ready.drawn
@@ -164,43 +213,98 @@ def trl_step(case: Case, world: World, ready: Prepared) -> Step:
         torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
-        return {"loss": total, "inputs_s": inputs_s}
+        return {"loss": total}
 
-    return step
+    return step, inputs_s
 
 
-def measure(case: Case, world: World, drawn: Drawn, step: Step) -> dict[str, Any]:
-    """Warm up, time, profile."""
-    started = _now(world)
-    first = step()
-    warm_up_s = _now(world) - started
-    _say(world, f"{case.name}: first step {warm_up_s:.1f} s, loss {first['loss']:.4f}")
-    if world.device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats()
-    splits, times = [], []
-    for _ in range(case.steps):
-        started = _now(world)
-        splits.append(step())
-        times.append(_now(world) - started)
-    work = drawn.work()
-    seconds = sorted(times)[len(times) // 2]
-    is_gpu = world.device.type == "cuda"
-    stats = torch.cuda.memory_stats() if is_gpu else {}
-    figures = {
-        "step_s": times,
-        "split": splits,
-        "tokens": sum(work.lengths),
-        "tokens_per_s": sum(work.lengths) / seconds,
-        "peak_memory_gb": stats.get("allocated_bytes.all.peak", 0) / 1e9,
-        "reserved_memory_gb": stats.get("reserved_bytes.all.peak", 0) / 1e9,
-        "allocation_retries": stats.get("num_alloc_retries", 0),
-        "warm_up_s": warm_up_s,
-        **utilisation(SIZES[case.size], work, seconds, world.size),
-    }
-    _say(world, f"{case.name}: {json.dumps(figures)}")
+def measure_ours(case: Case, world: World, ready: Prepared, save: Save) -> None:
+    """Warm up, time both ways, try other settings, profile."""
+    ours = Ours(case, world, ready)
+    figures = _warm_up(case, world, ours.whole)
+    figures["whole"] = _way(case, world, ready.drawn, _timed(case.steps, world, ours.whole))
+    figures |= _memory(world)
+    _say(world, f"{case.name}, whole: {json.dumps(figures)}")
+    save(figures)
+    step = ours.ready()
+    figures["ready"] = _way(case, world, ready.drawn, _timed(case.steps, world, step))
+    _say(world, f"{case.name}, ready: {json.dumps(figures['ready'])}")
+    save(figures)
     if case.profile:
         profile(world, step)
+    del step
+    figures["tries"] = [_tried(case, world, ours, optimiser) for optimiser in case.tries]
+    save(figures)
+
+
+def _tried(case: Case, world: World, ours: Ours, optimiser: dict[str, Any]) -> dict[str, Any]:
+    """Figures of other settings; too little memory is a finding."""
+    ours.use(optimiser)
+    row: dict[str, Any] = {"optimiser": optimiser}
+    try:
+        row |= _warm_up(case, world, ours.whole)
+        row["whole"] = _way(case, world, ours.drawn, _timed(case.steps, world, ours.whole))
+    except torch.OutOfMemoryError as error:
+        row["error"] = str(error)[:200]
+    _say(world, f"{case.name}, tried: {json.dumps(row | _memory(world))}")
+    return row | _memory(world)
+
+
+def measure_peer(case: Case, world: World, drawn: Drawn, step: Step, inputs_s: float) -> dict[str, Any]:
+    """The tensors are ready; making them is added for the whole."""
+    figures = _warm_up(case, world, step)
+    steps = _timed(case.steps, world, step)
+    figures["ready"] = _way(case, world, drawn, steps)
+    figures["whole"] = _way(case, world, drawn, [one | {"step_s": one["step_s"] + inputs_s} for one in steps])
+    figures |= {"inputs_s": inputs_s} | _memory(world)
+    _say(world, f"{case.name}: {json.dumps(figures)}")
     return figures
+
+
+def _warm_up(case: Case, world: World, step: Step) -> dict[str, Any]:
+    started = _now(world)
+    loss = step()["loss"]
+    seconds = _now(world) - started
+    _say(world, f"{case.name}: first step {seconds:.1f} s, loss {loss:.4f}")
+    if world.device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    return {"warm_up_s": seconds}
+
+
+def _timed(count: int, world: World, step: Step) -> list[dict[str, float]]:
+    """What each step returned, its seconds and how often the allocator ran dry in it."""
+    rows = []
+    for _ in range(count):
+        retries, started = _retries(world), _now(world)
+        row = step()
+        rows.append(row | {"step_s": _now(world) - started, "retries": _retries(world) - retries})
+    return rows
+
+
+def _way(case: Case, world: World, drawn: Drawn, steps: list[dict[str, float]]) -> dict[str, Any]:
+    """Figures of one way of timing, by the median step."""
+    work = drawn.work()
+    seconds = statistics.median(one["step_s"] for one in steps)
+    return {
+        "step_s": seconds,
+        "steps": steps,
+        "tokens": sum(work.lengths),
+        "tokens_per_s": sum(work.lengths) / seconds,
+        **utilisation(SIZES[case.size], work, seconds, world.size),
+    }
+
+
+def _retries(world: World) -> int:
+    return torch.cuda.memory_stats()["num_alloc_retries"] if world.device.type == "cuda" else 0
+
+
+def _memory(world: World) -> dict[str, Any]:
+    """Of the timed steps so far."""
+    stats = torch.cuda.memory_stats() if world.device.type == "cuda" else {}
+    return {
+        "peak_memory_gb": stats.get("allocated_bytes.all.peak", 0) / 1e9,
+        "reserved_memory_gb": stats.get("reserved_bytes.all.peak", 0) / 1e9,
+    }
 
 
 def profile(world: World, step: Step) -> None:
@@ -208,17 +312,26 @@ def profile(world: World, step: Step) -> None:
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as record
 
-    with record(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as found:
+    # Kernels and the driver's calls only: the host's operations take longer to read than to run.
+    kinds = [ProfilerActivity.CUDA] if world.device.type == "cuda" else [ProfilerActivity.CPU]
+    with record(activities=kinds) as found:
         started = _now(world)
         step()
         seconds = _now(world) - started
     if not world.is_main:
         return
     rows = [row for row in found.key_averages() if row.self_device_time_total > 0]
-    kernels = [row for row in rows if row.device_type == torch.autograd.DeviceType.CUDA]
+    kernels = [
+        row
+        for row in rows
+        if row.device_type == torch.autograd.DeviceType.CUDA and not getattr(row, "is_user_annotation", False)
+    ]
     busy = sum(row.self_device_time_total for row in kernels) / 1e6
     _say(world, f"profiled step {seconds:.3f} s, kernels {busy:.3f} s")
-    for row in sorted(kernels, key=lambda row: -row.self_device_time_total)[:45]:
+    products = sum(row.self_device_time_total for row in kernels if re.search(PRODUCTS, row.key)) / 1e6
+    attention = sum(row.self_device_time_total for row in kernels if re.search(ATTENTION, row.key)) / 1e6
+    _say(world, f"matrix products {products:.3f} s, attention {attention:.3f} s")
+    for row in sorted(kernels, key=lambda row: -row.self_device_time_total)[:60]:
         _say(world, f"  {row.self_device_time_total / 1e3:9.2f} ms {row.count:6d}x  {row.key[:110]}")
     waits = [
         row
@@ -249,9 +362,14 @@ def main() -> int:
         while not turn.exists():
             time.sleep(0.2)
         world = start_world()
-        figures = run(case, world, ready)
-    if world.is_main:
-        output.write_text(json.dumps({"case": asdict(case)} | figures))
+
+        def save(figures: dict[str, Any]) -> None:
+            if world.is_main:
+                part = output.with_suffix(".part")
+                part.write_text(json.dumps({"case": asdict(case)} | figures))
+                part.rename(output)
+
+        run(case, world, ready, save)
     stop_world()
     return 0
 

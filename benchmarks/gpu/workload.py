@@ -46,13 +46,18 @@ class Drawn:
 def draw(
     folder: Path, renderer: Renderer, *, count: int, seed: int = 0, screen: tuple[int, int] = SCREEN
 ) -> Drawn:
-    """`count` trajectories in groups of four whose PNGs lie in `folder`; lengths differ by up to a tenth."""
-    rng = np.random.default_rng(seed)
+    """`count` trajectories in groups of four whose PNGs lie in `folder`; lengths differ by up to a tenth.
+
+    The first ones are the same whatever `count` is.
+    """
     names = [[f"{number:032x}{turn:032x}" for turn in range(TURNS)] for number in range(count)]
-    seeds = {name: int(rng.integers(2**31)) for row in names for name in row}
+    seeds = {name: [seed, number, turn] for number, row in enumerate(names) for turn, name in enumerate(row)}
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda one: _write(folder, one, seeds[one], screen), seeds))
-    samples = [_sample(renderer, number, row, screen, rng) for number, row in enumerate(names)]
+    samples = [
+        _sample(renderer, number, row, screen, np.random.default_rng([seed, number]))
+        for number, row in enumerate(names)
+    ]
     return Drawn(samples, FramePixels(renderer, directory=folder))
 
 
@@ -84,7 +89,7 @@ def _words(rng: np.random.Generator, count: int) -> list[int]:
     return rng.integers(0, 100_000, count).tolist()
 
 
-def _write(folder: Path, name: str, seed: int, screen: tuple[int, int]) -> None:
+def _write(folder: Path, name: str, seed: list[int], screen: tuple[int, int]) -> None:
     """A screen with windows and lines of text on it."""
     rng = np.random.default_rng(seed)
     image = Image.new("RGB", screen, tuple(rng.integers(0, 255, 3).tolist()))
