@@ -44,6 +44,9 @@ document.addEventListener("submit", (event) => {
   yes.focus();
 }, true);
 
+// On a phone the open one of many tabs may lie beyond the edge.
+for (const tab of document.querySelectorAll(".tabs [aria-current='page']")) tab.parentElement.scrollLeft = tab.offsetLeft - 40;
+
 document.addEventListener("htmx:afterSwap", (event) => refreshTimes(event.target));
 
 // The query string is the state of a list: filters submit themselves, empty ones stay out of the URL.

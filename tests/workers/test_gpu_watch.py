@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from tests.factories import make_experiment, make_team, make_user
 from webapp.experiments.gpu_use import gpu_history
@@ -110,8 +111,19 @@ def test_samples_reach_the_page_and_its_charts(client: Client, experiment: Exper
     assert "75.0 GB of 150.0 GB" in page
     series = gpu_history(experiment)["series"]
     assert series["utilisation/GPU 0"]["y"] == [0.9, 0.9]
-    assert series["held/SGLang, GPU 1"]["y"] == [60.0, 60.0]
-    assert "process/SGLang, GPU 1" not in series
+    assert series["held/GPU 1 SGLang"]["y"] == [60.0, 60.0]
+    assert "process/GPU 1 SGLang" not in series
+
+
+def test_the_page_says_which_gpu_idles(client: Client, experiment: Experiment) -> None:
+    Worker.objects.update(gpus=gpus_of(FakeNvml()).describe())
+    for busy in (0.8, 0.9, 1.0):
+        uses = [{"index": index, "utilisation": busy * share} for index, share in ((0, 1.0), (1, 0.1))]
+        gpus = [use | {"memory_bytes": 0} for use in uses]
+        GpuSample.objects.create(experiment=experiment, attempt=1, at=timezone.now(), gpus=gpus)
+    page = page_of(client, experiment)
+    assert "mean 90 %" in page
+    assert page.count("mostly idle") == 1
 
 
 def test_a_host_without_a_driver_says_so_and_records_nothing(client: Client, experiment: Experiment) -> None:

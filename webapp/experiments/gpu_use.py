@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from statistics import fmean
 from typing import Any
 
 from webapp.experiments.models import Experiment, GpuSample
@@ -11,6 +12,10 @@ from webapp.fleet.models import Worker
 
 MAX_SAMPLES = 20_000
 """Two days of one look every ten seconds; older ones are not drawn."""
+NUM_RECENT = 60
+"""Looks that the mean beside a GPU is taken over: ten minutes."""
+IDLE_BELOW = 0.2
+"""A GPU that did less than this on average is called idle."""
 PANELS = [
     {
         "title": "GPU utilisation",
@@ -51,7 +56,8 @@ def gpus_context(experiment: Experiment) -> dict[str, Any]:
     """What templates/experiments/parts/gpus.html shows."""
     attempt = experiment.attempts.order_by("-number").defer("policy_token").first()
     worker = Worker.objects.filter(name=attempt.worker_name).first() if attempt else None
-    last = experiment.gpu_samples.order_by("-at").first()
+    recent = list(experiment.gpu_samples.order_by("-at")[:NUM_RECENT])
+    last = recent[0] if recent else None
     host_gpus = worker.gpus if worker else None
     return {
         "attempt": attempt,
@@ -59,18 +65,22 @@ def gpus_context(experiment: Experiment) -> dict[str, Any]:
         "host_gpus": host_gpus,
         "was_looked_at": host_gpus is not None,
         "last": last,
-        "gpu_rows": [_row(gpu, last) for gpu in host_gpus or ()],
+        "gpu_rows": [_row(gpu, recent) for gpu in host_gpus or ()],
     }
 
 
-def _row(gpu: dict[str, Any], last: GpuSample | None) -> dict[str, Any]:
-    """A GPU of the host with its last use."""
-    found = next((use for use in last.gpus if use["index"] == gpu["index"]), None) if last else None
-    held = [one for one in last.processes if one["gpu"] == gpu["index"]] if last else []
+def _row(gpu: dict[str, Any], recent: list[GpuSample]) -> dict[str, Any]:
+    """A GPU of the host with its last use and the mean of `recent`, newest first."""
+    uses = [use for sample in recent for use in sample.gpus if use["index"] == gpu["index"]]
+    found = next((use for use in recent[0].gpus if use["index"] == gpu["index"]), None) if recent else None
+    held = [one for one in recent[0].processes if one["gpu"] == gpu["index"]] if recent else []
+    mean = fmean(use["utilisation"] for use in uses) if uses else None
     total = gpu["memory_bytes"] or 1
     return {
         "gpu": gpu,
         "use": found,
+        "mean": mean,
+        "is_idle": mean is not None and mean < IDLE_BELOW,
         "memory_share": found["memory_bytes"] / total if found else None,
         "processes": [
             one | {"memory_share": one["memory_bytes"] / total if one["memory_bytes"] else None}
@@ -89,7 +99,7 @@ def gpu_history(experiment: Experiment) -> dict[str, Any]:
             points[f"utilisation/GPU {gpu['index']}"].append((when, gpu["utilisation"]))
             points[f"memory/GPU {gpu['index']}"].append((when, gpu["memory_bytes"] / 1e9))
         for one in processes:
-            name = f"{one['name']}, GPU {one['gpu']}"
+            name = f"GPU {one['gpu']} {one['name']}"  # sorted, they stand in the order of the GPUs
             if one["utilisation"] is not None:
                 points[f"process/{name}"].append((when, one["utilisation"]))
             if one["memory_bytes"] is not None:

@@ -301,8 +301,9 @@ def context_of(part: str, experiment: Experiment, request: HttpRequest) -> Conte
 def counts_of(experiment: Experiment) -> dict[str, int]:
     """Numbers on the tabs; one query."""
     row = Experiment.objects.filter(pk=experiment.pk).aggregate(
+        # First: later names would be taken for the results of earlier ones.
+        evaluations=Count("evaluations", distinct=True) + Count("checkpoints__evaluations", distinct=True),
         checkpoints=Count("checkpoints", distinct=True),
-        evaluations=Count("evaluations", distinct=True),
         attempts=Count("attempts", distinct=True),
     )
     return {name: value for name, value in row.items() if value}

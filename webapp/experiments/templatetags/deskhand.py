@@ -5,6 +5,7 @@ from typing import Any
 
 from django import template
 from django.template.defaultfilters import date as format_date
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html
@@ -95,6 +96,20 @@ def tone(status: str) -> str:
 def status_badge(status: str, label: str = "") -> dict[str, str]:
     """A dot and the status in words."""
     return {"status": str(status), "tone": tone(status), "label": label or str(status).capitalize()}
+
+
+@register.simple_block_tag
+def table(content: str, name: str, *heads: str) -> SafeString:
+    """The rows within it as a dense table that scrolls sideways; `name` is one more class, or empty.
+
+    A head is its label, with classes in front ("num|Step") or unseen ("hidden|Actions"); none = no heads.
+    """
+    split = [(before, label) for before, _, label in (head.rpartition("|") for head in heads)]
+    shown = [
+        {"label": label, "classes": "" if before == "hidden" else before, "is_hidden": before == "hidden"}
+        for before, label in split
+    ]
+    return render_to_string("partials/table.html", {"name": name, "heads": shown, "rows": content})
 
 
 @register.filter
