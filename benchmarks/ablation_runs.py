@@ -17,6 +17,7 @@ ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
     "gspo": {"algorithm.name": "gspo"},
     "grpo, replay": REPLAY,
+    "gspo, replay": {"algorithm.name": "gspo", **REPLAY},
     "grpo, staleness 2": STALE,
     "grpo, staleness 2, TIS": {**STALE, "algorithm.correction": "truncate"},
 }
@@ -24,6 +25,7 @@ ARMS: dict[str, dict[str, object]] = {
 SERIES = (
     "rollout/success",
     "time/step_s",
+    "replay/failed_groups",
     "replay/injected",
     "async/staleness_mean",
     "policy/correction_cut_fraction",
@@ -56,6 +58,8 @@ def run_once(arm: str, seed: int, budget: Budget, cores: list[int]) -> dict[str,
     slots = max(2, min(16, SLOTS_PER_CORE * len(cores)))
     # The same arithmetic everywhere: models of this size train on a CPU.
     env, workers = {"CUDA_VISIBLE_DEVICES": ""}, max(1, len(cores) // 4)
+    # Rollouts and optimiser steps take turns: with few cores each may use them all.
+    env["DESKHAND_TORCH_THREADS"] = str(max(len(cores) // 2, min(2, len(cores))))
     try:
         with Instance(without=["web"], slots=slots, env_workers=workers, env=env) as deskhand:
             return _run(deskhand, arm, seed, budget, slots)
@@ -81,7 +85,7 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
     if ARMS[arm].get("replay.enabled"):
         accepted = accept_demonstrations(deskhand, seed, budget.steps * budget.groups, budget.limit_s / 2)
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
-    described = follow(deskhand, number, budget.limit_s, *SERIES, poll_s=15.0, say=lambda line: None)
+    described = follow(deskhand, number, budget.limit_s, *SERIES, poll_s=8.0, say=lambda line: None)
     metrics = described["metrics"]
     steps = [value for _, value in metrics["time/step_s"]]
     return {
@@ -95,9 +99,11 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "step_s": sum(steps) / len(steps) if steps else None,
         "stage_s": stage_seconds(described),
         "accepted": accepted,
+        "failed_groups": sum(value for _, value in metrics["replay/failed_groups"]),
         "injected": sum(value for _, value in metrics["replay/injected"]),
         "curve": metrics["rollout/success"],
         "staleness": [value for _, value in metrics["async/staleness_mean"]],
+        "cut_fraction": [value for _, value in metrics["policy/correction_cut_fraction"]],
         "alarms": [alarm["name"] for alarm in described["alarms"]],
     }
 

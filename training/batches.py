@@ -13,7 +13,7 @@ from training.config import ExperimentConfig
 from training.evaluation import succeeded
 from training.metrics import rollout_metrics
 from training.rendering import Renderer
-from training.replay import Candidates, Injection, ReplayState, inject
+from training.replay import Candidates, Injection, ReplayState, has_failed, inject
 from training.samples import (
     Sample,
     build_samples,
@@ -86,6 +86,7 @@ def prepare_batch(
             samples += _samples(group, result, renderer, config)
     fresh = _fresh(samples, policy_version, config)
     metrics |= {
+        "replay/failed_groups": float(sum(has_failed(group, config.replay.threshold) for group in groups)),
         "replay/injected": float(len(injections)),
         "replay/injected_share": len(injections) / max(len(samples), 1),
         **staleness_metrics(samples, policy_version),

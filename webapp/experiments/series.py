@@ -75,8 +75,8 @@ PANELS = (
     Panel(
         title="Replay",
         group=LEARNING,
-        names=("replay/injected", "replay/injected_share"),
-        help="Curated successes that stood in where a whole group had failed.",
+        names=("replay/failed_groups", "replay/injected", "replay/injected_share"),
+        help="Groups that failed as a whole, and the curated successes that stood in there.",
     ),
     Panel(
         title="Loss",
