@@ -19,6 +19,7 @@ from transformers import AutoModelForImageTextToText, DynamicCache, PreTrainedMo
 
 from training.cpu_paths import use_cpu_paths
 from training.engine import Sampled, Sampling, Sequence
+from training.head import use_fp32_logits
 from training.model_inputs import rope_positions, without_tokens
 from training.rendering import Renderer
 
@@ -50,7 +51,7 @@ class Batch:
     """Of the next token. [B, V]"""
 
 
-def load_model(folder: str | Path, dtype: str = "float32") -> PreTrainedModel:
+def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool = True) -> PreTrainedModel:
     """A Qwen3-VL on this machine's best device. Raises ValueError when weights are missing or surplus."""
     model, info = AutoModelForImageTextToText.from_pretrained(
         folder, dtype=DTYPES[dtype], output_loading_info=True
@@ -63,6 +64,8 @@ def load_model(folder: str | Path, dtype: str = "float32") -> PreTrainedModel:
     if wrong:
         raise ValueError(f"{folder}: the weights do not fit a Qwen3-VL: {wrong}")
     use_cpu_paths(model)
+    if fp32_logits:
+        use_fp32_logits(model)
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
@@ -75,19 +78,20 @@ class TransformersEngine:
         renderer: Renderer,
         *,
         dtype: str = "float32",
+        fp32_logits: bool = True,
         policy_version: int = 0,
         seed: int = 0,
     ) -> None:
         self.renderer = renderer
-        self.dtype = dtype
+        self.dtype, self.fp32_logits = dtype, fp32_logits
         self.policy_version = policy_version
-        self.model = load_model(folder, dtype)
+        self.model = load_model(folder, dtype, fp32_logits=fp32_logits)
         self.device = self.model.device
         self.generator = torch.Generator(self.device).manual_seed(seed)
 
     def load_weights(self, folder: Path, policy_version: int) -> None:
         """Swap the model; contexts of older versions are recomputed at their next use."""
-        model = load_model(folder, self.dtype)
+        model = load_model(folder, self.dtype, fp32_logits=self.fp32_logits)
         if model.config.text_config.vocab_size != self.model.config.text_config.vocab_size:
             raise ValueError(f"{folder}: another vocabulary than the model that was loaded at the start")
         self.model, self.policy_version = model, policy_version

@@ -54,6 +54,7 @@ def lay_out(
         temperature=config.sampling.temperature,
         banned_ids=banned_ids,
         freeze_vision=config.model.freeze_vision,
+        fp32_logits=config.model.fp32_logits,
     )
     if config.parallel.compile_blocks:
         compile_blocks(model)

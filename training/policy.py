@@ -18,6 +18,7 @@ from torch.utils.checkpoint import checkpoint
 
 from training.attention import Bounds, use_packed_vision
 from training.batching import MicroBatch
+from training.head import logits_of
 from training.model_inputs import BANNED
 
 TOKENS_PER_CHUNK = 2048
@@ -68,9 +69,11 @@ class Policy(nn.Module):
         temperature: float,
         banned_ids: Sequence[int] = (),
         freeze_vision: bool = False,
+        fp32_logits: bool = True,
     ) -> None:
         super().__init__()
         self.model = model
+        self.fp32_logits = fp32_logits
         self.temperature = temperature
         device = next(model.parameters()).device
         self.register_buffer(
@@ -141,7 +144,8 @@ class Policy(nn.Module):
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _score_chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = self.model.lm_head(hidden).float().index_fill(-1, self.banned_ids, BANNED) / self.temperature
+        logits = logits_of(hidden, self.model.lm_head, in_fp32=self.fp32_logits)
+        logits = logits.index_fill(-1, self.banned_ids, BANNED) / self.temperature
         logprobs = torch.log_softmax(logits, dim=-1)
         entropy = -(logprobs.exp() * logprobs).sum(dim=-1)
         return logprobs.gather(-1, targets[:, None])[:, 0], entropy

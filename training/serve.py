@@ -148,7 +148,13 @@ ROUTES = [
 def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
     """Engine and renderer in this process; slow."""
     renderer = Renderer.from_folder(model, config.model, config.prompt)
-    engine = TransformersEngine(model, renderer, dtype=config.model.dtype, seed=config.optimiser.seed)
+    engine = TransformersEngine(
+        model,
+        renderer,
+        dtype=config.model.dtype,
+        fp32_logits=config.model.fp32_logits,
+        seed=config.optimiser.seed,
+    )
     return BatchedEngine(engine, renderer.pixels), renderer
 
 

@@ -15,6 +15,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from training.engine import EngineError
 from training.sglang import calls
@@ -86,6 +87,11 @@ class Servers:
             for number, own in enumerate(gpus)
         ]
         self._watches: list[asyncio.Task[None]] = []
+
+    @property
+    def image_folder(self) -> Path:
+        """What this process and the servers share: the spool."""
+        return self._launch.image_folder
 
     async def start(self, progress: Callable[[str], None]) -> None:
         """Until all are ready; `progress` gets what they are at. Raises EngineError when one is not."""

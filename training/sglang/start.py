@@ -99,6 +99,8 @@ def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
         arguments.append(f"--attention-backend={engine.attention_backend}")
     if engine.attention_backend == "triton":
         arguments.append("--mm-attention-backend=triton_attn")
+    if config.model.fp32_logits and dtype != "float32":
+        arguments.append("--enable-fp32-lm-head")  # see training.sglang.models for what it costs
     if engine.max_running:
         arguments.append(f"--max-running-requests={engine.max_running}")
     if engine.placement == "colocated":

@@ -1,19 +1,19 @@
 """SGLang servers take weights: the same call to all of them at once, each with its own ranks of the group.
 
 SGLang loads by transformers' names and fuses matrices itself. It checks shapes while loading; names it does
-not know it skips, so they are compared before (`names`). Its parameters' names come with `/weights_checker`.
+not know it skips, so they are compared before (`names`) with what its process wrote (`sglang.parameters`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from typing import Any, TypeVar
 
 from training.sglang import calls
 from training.sglang.calls import Call, SglangError, SglangRefused
 from training.sglang.client import AsyncSglang
+from training.sglang.parameters import read_names
 from training.sglang.servers import Place, Servers
 from training.weights.errors import WeightsRefused
 from training.weights.names import check_sglang_names
@@ -54,7 +54,11 @@ class SglangReceiver:
 
     async def check(self, request: Check) -> None:
         """All servers run the same model: the first one speaks for them."""
-        theirs = await self._ask(parameter_names(), self.servers()[0])
+        self.servers()
+        try:
+            theirs = read_names(self._servers.image_folder)
+        except OSError as error:
+            raise WeightsRefused(f"the SGLang server did not say which weights it has: {error}") from error
         check_sglang_names([name for name, _ in request.weights], theirs)
 
     async def join(self, request: Join) -> None:
@@ -135,12 +139,3 @@ class SglangReceiver:
             return await server.run(call)
         except SglangError as error:
             raise WeightsRefused(f"{server.url}: {error}") from error
-
-
-def parameter_names() -> Call[list[str]]:
-    """Names of a server's parameters and buffers. It also hashes them all: about a second, once per run."""
-
-    def read(content: bytes) -> list[str]:
-        return sorted(json.loads(content)["ranks"][0]["checksums"])
-
-    return Call("POST", "/weights_checker", read, {"action": "checksum"}, calls.SYNC_S)

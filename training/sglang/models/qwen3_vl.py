@@ -1,8 +1,11 @@
-"""SGLang's Qwen3-VL with two changes: runs inside SGLang's processes.
+"""SGLang's Qwen3-VL with some changes: runs inside SGLang's processes.
 
 - Pixels come from the spool (`training.sglang.spool`) when the vision tower runs, and only then.
 - New weights drop SGLang's cache of image embeddings. SGLang 0.5.16 keys it by image alone and keeps it
   through weight updates and cache flushes, so that a trained vision tower would be shown its old output.
+- Logits in fp32 (`--enable-fp32-lm-head`) come out of the product of bf16 tensors; SGLang 0.5.16 would copy
+  the head to fp32 for every token, which doubles the cost of a token's weights.
+- The names of its parameters are written beside the pixels, where a weight sync compares them.
 """
 
 from __future__ import annotations
@@ -17,8 +20,23 @@ import torch
 from sglang.srt.managers import mm_utils
 from sglang.srt.models import qwen3_vl, qwen3_vl_moe
 
+from training.head import HALF, product
+from training.sglang.parameters import write_names
 from training.sglang.patches import patches
 from training.sglang.spool import LEVELS
+
+
+class Logits(LogitsProcessor):
+    """In fp32 when the server was started so."""
+
+    def _compute_lm_head(self, hidden_states: torch.Tensor, lm_head: Any, embedding_bias: Any = None) -> Any:
+        weight = getattr(lm_head, "weight", None)
+        is_plain = (
+            weight is not None and hidden_states.dtype == weight.dtype and not hasattr(lm_head, "set_lora")
+        )
+        if self.use_fp32_lm_head and is_plain and weight.dtype in HALF:
+            return product(hidden_states, weight)
+        return super()._compute_lm_head(hidden_states, lm_head, embedding_bias)
 
 
 class FromSpool:
@@ -26,6 +44,12 @@ class FromSpool:
 
     visual: Any
     _levels: torch.Tensor | None = None
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        super().__init__(*arguments, **keywords)
+        self.logits_processor = Logits(self.config)  # type: ignore[attr-defined]
+        names = [name for name, _ in self.named_parameters()]  # type: ignore[attr-defined]
+        write_names(Path(os.environ["DESKHAND_IMAGE_FOLDER"]), names)
 
     def get_image_feature(self, items: list[Any]) -> torch.Tensor:
         """Embeddings of the images, one after the other. [image pads, hidden (with deepstack)]"""

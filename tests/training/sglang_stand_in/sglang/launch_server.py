@@ -30,6 +30,7 @@ from training.engine import Sampling, Sequence
 from training.engine_transformers import TransformersEngine
 from training.model_inputs import model_inputs
 from training.rendering import Rendered, Renderer
+from training.sglang.parameters import write_names
 from training.sglang.patches import patches
 from training.weights import groups
 from training.weights.ipc import open_handle
@@ -51,6 +52,9 @@ class State:
         self.seen_prefixes: list[list[int]] = []
         self.groups: dict[str, Any] = {}
         self.store: Any = None
+        known = [sglang_name(name) for name, _ in self.engine.model.named_parameters()]
+        computed = ["lm_head.weight", "model.layers.0.self_attn.rotary_emb.cos_sin_cache"]
+        write_names(Path(os.environ["DESKHAND_IMAGE_FOLDER"]), [*known, *computed])
 
     @torch.no_grad()
     def put(self, tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
@@ -264,14 +268,6 @@ async def take(request: Request) -> Response:
     return JSONResponse({"success": True, "message": ""})
 
 
-async def names(request: Request) -> Response:
-    """Parameters under SGLang's names, a table of its own among them; the checksums are not real."""
-    state: State = request.app.state.state
-    known = {sglang_name(name): "0" for name, _ in state.engine.model.named_parameters()}
-    known |= {"lm_head.weight": "0", "model.layers.0.self_attn.rotary_emb.cos_sin_cache": "0"}
-    return JSONResponse({"success": True, "message": "", "ranks": [{"checksums": known}]})
-
-
 async def name_version(request: Request) -> Response:
     request.app.state.state.version = (await request.json())["new_version"]
     return JSONResponse({"success": True, "message": ""})
@@ -315,7 +311,6 @@ def main() -> None:
         Route("/destroy_weights_update_group", leave, methods=["POST"]),
         Route("/update_weights_from_distributed", receive, methods=["POST"]),
         Route("/update_weights_from_tensor", take, methods=["POST"]),
-        Route("/weights_checker", names, methods=["POST"]),
         Route("/update_weight_version", name_version, methods=["POST"]),
         Route("/release_memory_occupation", release, methods=["POST"]),
         Route("/resume_memory_occupation", retake, methods=["POST"]),
