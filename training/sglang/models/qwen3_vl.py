@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sglang.srt.layers.logits_processor import LogitsProcessor
 from sglang.srt.managers import mm_utils
 from sglang.srt.models import qwen3_vl, qwen3_vl_moe
 
