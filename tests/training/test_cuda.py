@@ -38,6 +38,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 PACKED = {"packing": True, "microbatch_tokens": 160, "microbatch_patches": 144}
 HALF = {"dtype": "bfloat16"}
 WHOLE = {"reshard": "never", "reduce": "step"}
+LORA = {"rank": 4}
 LAYOUTS: dict[str, dict[str, dict]] = {
     "plain": {"optimiser": {"microbatch_size": 2}},
     "packed": {"optimiser": PACKED},
@@ -51,6 +52,9 @@ LAYOUTS: dict[str, dict[str, dict]] = {
         "parallel": WHOLE
         | {"compile_blocks": True, "activation_checkpointing": True, "recomputed_share": 0.5},
     },
+    "lora-plain": {"optimiser": {"microbatch_size": 2}, "lora": LORA},
+    "lora-packed": {"optimiser": PACKED, "parallel": WHOLE | {"compile_blocks": True}, "lora": LORA},
+    "lora-half": {"model": HALF, "optimiser": PACKED, "lora": LORA},
 }
 
 
@@ -85,6 +89,11 @@ def plain(folder: Path, world: World) -> dict:
     return find(folder, "plain", world)
 
 
+@pytest.fixture(scope="module")
+def adapters(folder: Path, world: World) -> dict:
+    return find(folder, "lora-plain", world)
+
+
 def distance(expected: dict, found: dict) -> float:
     """Norm of the difference of all gradients over the norm of the expected ones."""
     assert found["gradients"].keys() == expected["gradients"].keys()
@@ -109,6 +118,16 @@ def test_bf16_layouts_find_it_within_rounding(name: str, folder: Path, world: Wo
     assert distance(plain, found) < 0.1
 
 
+@pytest.mark.parametrize(("name", "limit"), [("lora-packed", 1e-3), ("lora-half", 0.1)])
+def test_adapters_learn_the_same_in_every_layout(
+    name: str, limit: float, folder: Path, world: World, adapters: dict
+) -> None:
+    assert all("lora" in key for key in adapters["gradients"])
+    found = find(folder, name, world)
+    assert found["sums"]["entropy"] == pytest.approx(adapters["sums"]["entropy"], rel=2e-2)
+    assert distance(adapters, found) < limit
+
+
 @pytest.mark.parametrize("is_causal", [True, False])
 @pytest.mark.parametrize("lengths", [[1152, 1280], [1152, 1152], [300, 64, 77]])
 def test_attention_on_the_gpu_stays_within_sequences(lengths: list[int], is_causal: bool) -> None:
@@ -130,15 +149,18 @@ def test_attention_on_the_gpu_stays_within_sequences(lengths: list[int], is_caus
 
 
 @pytest.mark.parametrize("processes", [2, 4])
-def test_processes_over_nccl_find_the_same_gradient(processes: int, folder: Path, plain: dict) -> None:
+def test_processes_over_nccl_find_the_same_gradient(
+    processes: int, folder: Path, plain: dict, adapters: dict
+) -> None:
     if torch.cuda.device_count() < processes:
         pytest.skip(f"needs {processes} GPUs")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), "plain", "whole"]
+    expected = {"plain": plain, "whole": plain, "lora-packed": adapters}
+    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *expected]
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, env=os.environ.copy()
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found = torch.load(folder / f"probe-{processes}.pt", weights_only=False)
-    for name in ("plain", "whole"):
-        assert distance(plain, found[name]) < 1e-3
+    for name, one in expected.items():
+        assert distance(one, found[name]) < 1e-3
