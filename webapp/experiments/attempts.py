@@ -19,7 +19,10 @@ def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: st
     try:
         with transaction.atomic():
             attempt = Attempt.objects.create(
-                experiment_id=experiment_id, number=attempt_number, worker_name=worker_name
+                experiment_id=experiment_id,
+                number=attempt_number,
+                worker_name=worker_name,
+                resumed_step=_step_to_resume_from(experiment_id) if attempt_number > 1 else None,
             )
             now = timezone.now()
             claimed = Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.QUEUED).update(
@@ -32,6 +35,12 @@ def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: st
     except IntegrityError:
         return None
     return attempt
+
+
+def _step_to_resume_from(experiment_id: int) -> int | None:
+    """Of the newest checkpoint that is still there, where the trainer goes on; None when there is none."""
+    kept = CheckpointRecord.objects.filter(experiment_id=experiment_id, deleted_at=None)
+    return kept.order_by("-id").values_list("step", flat=True).first()
 
 
 def next_attempt_number(experiment_id: int) -> int:
@@ -102,7 +111,8 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
     if crash_limit_reached(experiment_id=experiment_id, max_restarts=max_restarts):
         message = f"Failed: {reason}"
         if max_restarts:
-            message = f"Failed after {max_restarts} restarts without a new checkpoint. Last reason: {reason}"
+            restarts = f"{max_restarts} restart{'s' if max_restarts > 1 else ''}"
+            message = f"Failed after {restarts} without a new checkpoint. Last reason: {reason}"
         change_status(experiment_id, ExperimentStatus.FAILED, message=message)
         return False
     return change_status(

@@ -33,6 +33,7 @@ from workers.gpu_worker.children import Child
 from workers.gpu_worker.coordinator import Coordinator
 from workers.gpu_worker.gpu_watch import GpuWatch
 from workers.gpu_worker.heartbeat import Heartbeat
+from workers.gpu_worker.last_words import why_trainer_ended
 from workers.gpu_worker.models import ModelNotFound, resolve_model
 from workers.gpu_worker.placement import TooFewGpus, trainer_and_engine
 from workers.gpu_worker.policy_server import START_TIMEOUT_S, PolicyServer, PolicyServerError
@@ -41,6 +42,8 @@ log = logging.getLogger(__name__)
 TICK_S = 0.2
 BEAT_EVERY_S = 2.0
 EXIT_FINISHED, EXIT_PAUSED, EXIT_CANCELLED = 0, 75, 76
+LOG_TAIL_LINES = 120
+"""torchrun's own summary of a failure takes the last forty."""
 STOP_GRACE_S = 8.0
 CANCEL_GRACE_S = 45.0
 """After a cancel request the trainer gets this long to leave by itself."""
@@ -212,7 +215,7 @@ class Supervision:
         elif code in (EXIT_PAUSED, EXIT_CANCELLED) or self._wants_stop():
             raise Stopped("stopped at a safe point")
         else:
-            reason = message or f"the trainer ended with code {code}: {last_error(trainer.tail(40))}"
+            reason = message or why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
             _close_crashed(self._attempt, self._config, reason)
 
     def _outcome(self, code: int) -> tuple[int, str]:
@@ -238,13 +241,6 @@ def with_folders(config: ExperimentConfig, model: str) -> ExperimentConfig:
             "algorithm": config.algorithm.model_copy(update={"reference_path": resolved}),
         }
     )
-
-
-def last_error(log_tail: str) -> str:
-    """The line of a log tail that says most: the last one that names an error."""
-    lines = [line.strip() for line in log_tail.splitlines() if line.strip()]
-    named = [line for line in lines if "Error" in line and "ChildFailedError" not in line]
-    return (named or lines or ["no output"])[-1][:500]
 
 
 def experiment_folder(experiment_id: int) -> Path:

@@ -67,6 +67,21 @@ def test_a_redelivered_job_of_an_earlier_attempt_steps_aside_after_a_requeue() -
     assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
 
 
+def test_an_attempt_after_a_crash_knows_the_step_of_the_checkpoint_it_goes_on_from() -> None:
+    experiment = queue()
+    for step, deleted_at in ((4, None), (8, None), (12, timezone.now())):
+        experiment.checkpoints.create(
+            step=step, path=f"/{step}", policy_version=step, size_bytes=1, deleted_at=deleted_at
+        )
+    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    assert attempt.resumed_step is None
+    attempts.requeue_after_crash(
+        attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
+    )
+    again = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
+    assert again.resumed_step == 8
+
+
 def test_a_failed_claim_leaves_no_attempt_behind() -> None:
     experiment = queue()
     services.request_cancel(experiment=experiment)

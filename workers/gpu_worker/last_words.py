@@ -1,0 +1,35 @@
+"""Why a trainer ended, in one line, from the end of its log: what the people on the page read first."""
+
+from __future__ import annotations
+
+import re
+
+MAX_CHARS = 500
+NAMED_ERROR = re.compile(r"^(?:\[[^\]]*\]:\s*)?([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$")
+"""The last line of a traceback, perhaps behind torchrun's `[rank0]: `."""
+TORCHRUN_ITSELF = "ChildFailedError"
+ENDED_BY_SIGNAL = re.compile(r"rank\s*:\s*(?P<rank>\d+)[^\n]*\n\s*exitcode\s*:[^\n]*\((?P<signal>SIG\w+)\)")
+"""Of torchrun's summary of the first process that failed."""
+RULE = re.compile(r"[=\-_*\s]*")
+
+
+def why_trainer_ended(code: int, log_tail: str) -> str:
+    """A sentence without its dot. The log's tail should hold torchrun's summary and what came before it."""
+    if error := _named_error(log_tail):
+        return f"the trainer ended with code {code}: {error}"
+    if found := ENDED_BY_SIGNAL.search(log_tail):
+        words = f"rank {found['rank']} of the trainer was ended by {found['signal']}"
+        if found["signal"] == "SIGKILL":
+            words += ": by hand, or because the machine ran out of memory (`dmesg` says which)"
+        return words
+    said = [line.strip() for line in log_tail.splitlines() if not RULE.fullmatch(line)]
+    return f"the trainer ended with code {code}: {said[-1][:MAX_CHARS] if said else 'no output'}"
+
+
+def _named_error(log_tail: str) -> str:
+    """The last error of the trainer's own; "" when there is none."""
+    for line in reversed(log_tail.splitlines()):
+        found = NAMED_ERROR.match(line.strip())
+        if found and TORCHRUN_ITSELF not in line:
+            return found[1][:MAX_CHARS]
+    return ""
