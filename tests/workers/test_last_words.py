@@ -34,7 +34,7 @@ STEP = "2026-11-21 19:33:58,385 training.stages step 8: reward 0.693\n"
     [
         (
             STEP + KILLED,
-            "rank 1 of the trainer was ended by SIGKILL: by hand, or because the machine ran out",
+            "rank 1 of the trainer was ended by SIGKILL: by hand, or because",
         ),
         (STEP + SUMMARY.format(code=-11, signal="  (SIGSEGV)"), "rank 1 of the trainer was ended by SIGSEGV"),
         (
@@ -43,8 +43,8 @@ STEP = "2026-11-21 19:33:58,385 training.stages step 8: reward 0.693\n"
             "the trainer ended with code 1: ValueError: no such task",
         ),
         (
-            "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n" + FAILED,
-            "the trainer ended with code 1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+            "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB\n" + FAILED,
+            "the trainer ended with code 1: torch.OutOfMemoryError: CUDA out of memory. Tried 2 GiB",
         ),
         (STEP + "=====\n", "the trainer ended with code 1: 2026-11-21 19:33:58,385 training.stages step 8"),
         ("", "the trainer ended with code 1: no output"),
