@@ -4,8 +4,6 @@ Token-in: every request carries the whole context as token ids and names its ima
 makes the earlier turns cheap, so a trajectory stays with one server. What it reports is what the trainer
 computes: logprobs after banning and temperature, over the whole vocabulary.
 
-- Banned ids get a logit bias, which SGLang adds before the temperature and before the logprobs.
-- Temperature 0 is SGLang's temperature 1 with top-k 1: the logprobs are those at temperature 1.
 - A request that a weight sync aborts is answered with what it has; the rest is drawn by the new weights, and
   every token remembers whose it is.
 - A request whose server ended is drawn anew from its first token.
@@ -15,11 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import io
-import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +28,13 @@ from training.engine import EngineError, Sampled, Sampling, Sequence
 from training.rendering import Renderer
 from training.sglang import calls
 from training.sglang.client import SglangError, SglangRefused, SglangUnreachable
+from training.sglang.drawing import Drawn, Usage, image_entries, sampling_parameters, without_banned
 from training.sglang.pictures import PictureProcesses
 from training.sglang.server import Weights
 from training.sglang.servers import Patience, Place, Servers
 from training.sglang.spool import Spool, Spooled
 from training.sglang.start import Surroundings, gpu_sets, launch_of
 
-BANNED = -1e9
-"""Bias of a banned id, as `training.model_inputs.without_tokens` has it."""
 MAX_ATTEMPTS = 10
 """Of one completion whose server keeps ending or refusing."""
 RETRY_PAUSE_S = 1.0
@@ -46,47 +42,12 @@ RETRY_PAUSE_S = 1.0
 MAX_PAUSE_S = 8.0
 CUT_S = 10.0
 """How long running requests get to end at a weight sync before SGLang's slower way."""
-CUT_S = 10.0
-"""How long running requests get to end before SGLang's own pause waits for them."""
 MAX_STICKY = 8192
 """Trajectories whose server is remembered."""
 SEES_IMAGE = 1e-4
 """The logprobs of a completion differ at least by this when its screenshot is another. Nats."""
 SAME_WEIGHTS = 0.1
 """Servers whose canary differs by more than this on average do not run the same weights. Nats."""
-
-
-@dataclass(slots=True)
-class Drawn:
-    """A completion while it is drawn."""
-
-    token_ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    versions: list[int] = field(default_factory=list)
-    has_stopped: bool = False
-    is_cut: bool = False
-    """The last request was ended by a weight sync."""
-
-    def take(self, answer: calls.Generated) -> None:
-        """Add what one request drew."""
-        self.token_ids += answer.token_ids
-        self.logprobs += answer.logprobs
-        self.versions += [int(answer.weight_version)] * len(answer.token_ids)
-        self.has_stopped = answer.finish == "stop"
-        self.is_cut = answer.finish == "abort"
-
-
-@dataclass(slots=True)
-class Usage:
-    """Running totals, for benchmarks and for the page."""
-
-    num_requests: int = 0
-    prompt_tokens: int = 0
-    cached_tokens: int = 0
-    num_continued: int = 0
-    """Requests that went on after a weight sync had cut them."""
-    num_redrawn: int = 0
-    """Requests that were drawn anew because a server had ended."""
 
 
 async def start_sglang(
@@ -143,7 +104,11 @@ class SglangEngine:
 
     async def prepare(self, png: bytes) -> Spooled:
         """The screenshot in the folder that the servers read. Raises OSError for what is no image."""
-        return await self._spool.keep(png, self._write)
+        started = time.monotonic()
+        try:
+            return await self._spool.keep(png, self._write)
+        finally:
+            self.usage.prepare_s += time.monotonic() - started
 
     async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
         """Raises EngineError when the servers were given up, or refuse the request."""
@@ -346,16 +311,13 @@ class SglangEngine:
 
     async def _continue(self, place: Place, sequence: Sequence, sampling: Sampling, drawn: Drawn) -> None:
         """One request for what is still missing."""
-        parameters = {
-            "temperature": sampling.temperature,
-            "max_new_tokens": sampling.max_tokens - len(drawn.token_ids),
-            "stop_token_ids": [self.renderer.stop_id],
-            "logit_bias": {str(token): BANNED for token in self.renderer.banned_ids},
-            "skip_special_tokens": False,
-            "no_stop_trim": True,
-        }
+        missing = replace(sampling, max_tokens=sampling.max_tokens - len(drawn.token_ids))
+        parameters = sampling_parameters(
+            missing, stop_id=self.renderer.stop_id, banned_ids=self.renderer.banned_ids
+        )
         context = sequence.token_ids + drawn.token_ids
         self._at_servers += 1
+        started = time.monotonic()
         try:
             answer = await place.client.run(
                 calls.generate(context, parameters, images=image_entries(sequence))
@@ -363,9 +325,7 @@ class SglangEngine:
         finally:
             self._at_servers -= 1
         drawn.take(answer)
-        self.usage.num_requests += 1
-        self.usage.prompt_tokens += answer.prompt_tokens
-        self.usage.cached_tokens += answer.cached_tokens
+        self.usage.add(answer, time.monotonic() - started)
 
     async def _score(self, place: Place, sequence: Sequence, start: int) -> list[float]:
         await place.ready.wait()
@@ -418,18 +378,3 @@ class SglangEngine:
         if failed >= MAX_ATTEMPTS:
             raise EngineError(f"SGLang failed {failed} times: {error}") from error
         await asyncio.sleep(min(RETRY_PAUSE_S * 2 ** (failed - 1), MAX_PAUSE_S))
-
-
-def image_entries(sequence: Sequence) -> list[dict[str, Any]]:
-    """The request's images, as `training.sglang.processors.qwen3_vl` reads them."""
-    return [
-        {"file": image.name, "sha256": image.digest, "grid": list(grid)}
-        for image, grid in zip(sequence.pixels, sequence.grids, strict=True)
-    ]
-
-
-def without_banned(logprob: float | None, banned: list[float]) -> float:
-    """The logprob once the banned ids have no probability. Raises ValueError without a logprob."""
-    if logprob is None:
-        raise ValueError("the server reported no logprob for a token of the prompt")
-    return logprob - math.log1p(-min(math.fsum(math.exp(value) for value in banned), 1 - 1e-12))

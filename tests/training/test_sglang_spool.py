@@ -69,8 +69,30 @@ def test_a_screenshot_that_is_seen_again_is_written_once_and_goes_with_its_last_
     assert (tmp_path / again.name).exists()
     del again
     gc.collect()
+    spool._remover.submit(lambda: None).result()  # files go in a thread
     assert [path.exists() for path in written] == [False, True]
     assert (tmp_path / other.name).exists()
+
+
+def test_siblings_that_ask_for_one_screenshot_at_once_wait_for_one_file(reader, tmp_path):
+    spool, written = Spool(reader.levels(), tmp_path), []
+
+    async def write(png: bytes, path: Path) -> None:
+        written.append(path)
+        await asyncio.sleep(0)
+        if len(written) == 1:
+            raise OSError("cut off")
+        path.write_bytes(png)
+
+    async def play():
+        failed = await asyncio.gather(*(spool.keep(b"one", write) for _ in range(3)), return_exceptions=True)
+        kept = await asyncio.gather(*(spool.keep(b"one", write) for _ in range(3)))
+        return failed, kept
+
+    failed, kept = asyncio.run(play())
+    assert all(isinstance(error, OSError) for error in failed)
+    assert len(written) == 2
+    assert len({id(image) for image in kept}) == 1
 
 
 def test_a_cut_off_screenshot_is_told_and_the_next_one_is_read(reader, tmp_path):

@@ -22,7 +22,7 @@ from typing import BinaryIO
 import numpy as np
 from PIL import Image
 
-MAX_PROCESSES = 4
+MAX_PROCESSES = 8
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -30,8 +30,8 @@ class PictureProcesses:
     """The parent's side; for one event loop. Processes are started when they are first needed."""
 
     def __init__(self, num_processes: int = 0) -> None:
-        """0 = one per two cores, at most MAX_PROCESSES."""
-        wanted = num_processes or min(MAX_PROCESSES, max(1, (os.cpu_count() or 1) // 2))
+        """0 = one per two cores that we may use, at most MAX_PROCESSES."""
+        wanted = num_processes or min(MAX_PROCESSES, max(1, len(os.sched_getaffinity(0)) // 2))
         self._free: asyncio.Queue[asyncio.subprocess.Process | None] = asyncio.Queue()
         for _ in range(wanted):
             self._free.put_nowait(None)
@@ -96,7 +96,8 @@ async def _ask(
 def write_pixels(png: bytes, path: str, size: tuple[int, int], resample: int) -> None:
     """The file appears whole or not at all. Raises OSError for what is no image."""
     with Image.open(io.BytesIO(png)) as image:
-        pixels = np.asarray(image.convert("RGB").resize(size, resample))
+        whole = image.convert("RGB")
+    pixels = np.asarray(whole if whole.size == size else whole.resize(size, resample))
     partial = f"{path}.part"
     with open(partial, "wb") as file:
         np.save(file, pixels)

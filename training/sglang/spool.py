@@ -10,6 +10,7 @@ names files; a server reads one when it really has to run the vision tower on it
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import itertools
@@ -18,6 +19,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +52,10 @@ class Spool:
         self.folder = folder or new_folder()
         np.save(self.folder / LEVELS, levels)
         self._known: weakref.WeakValueDictionary[str, Spooled] = weakref.WeakValueDictionary()
+        self._writing: dict[str, asyncio.Task[Spooled]] = {}
         self._numbers = itertools.count()
+        self._remover = ThreadPoolExecutor(1, thread_name_prefix="spool")
+        """Giving three megabytes back takes a millisecond, which the event loop does not have."""
 
     async def keep(self, png: bytes, write: Callable[[bytes, Path], Awaitable[None]]) -> Spooled:
         """The screenshot's handle; `write` makes its file when there is none."""
@@ -58,16 +63,31 @@ class Spool:
         known = self._known.get(digest)
         if known is not None:
             return known
-        # Siblings may ask for the same at once: each writes a file of its own name, the first one stays.
-        name = f"{digest[:16]}-{next(self._numbers)}.npy"
-        image = Spooled(name, digest)
-        weakref.finalize(image, _remove, self.folder / name)
-        await write(png, self.folder / name)
-        return self._known.setdefault(digest, image)
+        writing = self._writing.get(digest)
+        if writing is None:
+            writing = self._writing[digest] = asyncio.ensure_future(self._write(digest, png, write))
+            writing.add_done_callback(lambda _: self._writing.pop(digest))
+        # Shielded: siblings ask for the same first screenshot at once, and one of them may be cancelled.
+        return await asyncio.shield(writing)
 
     def close(self) -> None:
         """Remove the folder."""
+        self._remover.shutdown(wait=True, cancel_futures=True)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _write(
+        self, digest: str, png: bytes, write: Callable[[bytes, Path], Awaitable[None]]
+    ) -> Spooled:
+        name = f"{digest[:16]}-{next(self._numbers)}.npy"
+        image = Spooled(name, digest)
+        weakref.finalize(image, self._remove, self.folder / name).atexit = False
+        await write(png, self.folder / name)
+        self._known[digest] = image
+        return image
+
+    def _remove(self, path: Path) -> None:
+        with contextlib.suppress(RuntimeError):  # closed: the whole folder is gone
+            self._remover.submit(path.unlink, missing_ok=True)
 
 
 def new_folder() -> Path:
@@ -85,7 +105,3 @@ def _place() -> Path:
         if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= MIN_FREE_BYTES:
             return IN_MEMORY
     return Path(tempfile.gettempdir())
-
-
-def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
