@@ -66,6 +66,8 @@ class FromSpool:
 
     def _rows(self, item: Any) -> torch.Tensor:
         folder, device = Path(os.environ["DESKHAND_IMAGE_FOLDER"]), self.visual.device
+        if "image_file" not in item.model_specific_data:
+            return item.feature.to(device)  # of a request in one of SGLang's own forms
         if self._levels is None:
             self._levels = torch.from_numpy(np.load(folder / LEVELS)).to(device)
         image = torch.from_numpy(np.load(folder / item.image_file)).to(device)

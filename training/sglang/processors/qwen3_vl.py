@@ -5,6 +5,8 @@ text. This one takes the token ids as they are (image pads expanded by `training
 pixels where they lie; `training.sglang.models` reads them when the vision tower must run.
 
     image_data: [{"file": NAME in the spool, "sha256": of the PNG, "grid": [time, height, width]}, ...]
+
+Requests in SGLang's own forms (paths, base64, its processor's output) go SGLang's own way.
 """
 
 from __future__ import annotations
@@ -24,6 +26,11 @@ NOWHERE = np.zeros(1, dtype=np.uint8)
 """Stands for the pixels; an array, not a tensor, so that SGLang does not move it through shared memory."""
 
 
+def is_spooled(image: Any) -> bool:
+    """Whether a request names a screenshot of ours."""
+    return isinstance(image, dict) and "file" in image
+
+
 class SpooledImages(QwenVLImageProcessor):
     """See the module's docstring. ValueErrors become answers with status 400."""
 
@@ -37,6 +44,10 @@ class SpooledImages(QwenVLImageProcessor):
         self, image_data: list, input_text: list[int], request_obj: Any, *arguments: Any, **keywords: Any
     ) -> MultimodalProcessorOutput:
         """Items of one image each, with the places of their pads and the three rope positions."""
+        if not all(is_spooled(image) for image in image_data):
+            return await super().process_mm_data_async(
+                image_data, input_text, request_obj, *arguments, **keywords
+            )
         if not isinstance(input_text, list):
             raise ValueError("input_ids: the prompt must come as token ids")
         items = self._items(input_text, image_data)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
+import io
 import logging
 import os
 import threading
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 import uvicorn
+from PIL import Image
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -67,6 +69,8 @@ class State:
     def sequence(self, body: dict[str, Any]) -> Sequence:
         """As `training.sglang.processors` reads the request; the pixels by the code that the GPU runs."""
         images = body.get("image_data", [])
+        if images and isinstance(images[0], str):
+            return self.foreign_sequence(body["input_ids"], images)
         spool = Path(os.environ["DESKHAND_IMAGE_FOLDER"])
         levels = torch.from_numpy(np.load(spool / "levels.npy"))
         processor = self.reader.image_processor
@@ -83,6 +87,19 @@ class State:
         return Sequence(
             sequence_id="", token_ids=list(body["input_ids"]), pixels=pixels,
             grids=[tuple(image["grid"]) for image in images],
+        )  # fmt: skip
+
+    def foreign_sequence(self, token_ids: list[int], urls: list[str]) -> Sequence:
+        """SGLang's own form: paths of PNGs, one pad each."""
+        pngs = [Path(url.removeprefix("file://")).read_bytes() for url in urls]
+        sizes = [Image.open(io.BytesIO(png)).size for png in pngs]
+        counts = iter(self.reader.image_tokens(size).count(self.reader.image_pad_id) for size in sizes)
+        pad = self.reader.image_pad_id
+        expanded = [[pad] * next(counts) if token == pad else [token] for token in token_ids]
+        return Sequence(
+            sequence_id="", token_ids=[token for part in expanded for token in part],
+            pixels=[self.reader.pixels(png) for png in pngs],
+            grids=[self.reader.image_grid(size) for size in sizes],
         )  # fmt: skip
 
     def one_token(self, sequence: Sequence, parameters: dict[str, Any]) -> tuple[int, float]:
