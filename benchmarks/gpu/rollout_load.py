@@ -1,25 +1,32 @@
 """What asks for turns in `rollout_throughput`: threads in a few processes, one trajectory each at a time.
 
-Two ways with the same words, pictures and lengths: through the policy server as an env worker does, and the
-bare requests straight to SGLang.
+Three ways with the same words, pictures and lengths, so that every turn has as many tokens in and out:
+
+    policy        through the policy server, as an env worker does
+    direct        straight to SGLang in its own form, as its users call it: token ids with one pad per image,
+                  and the PNGs' paths (no base64); SGLang decodes them
+    direct_ready  straight to SGLang in the policy server's form, every screenshot decoded beforehand
 """
 
 from __future__ import annotations
 
+import os
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, Literal
 
 from benchmarks.gpu.policy_process import TOKEN
-from benchmarks.gpu.screens import screen_png
+from benchmarks.gpu.screens import mixed_png, screen
 from training.config import ModelConfig, PromptConfig
-from training.engine_sglang import BANNED
+from training.engine import Sampling
 from training.policy_client import PolicyClient
 from training.rendering import Renderer
 from training.sglang import calls
 from training.sglang.client import Sglang
+from training.sglang.drawing import sampling_parameters
 from training.sglang.pictures import write_pixels
 
 INSTRUCTION = (
@@ -28,6 +35,9 @@ INSTRUCTION = (
 BICUBIC = 3
 """The image processor's resampling, by Pillow's number; screens of 1312x736 stay as they are."""
 CARRIED_OUT = "The action was carried out. This is the screen now."
+NUM_DRAWN = 6
+"""Screens that each process draws; all others are put together of them."""
+Way = Literal["policy", "direct", "direct_ready"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,9 +51,11 @@ class Plan:
     model: str
     pixels: dict[str, int]
     style: str
-    turns: int
     max_tokens: int
     size: tuple[int, int]
+    temperature: float = 1.0
+    until: float = float("inf")
+    """No turn begins later than this. time.monotonic, which all processes of a machine share."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,14 +72,16 @@ class Talk:
 class Told:
     """One turn that was answered."""
 
-    started: float
-    """time.monotonic, which all processes of a machine share."""
-    ended: float
+    talk: int
     turn: int
+    started: float
+    """time.monotonic."""
+    ended: float
     prompt_tokens: int
-    completion_tokens: int
     cached_tokens: int
     """-1 through the policy server, which counts in total."""
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
 
 
 _renderers: dict[str, Renderer] = {}
@@ -76,24 +90,28 @@ _renderers: dict[str, Renderer] = {}
 class Load:
     """Processes that stay for all cases: importing takes longer than a case."""
 
-    def __init__(self, num_processes: int, plan: Plan) -> None:
+    def __init__(self, num_processes: int, plan: Plan, cores: set[int]) -> None:
+        """`cores`: where they run, apart from the servers."""
         self._num = num_processes
-        self._pool = ProcessPoolExecutor(num_processes, mp_context=get_context("spawn"))
+        self._pool = ProcessPoolExecutor(
+            num_processes, mp_context=get_context("spawn"), initializer=os.sched_setaffinity,
+            initargs=(0, cores),
+        )  # fmt: skip
         list(self._pool.map(_prepare, [plan] * num_processes))
 
-    def run(self, plan: Plan, talks: list[Talk], *, concurrent: int, direct: bool) -> list[Told]:
+    def run(self, plan: Plan, talks: list[Talk], *, concurrent: int, way: Way) -> list[Told]:
         """Play all, `concurrent` at once."""
         num = min(self._num, concurrent)
         shares = [talks[part::num] for part in range(num)]
         widths = [concurrent // num + (part < concurrent % num) for part in range(num)]
         jobs = [
-            self._pool.submit(_play_share, plan, share, width, direct)
+            self._pool.submit(_play_share, plan, share, width, way)
             for share, width in zip(shares, widths, strict=True)
         ]
         return [told for job in jobs for told in job.result()]
 
     def draw(self, screens: list[tuple[str, int]], plan: Plan) -> None:
-        """(name, seed) of each: a PNG for the clients, pixels for the direct requests."""
+        """(name, number) of each: a PNG for the clients, pixels for the requests of way direct_ready."""
         jobs = [self._pool.submit(_draw, screens[part :: self._num], plan) for part in range(self._num)]
         for job in jobs:
             job.result()
@@ -112,18 +130,24 @@ def _prepare(plan: Plan) -> None:
 
 def _draw(screens: list[tuple[str, int]], plan: Plan) -> None:
     _prepare(plan)
-    for name, seed in screens:
-        png = screen_png(seed, plan.size)
+    drawn = [screen(seed, plan.size) for seed in range(NUM_DRAWN)]
+    size = _renderers[plan.model].resized_size(plan.size)
+    for name, number in screens:
+        png = mixed_png(drawn, number)
         (Path(plan.screens) / f"{name}.png").write_bytes(png)
-        size = _renderers[plan.model].resized_size(plan.size)
         write_pixels(png, f"{plan.screens}/{name}.npy", size, BICUBIC)
 
 
-def _play_share(plan: Plan, talks: list[Talk], width: int, direct: bool) -> list[Told]:
+def _play_share(plan: Plan, talks: list[Talk], width: int, way: Way) -> list[Told]:
     _prepare(plan)
-    play = _play_directly if direct else _play_through_policy
+
+    def play(talk: Talk) -> list[Told]:
+        if way == "policy":
+            return _play_through_policy(plan, talk)
+        return _play_directly(plan, talk, way)
+
     with ThreadPoolExecutor(max(1, width)) as threads:
-        return [told for part in threads.map(lambda talk: play(plan, talk), talks) for told in part]
+        return [told for part in threads.map(play, talks) for told in part]
 
 
 def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:
@@ -132,14 +156,17 @@ def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:
     for turn, picture in enumerate(talk.pictures):
         png = (Path(plan.screens) / f"{picture}.png").read_bytes()
         started = time.monotonic()
+        if started > plan.until:
+            break
         completion = client.complete(
             talk.name, turn_index=turn, text=CARRIED_OUT if turn else INSTRUCTION, screenshot=png,
-            temperature=1.0, max_tokens=plan.max_tokens,
+            temperature=plan.temperature, max_tokens=plan.max_tokens,
         )  # fmt: skip
         found.append(
             Told(
-                started=started, ended=time.monotonic(), turn=turn, cached_tokens=-1,
-                prompt_tokens=completion.num_prompt_tokens, completion_tokens=len(completion.token_ids),
+                talk=talk.number, turn=turn, started=started, ended=time.monotonic(), cached_tokens=-1,
+                prompt_tokens=completion.num_prompt_tokens, token_ids=completion.token_ids,
+                logprobs=completion.behaviour_logprobs,
             )
         )  # fmt: skip
     client.forget(talk.name)
@@ -147,38 +174,48 @@ def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:
     return found
 
 
-def _play_directly(plan: Plan, talk: Talk) -> list[Told]:
+def _play_directly(plan: Plan, talk: Talk, way: Way) -> list[Told]:
     renderer = _renderers[plan.model]
-    grid = list(renderer.image_grid(plan.size))
-    parameters = {
-        "temperature": 1.0,
-        "max_new_tokens": plan.max_tokens,
-        "stop_token_ids": [renderer.stop_id],
-        "logit_bias": {str(token): BANNED for token in renderer.banned_ids},
-        "skip_special_tokens": False,
-        "no_stop_trim": True,
-    }
+    sampling = Sampling(temperature=plan.temperature, max_tokens=plan.max_tokens)
+    parameters = sampling_parameters(sampling, stop_id=renderer.stop_id, banned_ids=renderer.banned_ids)
     context: list[int] = []
-    images: list[dict] = []
+    images: list[Any] = []
     found = []
     with Sglang(plan.server_urls[talk.number % len(plan.server_urls)]) as server:
         for turn, picture in enumerate(talk.pictures):
             stopped = not context or context[-1] == renderer.stop_id
-            context += renderer.render_turn(
+            added = renderer.render_turn(
                 turn, CARRIED_OUT if turn else INSTRUCTION, plan.size, instruction=INSTRUCTION,
                 previous_stopped=stopped,
             )  # fmt: skip
-            images.append({"file": f"{picture}.npy", "sha256": f"{hash_of(picture)}", "grid": grid})
+            context += added if way == "direct_ready" else with_single_pads(added, renderer.image_pad_id)
+            images.append(_image(plan, picture, way))
             started = time.monotonic()
+            if started > plan.until:
+                break
             answer = server.run(calls.generate(context, parameters, images=images))
             found.append(
                 Told(
-                    started=started, ended=time.monotonic(), turn=turn, prompt_tokens=answer.prompt_tokens,
-                    completion_tokens=len(answer.token_ids), cached_tokens=answer.cached_tokens,
+                    talk=talk.number, turn=turn, started=started, ended=time.monotonic(),
+                    prompt_tokens=answer.prompt_tokens, cached_tokens=answer.cached_tokens,
+                    token_ids=tuple(answer.token_ids), logprobs=tuple(answer.logprobs),
                 )
             )  # fmt: skip
             context += answer.token_ids
     return found
+
+
+def _image(plan: Plan, picture: str, way: Way) -> Any:
+    if way == "direct":
+        return f"file://{plan.screens}/{picture}.png"
+    grid = list(_renderers[plan.model].image_grid(plan.size))
+    return {"file": f"{picture}.npy", "sha256": hash_of(picture), "grid": grid}
+
+
+def with_single_pads(token_ids: list[int], pad: int) -> list[int]:
+    """One pad per image, as SGLang's own processor wants it: it makes as many of it as the image has."""
+    before = [0, *token_ids]
+    return [token for last, token in zip(before, token_ids, strict=False) if token != pad or last != pad]
 
 
 def hash_of(picture: str) -> str:
