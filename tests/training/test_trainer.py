@@ -157,3 +157,18 @@ def test_warm_up_raises_the_rate_linearly(make, samples: list[Sample]) -> None:
 def test_sampling_temperature_divides_the_logits(make, samples: list[Sample]) -> None:
     usual = make().policy_step(samples, 0).metrics["loss/entropy"]
     assert make(sampling={"temperature": 0.2}).policy_step(samples, 0).metrics["loss/entropy"] < usual - 0.5
+
+
+def test_the_first_step_on_a_gpu_takes_start_up_out_of_garbage_collection(
+    make, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr("training.trainer.gc.collect", lambda: done.append("collect"))
+    monkeypatch.setattr("training.trainer.gc.freeze", lambda: done.append("freeze"))
+    trainer = make()
+    trainer.policy_step(samples, 0)
+    assert done == [], "a CPU is busy in any case"
+    trainer._has_settled = False
+    for step in range(2):
+        trainer.policy_step(samples, step)
+    assert done == ["collect", "freeze"]
