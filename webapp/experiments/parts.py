@@ -122,6 +122,7 @@ def summary(experiment: Experiment, request: HttpRequest) -> Context:
         "last": last,
         "gain": (last.success - before.success) * 100 if before and last else None,
         "counts": counts,
+        "has_ended": ExperimentStatus(experiment.status).is_final(),
         "is_evaluation": bool((experiment.config.get("evaluation") or {}).get("only")),
         "temperature": (experiment.config.get("evaluation") or {}).get("temperature"),
         "num_steps": (experiment.config.get("algorithm") or {}).get("num_steps"),
