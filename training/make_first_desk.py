@@ -13,6 +13,7 @@ GRPO learns from the difference between good and bad samples, so a warm start mu
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import random
 import shutil
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Sequence as Items
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -125,11 +127,15 @@ def train(options: argparse.Namespace) -> Path:
         model.device,
         options.seed,
     )
-    started, training_s = time.monotonic(), 0.0
+    started, training_s, curve = time.monotonic(), 0.0, Curve(options.record, str(model.device))
+    done = 0
     for step in range(options.steps):
         before = time.monotonic()
         rng = random.Random(f"{options.seed}/sft/{step}")
-        optimiser.scale_rates(rate_factor(step, options.steps))
+        rate = min(rate_factor(step, options.steps), rate_by_clock(before - started, options.limit_s))
+        if rate <= 0.0:
+            break
+        optimiser.scale_rates(rate)
         model.train()
         batch = dataset.batch(options.batch, rng)
         loss = sft_step(model, batch, renderer, pixels, entropy_coefficient=options.entropy)
@@ -137,20 +143,62 @@ def train(options: argparse.Namespace) -> Path:
         optimiser.step()
         optimiser.zero_grad()
         training_s += time.monotonic() - before
-        if (step + 1) % options.evaluate_every == 0 or step + 1 == options.steps:
-            model.eval()
-            engine.policy_version += 1
-            sampled = estimate_success(engine, pixels, heldout, 1.0)
-            mean = sum(sampled.values()) / len(sampled)
-            greedy = estimate_success(engine, pixels, heldout, 0.0)
-            log.info(
-                "step %d loss %.3f success %.2f at temperature 1 %s, greedy %s, %.0f s training of %.0f s",
-                step + 1, loss, mean, _short(sampled), _short(greedy), training_s, time.monotonic() - started,
-            )  # fmt: skip
+        curve.add_loss(step + 1, loss, time.monotonic() - started)
+        done = step + 1
+        if done % options.evaluate_every == 0:
+            mean = assess(engine, pixels, heldout, curve, done)
+            log.info("step %d loss %.3f, %.0f s training", done, loss, training_s)
             if mean >= options.stop_at:
                 break
+    if done % options.evaluate_every:
+        assess(engine, pixels, heldout, curve, done)
     soften(model, options.soften)
     return save(engine, random_folder, options.output)
+
+
+def assess(
+    engine: TransformersEngine, pixels: FramePixels, heldout: Items[Trajectory], curve: Curve, step: int
+) -> float:
+    """Estimated success at temperature 1, the mean over families; the greedy one is recorded, too."""
+    engine.model.eval()
+    engine.policy_version += 1
+    sampled, greedy = (estimate_success(engine, pixels, heldout, temperature) for temperature in (1.0, 0.0))
+    mean = sum(sampled.values()) / len(sampled)
+    log.info(
+        "step %d success %.2f at temperature 1 %s, greedy %s", step, mean, _short(sampled), _short(greedy)
+    )
+    curve.add_success(step, sampled, greedy)
+    return mean
+
+
+def rate_by_clock(seconds: float, limit_s: float, decay_share: float = 0.2) -> float:
+    """Learning-rate multiplier that reaches 0 when the time is over; 1 without a limit."""
+    return 1.0 if not limit_s else min(1.0, max(0.0, (limit_s - seconds) / (decay_share * limit_s)))
+
+
+class Curve:
+    """What is known so far, written while the training runs: a run that is cut short is no lost run."""
+
+    def __init__(self, path: Path | None, device: str) -> None:
+        self.path = path
+        self.figures: dict[str, Any] = {"device": device, "loss": [], "heldout_estimates": []}
+
+    def add_loss(self, step: int, loss: float, seconds: float) -> None:
+        """Every tenth step is kept."""
+        if step % 10 == 0 or step == 1:
+            self.figures["loss"].append([step, round(loss, 5)])
+            self.figures |= {"steps": step, "seconds": round(seconds, 2)}
+            self._write()
+
+    def add_success(self, step: int, sampled: dict[str, float], greedy: dict[str, float]) -> None:
+        """Family -> share of oracle trajectories on held-out screens; see `estimate_success`."""
+        found = {"step": step, "temperature_1": sampled, "greedy": greedy}
+        self.figures["heldout_estimates"].append(found)
+        self._write()
+
+    def _write(self) -> None:
+        if self.path:
+            self.path.write_text(json.dumps(self.figures))
 
 
 def soften(model: torch.nn.Module, factor: float) -> None:
@@ -190,6 +238,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--entropy", type=float, default=0.1)
     parser.add_argument("--evaluate-every", type=int, default=100, help="steps")
     parser.add_argument("--soften", type=float, default=1.0, help="factor of the final logits")
+    parser.add_argument("--limit-s", type=float, default=0.0, help="end by the clock; 0 = after --steps")
+    parser.add_argument("--record", type=Path, help="file that gets the curve so far, as JSON")
     parser.add_argument("--stop-at", type=float, default=2.0, help="stop when the estimate reaches this")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
