@@ -57,6 +57,8 @@ class Case:
     """Per GPU and step."""
     steps: int = 3
     """Timed ones of each way, after one that compiles and fills caches; the median counts."""
+    is_ready: bool = True
+    """Ours: time the way `ready`, too. (Peers' steps always are.)"""
     screen: tuple[int, int] = SCREEN
     parallel: dict[str, Any] = field(default_factory=dict)
     """`parallel` section of the config."""
@@ -226,13 +228,14 @@ def measure_ours(case: Case, world: World, ready: Prepared, save: Save) -> None:
     figures |= _memory(world)
     _say(world, f"{case.name}, whole: {json.dumps(figures)}")
     save(figures)
-    step = ours.ready()
-    figures["ready"] = _way(case, world, ready.drawn, _timed(case.steps, world, step))
-    _say(world, f"{case.name}, ready: {json.dumps(figures['ready'])}")
-    save(figures)
+    if case.is_ready:
+        step = ours.ready()
+        figures["ready"] = _way(case, world, ready.drawn, _timed(case.steps, world, step))
+        _say(world, f"{case.name}, ready: {json.dumps(figures['ready'])}")
+        save(figures)
+        del step
     if case.profile:
-        profile(world, step)
-    del step
+        profile(world, ours.whole)
     figures["tries"] = [_tried(case, world, ours, optimiser) for optimiser in case.tries]
     save(figures)
 
