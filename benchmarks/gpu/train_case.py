@@ -65,7 +65,7 @@ class Case:
     optimiser: dict[str, Any] = field(default_factory=dict)
     """`optimiser` section of the config."""
     tries: tuple[dict[str, Any], ...] = ()
-    """Ours only: other keys of `optimiser` to time afterwards, whole."""
+    """Ours only: other keys of `optimiser` to time afterwards, whole, two steps each."""
     profile: bool = False
 
 
@@ -234,10 +234,11 @@ def measure_ours(case: Case, world: World, ready: Prepared, save: Save) -> None:
         _say(world, f"{case.name}, ready: {json.dumps(figures['ready'])}")
         save(figures)
         del step
-    if case.profile:
-        profile(world, ours.whole)
     figures["tries"] = [_tried(case, world, ours, optimiser) for optimiser in case.tries]
     save(figures)
+    if case.profile:
+        ours.use({})
+        profile(world, ours.whole)
 
 
 def _tried(case: Case, world: World, ours: Ours, optimiser: dict[str, Any]) -> dict[str, Any]:
@@ -246,7 +247,7 @@ def _tried(case: Case, world: World, ours: Ours, optimiser: dict[str, Any]) -> d
     row: dict[str, Any] = {"optimiser": optimiser}
     try:
         row |= _warm_up(case, world, ours.whole)
-        row["whole"] = _way(case, world, ours.drawn, _timed(case.steps, world, ours.whole))
+        row["whole"] = _way(case, world, ours.drawn, _timed(min(2, case.steps), world, ours.whole))
     except torch.OutOfMemoryError as error:
         row["error"] = str(error)[:200]
     _say(world, f"{case.name}, tried: {json.dumps(row | _memory(world))}")
