@@ -14,6 +14,7 @@ import torch
 import yaml
 from transformers import AutoModelForImageTextToText
 
+from benchmarks import experiments
 from tests.integration import watching
 from tests.integration.watching import rows
 from webapp.lib.supervisor.instance import Instance
@@ -45,7 +46,7 @@ def launch(deskhand: Instance, folder: Path, name: str, **sections: dict[str, An
     file = folder / f"{name}.yaml"
     merged = {key: CONFIG.get(key, {}) | sections.get(key, {}) for key in CONFIG}
     file.write_text(yaml.safe_dump(merged))
-    return json.loads(deskhand.manage("launch", "--config", str(file), "--name", name))["experiment"]
+    return experiments.launch(deskhand, "--config", str(file), "--name", name)
 
 
 def status_of(deskhand: Instance, experiment: int) -> str:

@@ -3,7 +3,6 @@
 Real processes throughout: supervisor, web, workers, trainer, policy server, desk host, QEMU, Chromium.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.experiments import describe, follow, launch
+from benchmarks.experiments import describe, follow, launch, settings
 from tests.integration.watching import rows
 from webapp.lib.supervisor.instance import Instance
 
@@ -54,8 +53,7 @@ def deskhand() -> Iterator[Instance]:
 @pytest.fixture(scope="module")
 def described(deskhand: Instance) -> dict[str, Any]:
     """The preset `first-desk` on virtual machines, until it has ended."""
-    changes = [part for name, value in CHANGES.items() for part in ("--set", f"{name}={json.dumps(value)}")]
-    number = launch(deskhand, "--preset", "first-desk", *changes)
+    number = launch(deskhand, "--preset", "first-desk", *settings(CHANGES))
     return follow(deskhand, number, LIMIT_S)
 
 

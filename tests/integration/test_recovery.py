@@ -16,6 +16,7 @@ import httpx
 import psutil
 import pytest
 
+from benchmarks.experiments import describe, launch
 from tests.integration import watching
 from tests.integration.watching import rows
 from webapp.lib.supervisor.instance import Instance
@@ -42,10 +43,6 @@ def deskhand() -> Iterator[Instance]:
     with Instance(slots=4, env={"DATABASE_URL": ""}) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
-
-
-def describe(deskhand: Instance, experiment: int) -> dict[str, Any]:
-    return json.loads(deskhand.manage("experiment", str(experiment)))
 
 
 def processes(deskhand: Instance, *words: str) -> list[psutil.Process]:
@@ -84,7 +81,7 @@ def wait_for_more_steps(deskhand: Instance, after: str) -> None:
 def test_an_experiment_survives_the_death_of_each_process(deskhand: Instance, tmp_path: Path) -> None:
     config = tmp_path / "recovery.yaml"
     config.write_text(json.dumps(CONFIG))  # JSON is YAML
-    experiment = json.loads(deskhand.manage("launch", "--config", str(config)))["experiment"]
+    experiment = launch(deskhand, "--config", str(config))
 
     wait_for_more_steps(deskhand, "launch")
     kill_one(deskhand, "training.train", "--output", "-m training.train --config")
@@ -118,7 +115,7 @@ def answers(url: str) -> bool:
 def check_nothing_is_lost(deskhand: Instance, described: dict[str, Any]) -> None:
     assert described["status"] == "finished", described["message"]
     told = " ".join(incident["message"] for incident in described["incidents"])
-    assert "Attempt 1" in told
+    assert "Attempt 1: rank 0 of the trainer was ended by SIGKILL" in told
     steps = rows(
         deskhand, "select step from experiments_metricpoint where name = 'rollout/reward_mean' order by step"
     )
@@ -147,7 +144,7 @@ def check_nothing_is_lost(deskhand: Instance, described: dict[str, Any]) -> None
 def test_pausing_gives_the_worker_back_and_resuming_goes_on(deskhand: Instance, tmp_path: Path) -> None:
     config = tmp_path / "pause.yaml"
     config.write_text(json.dumps(CONFIG))
-    experiment = json.loads(deskhand.manage("launch", "--config", str(config)))["experiment"]
+    experiment = launch(deskhand, "--config", str(config))
     wait_for("the first step", lambda: describe(deskhand, experiment)["step"] >= 1)
     deskhand.manage("experiment", str(experiment), "pause")
     wait_for("the pause", lambda: describe(deskhand, experiment)["status"] == "paused")

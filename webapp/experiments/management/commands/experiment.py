@@ -87,7 +87,9 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         ),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
-        "attempts": list(experiment.attempts.values("number", "status", "reason", "resumed_step")),
+        "attempts": list(
+            experiment.attempts.order_by("number").values("number", "status", "reason", "resumed_step")
+        ),
         "checkpoints": list(
             experiment.checkpoints.filter(deleted_at=None)
             .order_by("pk")
