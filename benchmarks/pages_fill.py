@@ -117,6 +117,13 @@ def _fill_experiments(team: Team, owner: User, number: int) -> list[Experiment]:
         )
         for index in range(number)
     )
+    _fill_stages(rows)
+    _fill_evaluations(rows)
+    _fill_points(rows[-20:])
+    return rows
+
+
+def _fill_stages(rows: list[Experiment]) -> None:
     names = ("evaluation-before", "grpo", "evaluation-after")
     Stage.objects.bulk_create(
         (
@@ -134,6 +141,9 @@ def _fill_experiments(team: Team, owner: User, number: int) -> list[Experiment]:
         ),
         batch_size=BATCH,
     )
+
+
+def _fill_evaluations(rows: list[Experiment]) -> None:
     Evaluation.objects.bulk_create(
         (
             Evaluation(
@@ -153,16 +163,18 @@ def _fill_experiments(team: Team, owner: User, number: int) -> list[Experiment]:
         ),
         batch_size=BATCH,
     )
+
+
+def _fill_points(rows: list[Experiment]) -> None:
     MetricPoint.objects.bulk_create(
         (
             MetricPoint(experiment=row, name=name, step=step, value=0.5)
-            for row in rows[-20:]
+            for row in rows
             for name in ("rollout/reward_mean", "loss/policy", "policy/entropy", "optimiser/grad_norm")
             for step in range(200)
         ),
         batch_size=BATCH,
     )
-    return rows
 
 
 def _experiment_status(index: int, number: int) -> str:

@@ -69,7 +69,7 @@ def test_without_xvnc_the_display_is_xvfb_and_health_says_that_vnc_is_missing(mo
 
 
 async def test_a_desktop_that_cannot_start_says_why_and_leaves_nothing(short_dir, monkeypatch):
-    monkeypatch.setattr("workers.providers.x11.SYSTEM_PYTHON", "/usr/bin/false")
+    monkeypatch.setattr("workers.providers.x11_desktop.SYSTEM_PYTHON", "/usr/bin/false")
     with pytest.raises(EnvError, match="the desktop did not start: it ended while starting"):
         await X11Provider().create("bad", DesktopSpec(), short_dir / "p")
     assert not (short_dir / "p").exists()

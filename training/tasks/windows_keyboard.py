@@ -15,21 +15,31 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from training.tasks.families import COLOURS, DONE, NOUNS, chord, step, typing
+from training.tasks.families import COLOURS, DONE, NOUNS, chord, typing
+from training.tasks.windows_parts import (
+    WORK,
+    Config,
+    Evaluator,
+    holding,
+    inside,
+    mean_of,
+    note,
+    run,
+    running,
+    shown,
+    there,
+    valued,
+    wait,
+    work,
+)
 from training.tasks.windows_programs import PROGRAMS, WINDOWS
-from training.types import Action, ActionKind, Task
+from training.types import Action, Task
 
 SCREEN = (1024, 768)
-WORK = "C:\\Work"
-WRITE_LIMIT_S = 2.0
-"""Programs close their files a moment after the last key."""
 HELD_OUT = {1: 5, 2: 4, 3: 6, 4: 3}
-"""Level -> every so-manieth task of it is held out."""
+"""Level -> every n-th task of it is held out."""
 MAX_TURNS = {1: 8, 2: 10, 3: 10, 4: 16}
-Evaluator = dict[str, Any]
-Config = tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,85 +86,6 @@ def _numbered(specs: Iterable[Spec]) -> Iterator[Task]:
             oracle={"actions": [a.model_dump(mode="json", exclude_defaults=True) for a in spec.actions]},
             max_turns=MAX_TURNS[spec.level],
         )
-
-
-# -- the parts of tasks -----------------------------------------------------------------------
-
-
-def run(command: str, wait_s: float = 3.0) -> tuple[Action, ...]:
-    """Start a command from the Run dialog."""
-    return chord("super", "r"), wait(1.0), typing(command + "\n"), wait(wait_s)
-
-
-def wait(seconds: float) -> Action:
-    return Action(kind=ActionKind.WAIT, seconds=seconds)
-
-
-def part(func: str, getter: str, rules: dict[str, Any], **parameters: str) -> Evaluator:
-    """One checker over one getter."""
-    return {
-        "func": func,
-        "result": {"type": getter, **parameters},
-        "expected": {"type": "rule", "rules": rules},
-        "wait_s": WRITE_LIMIT_S,
-    }
-
-
-def mean_of(*parts: Evaluator) -> Evaluator:
-    """Several checkers; each counts the same, and one that is 0 does not undo the others."""
-    columns: Evaluator = {key: [item[key] for item in parts] for key in ("func", "result", "expected")}
-    return columns | {"conj": "mean", "wait_s": WRITE_LIMIT_S}
-
-
-def running(names: tuple[str, ...], related: Iterable[str] = ()) -> Evaluator:
-    rules = {"names": list(names), "unwanted": ["cmd"], "related": [n for n in related if n not in names]}
-    if "cmd" in names:
-        rules["unwanted"] = []
-    return part("process_running", "guest_processes", rules)
-
-
-def shown(title: str, related: Iterable[str] = ()) -> Evaluator:
-    rules = {"title": title, "related": [other for other in related if other != title]}
-    return part("window_open", "guest_windows", rules)
-
-
-def there(path: str, **rules: Any) -> Evaluator:
-    """A path below WORK, written with /."""
-    return part("file_exists", "guest_files", {"path": path, **rules}, folder=WORK)
-
-
-def holding(path: str, text: str, **rules: Any) -> Evaluator:
-    return part("file_contains", "vm_file", {"text": text, **rules}, path=inside(path))
-
-
-def valued(key: str, name: str, value: str, **rules: Any) -> Evaluator:
-    return part("setting_value", "guest_setting", {"value": value, **rules}, key=key, name=name)
-
-
-def inside(path: str) -> str:
-    return f"{WORK}\\" + path.replace("/", "\\")
-
-
-def work(**files: str) -> Config:
-    """Setup: the work folder with these files; `plan="x"` is plan.txt."""
-    folder = step("execute", command=["cmd.exe", "/d", "/c", "if", "not", "exist", WORK, "mkdir", WORK])
-    texts = (step("write_file", path=inside(f"{name}.txt"), content=text) for name, text in files.items())
-    return (folder, *texts)
-
-
-def note(path: str, text: str) -> tuple[Action, ...]:
-    """Write a text into a new file with Notepad, and leave Notepad open."""
-    return (
-        *run("notepad"),
-        typing(text),
-        chord("ctrl", "s"),
-        wait(1.5),
-        typing(inside(path) + "\n"),
-        wait(1.5),
-    )
-
-
-# -- the levels -------------------------------------------------------------------------------
 
 
 def _programs() -> Iterator[Spec]:

@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from webapp.experiments import queries
-from webapp.experiments.forms import Knob, flatten, knobs
+from webapp.experiments.forms import flatten
+from webapp.experiments.knobs import Knob, knobs
 from webapp.experiments.models import Experiment
 from webapp.lib.access import member
 

@@ -22,8 +22,8 @@ from webapp.experiments.forms import (
     flatten,
     read_form,
     read_yaml,
-    sections,
 )
+from webapp.experiments.knobs import sections
 from webapp.experiments.model_folders import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.preflight import run_preflight

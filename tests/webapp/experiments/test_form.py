@@ -8,11 +8,11 @@ from webapp.experiments.forms import (
     baseline_of,
     changed_knobs,
     flatten,
-    knobs,
     nested,
     read_form,
     read_yaml,
 )
+from webapp.experiments.knobs import knobs
 
 DEFAULTS = baseline_of(None)
 
