@@ -146,8 +146,11 @@ def _play_share(plan: Plan, talks: list[Talk], width: int, way: Way) -> list[Tol
             return _play_through_policy(plan, talk)
         return _play_directly(plan, talk, way)
 
-    with ThreadPoolExecutor(max(1, width)) as threads:
-        return [told for part in threads.map(play, talks) for told in part]
+    try:
+        with ThreadPoolExecutor(max(1, width)) as threads:
+            return [told for part in threads.map(play, talks) for told in part]
+    except Exception as error:  # noqa: BLE001 - one that cannot be unpickled would break the whole pool
+        raise RuntimeError(repr(error)[:1000]) from None
 
 
 def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:

@@ -14,8 +14,8 @@ Load generators and servers run on cores of their own. Hit rate: cached tokens o
 already been sent (earlier turns, the siblings' first turn, the common system prompt). The plain share of all
 prompt tokens stands beside it; its ceiling follows from the number of turns.
 
-Bars, worst case of all: hit rate >= 85 %; overhead <= 5 % (turns/s against direct; against direct_ready when
-direct could not be measured).
+Bars, worst case of all: hit rate >= 85 %; overhead <= 5 % (turns/s against direct, which the long case is not
+measured with; against direct_ready when direct failed).
 
     python -m benchmarks.gpu.rollout_throughput [--size 2b] [--concurrent 64,32,8] [--turns 8] [--tiny]
 """
@@ -152,7 +152,8 @@ def main() -> int:
 def verdict(figures: dict[str, Any]) -> bool:
     """Whether every case meets both bars."""
     rows = figures["cases"]
-    overheads = [row.get("overhead", row["overhead_ready"]) for row in rows]
+    overheads = [row["overhead"] for row in rows if "overhead" in row]
+    overheads = overheads or [row["overhead_ready"] for row in rows]
     return min(row["hit_rate"] for row in rows) >= MIN_HIT_RATE and max(overheads) <= MAX_OVERHEAD
 
 
@@ -202,7 +203,8 @@ class Rounds:
         """Each repeat goes through all cases, so that time that runs out costs repeats, not cases."""
         self.options.results.mkdir(parents=True, exist_ok=True)
         for way in ORDERS[0]:
-            count = 8 if way == "direct" else self.rows[0].case.concurrent
+            most = max(row.case.concurrent for row in self.rows)
+            count = min(8, most) if way == "direct" else most
             self.attempt(Row(case=Case(concurrent=count, turns=2)), way)
         self.figures["same_tokens"] = compared(self.load, self.plan, self.figures["failures"])
         for repeat in range(self.options.repeats):
