@@ -105,12 +105,16 @@ def versions(policy: PolicyProcess) -> dict[str, str]:
 def settings(options: argparse.Namespace, longest: int) -> dict[str, Any]:
     """The experiment config of the policy server."""
     return {
-        "model": {"dtype": "float32" if options.tiny else "bfloat16", **PIXELS},
+        "model": {
+            "dtype": "float32" if options.tiny else "bfloat16",
+            "fp32_logits": not options.bf16_logits,
+            **PIXELS,
+        },
         "prompt": {"style": STYLE},
         "sampling": {"max_context_tokens": max(4096, longest * 1200 + 2048)},
         "engine": {
             "name": "sglang", "servers": options.servers, "memory_fraction": options.memory_fraction,
-            "attention_backend": options.attention_backend, "start_timeout_s": 400,
+            "attention_backend": options.attention_backend, "start_timeout_s": 400, "max_restarts": 0,
             "extra_arguments": options.extra.split(),
         },
     }  # fmt: skip
@@ -286,6 +290,7 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--servers", type=int, default=1)
     arguments.add_argument("--memory-fraction", type=float, default=0.8)
     arguments.add_argument("--attention-backend", default="triton")
+    arguments.add_argument("--bf16-logits", action="store_true", help="SGLang's head without fp32 logits")
     arguments.add_argument("--extra", default="", help="further arguments of SGLang")
     arguments.add_argument("--scratch", default=None)
     arguments.add_argument("--until-s", type=float, default=0, help="begin nothing that would end later")
