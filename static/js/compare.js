@@ -16,6 +16,8 @@ class Comparison extends Charts {
     );
     // Each metric gets a chart of its own: lines of several experiments and several metrics would mix.
     this.panels = this.answers[0].panels.flatMap((panel) => this.namesOf(panel).map((name) => ({ ...panel, title: this.titleOf(panel, name), name, limit: null })));
+    const numZero = this.panels.filter((panel) => !this.tells(panel)).length;
+    document.querySelector("[data-left-out]").textContent = numZero ? `${numZero} that are 0 everywhere are left out` : "";
   }
 
   namesOf(panel) {
@@ -28,7 +30,13 @@ class Comparison extends Charts {
     return panel.names.length === 1 && !panel.names[0].endsWith("/") ? panel.title : `${panel.title}: ${words}`;
   }
 
+  // A replay buffer or a KL term that nobody switched on is a chart of zeros.
+  tells(panel) {
+    return this.answers.some(({ series }) => series[panel.name]?.y.some((value) => value !== 0));
+  }
+
   tracesOf(panel) {
+    if (!this.tells(panel)) return [];
     return this.answers.flatMap(({ series }, index) => {
       const line = series[panel.name];
       if (!line) return [];
