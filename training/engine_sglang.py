@@ -14,8 +14,7 @@ from __future__ import annotations
 import asyncio
 import io
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -28,8 +27,10 @@ from training.engine import EngineError, Sampled, Sampling, Sequence
 from training.rendering import Renderer
 from training.sglang import calls
 from training.sglang.client import SglangError, SglangRefused, SglangUnreachable
-from training.sglang.drawing import Drawn, Usage, image_entries, sampling_parameters, without_banned
+from training.sglang.drawing import Drawn, Usage, image_entries, sampling_parameters
+from training.sglang.gate import Gate
 from training.sglang.pictures import PictureProcesses
+from training.sglang.scoring import score_by_all
 from training.sglang.server import Weights
 from training.sglang.servers import Patience, Place, Servers
 from training.sglang.spool import Spool, Spooled
@@ -40,14 +41,10 @@ MAX_ATTEMPTS = 10
 RETRY_PAUSE_S = 1.0
 """Doubled each time up to MAX_PAUSE_S: a server that dies takes some seconds to be noticed."""
 MAX_PAUSE_S = 8.0
-CUT_S = 10.0
-"""How long running requests get to end at a weight sync before SGLang's slower way."""
 MAX_STICKY = 8192
 """Trajectories whose server is remembered."""
 SEES_IMAGE = 1e-4
 """The logprobs of a completion differ at least by this when its screenshot is another. Nats."""
-SAME_WEIGHTS = 0.1
-"""Servers whose canary differs by more than this on average do not run the same weights. Nats."""
 
 
 async def start_sglang(
@@ -93,14 +90,7 @@ class SglangEngine:
         self._spool = spool
         self._pictures = PictureProcesses()
         self._sticky: dict[str, Place] = {}
-        self._open = asyncio.Event()
-        """Set while requests may be sent: neither held nor asleep."""
-        self._is_held = False
-        self._is_asleep = False
-        self._scores = asyncio.Lock()
-        self._at_servers = 0
-        """Requests that wait for a server's answer."""
-        self._open.set()
+        self._gate = Gate(servers)
 
     async def prepare(self, png: bytes) -> Spooled:
         """The screenshot in the folder that the servers read. Raises OSError for what is no image."""
@@ -115,7 +105,7 @@ class SglangEngine:
         drawn = Drawn()
         failed = 0
         while True:
-            await self._open.wait()
+            await self._gate.wait()
             place = await self._place_of(sequence.sequence_id)
             try:
                 await self._continue(place, sequence, sampling, drawn)
@@ -144,38 +134,10 @@ class SglangEngine:
         )
 
     async def score(self, sequence: Sequence, start: int) -> list[float]:
-        """Logprobs at temperature 1 of the tokens from `start` on, by every server; they must agree.
-
-        SGLang scores a prompt without the bias, so the mass of the banned ids is taken out here.
-        """
+        """By every server; they must agree."""
         self.servers.check()
-        async with self._alone():
-            places = self.servers.places
-            scores = await asyncio.gather(*(self._score(place, sequence, start) for place in places))
-        for number, other in enumerate(scores[1:], start=2):
-            pairs = list(zip(scores[0], other, strict=True))
-            apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
-            if apart > SAME_WEIGHTS:
-                raise EngineError(f"SGLang servers 1 and {number} do not run the same weights: {apart:.3f}")
-        return scores[0]
-
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Nothing is drawn inside; what is cut goes on afterwards. Raises EngineError while held.
-
-        SGLang 0.5.16 ends when one batch has requests with chosen ids and requests without
-        ('list' object has no attribute 'tolist').
-        """
-        async with self._scores:
-            if self._is_held or self._is_asleep:
-                raise EngineError("the servers are held for new weights: nothing can be scored now")
-            self._open.clear()
-            try:
-                await self._cut()
-                yield
-            finally:
-                if not (self._is_held or self._is_asleep):
-                    self._open.set()
+        async with self._gate.alone():
+            return await score_by_all(self.servers.places, sequence, start, self.renderer.banned_ids)
 
     async def check_canary(self) -> None:
         """Raises EngineError when the servers do not see the image of the canary."""
@@ -198,7 +160,7 @@ class SglangEngine:
 
     async def load_weights(self, folder: Path, policy_version: int) -> None:
         """From disk. Raises ValueError when a server refuses them, EngineError when none took them."""
-        was_held = self._is_held
+        was_held = self._gate.is_held
         await self.hold()
         weights = Weights(folder=str(folder), policy_version=policy_version)
         places = self.servers.ready()
@@ -221,37 +183,13 @@ class SglangEngine:
 
     async def hold(self) -> None:
         """Requests that run are answered with what they have; they go on after `release`."""
-        if self._is_held:
-            return
-        self._is_held = True
-        self._open.clear()
-        try:
-            await self._cut()
-            await self._on_all(calls.pause("abort"))
-            await self._on_all(calls.flush_cache())
-        except SglangError as error:
-            raise EngineError(f"the servers cannot be held: {error}") from error
-
-    async def _cut(self) -> None:
-        """End what runs: SGLang's own pause looks for the end of aborted requests once a second."""
-        deadline = time.monotonic() + CUT_S
-        while self._at_servers and time.monotonic() < deadline:
-            # Again and again: a request on its way is not known to the server yet.
-            await self._on_all(calls.abort())
-            await asyncio.sleep(0.02)
+        await self._gate.hold()
 
     async def release(self, policy_version: int) -> None:
         """All servers that are up run `policy_version` now."""
         self.policy_version = policy_version
         self.servers.version = policy_version
-        try:
-            if not self._is_asleep:
-                await self._on_all(calls.resume())
-        except SglangError as error:
-            raise EngineError(f"the servers cannot go on: {error}") from error
-        finally:
-            self._is_held = False
-            self._open_when_free()
+        await self._gate.release()
 
     def describe(self) -> dict[str, Any]:
         """Also the addresses that a weight sync speaks to."""
@@ -273,30 +211,11 @@ class SglangEngine:
         }
 
     async def sleep(self) -> None:
-        """Running requests are cut and go on after `wake`; weights, keys and values leave the GPUs."""
-        if self._is_asleep:
-            return
-        self._is_asleep = True
-        self._open.clear()
-        try:
-            await self._on_all(calls.pause("abort"))
-            await self._on_all(calls.flush_cache())
-            await self._on_all(calls.release_memory())
-        except SglangError as error:
-            raise EngineError(f"the servers cannot go to sleep: {error}") from error
+        """Running requests are cut and go on after `wake`."""
+        await self._gate.sleep()
 
     async def wake(self) -> None:
-        """Weights are back as they were before `sleep`."""
-        if not self._is_asleep:
-            return
-        try:
-            await self._on_all(calls.resume_memory())
-            if not self._is_held:
-                await self._on_all(calls.resume())
-        except SglangError as error:
-            raise EngineError(f"the servers cannot wake up: {error}") from error
-        self._is_asleep = False
-        self._open_when_free()
+        await self._gate.wake()
 
     async def close(self) -> None:
         await self.servers.close()
@@ -316,34 +235,12 @@ class SglangEngine:
             missing, stop_id=self.renderer.stop_id, banned_ids=self.renderer.banned_ids
         )
         context = sequence.token_ids + drawn.token_ids
-        self._at_servers += 1
+        call = calls.generate(context, parameters, images=image_entries(sequence))
         started = time.monotonic()
-        try:
-            answer = await place.client.run(
-                calls.generate(context, parameters, images=image_entries(sequence))
-            )
-        finally:
-            self._at_servers -= 1
+        with self._gate.inside():
+            answer = await place.client.run(call)
         drawn.take(answer)
         self.usage.add(answer, time.monotonic() - started)
-
-    async def _score(self, place: Place, sequence: Sequence, start: int) -> list[float]:
-        await place.ready.wait()
-        call = calls.generate(
-            sequence.token_ids,
-            {"temperature": 1.0, "max_new_tokens": 1},
-            images=image_entries(sequence),
-            # The first reported position has no logprob, so ask from the one before.
-            logprob_start=start - 1,
-            chosen_ids=self.renderer.banned_ids,
-        )
-        try:
-            answer = await place.client.run(call)
-        except SglangError as error:
-            raise EngineError(f"the canary failed: {error}") from error
-        count = len(sequence.token_ids) - start
-        pairs = zip(answer.input_logprobs[-count:], answer.input_chosen[-count:], strict=True)
-        return [without_banned(logprob, list(banned.values())) for logprob, banned in pairs]
 
     async def _place_of(self, sequence_id: str) -> Place:
         """The server that has the trajectory's prefix; a new one goes where the fewest are."""
@@ -358,19 +255,6 @@ class SglangEngine:
         await place.ready.wait()
         self.servers.check()
         return place
-
-    async def _on_all(self, call: calls.Call[Any]) -> None:
-        """The same call to every server that is up; one that ends meanwhile is no error, it starts anew."""
-        found = await asyncio.gather(
-            *(place.client.run(call) for place in self.servers.ready()), return_exceptions=True
-        )
-        for error in found:
-            if isinstance(error, BaseException) and not isinstance(error, SglangUnreachable):
-                raise error
-
-    def _open_when_free(self) -> None:
-        if not (self._is_held or self._is_asleep or self._scores.locked()):
-            self._open.set()
 
     async def _after_failure(self, failed: int, error: SglangError) -> None:
         """Wait until another attempt makes sense. Raises EngineError when there were enough."""

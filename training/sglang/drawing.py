@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
 from typing import Any
@@ -81,10 +80,3 @@ def image_entries(sequence: Sequence) -> list[dict[str, Any]]:
         {"file": image.name, "sha256": image.digest, "grid": list(grid)}
         for image, grid in zip(sequence.pixels, sequence.grids, strict=True)
     ]
-
-
-def without_banned(logprob: float | None, banned: list[float]) -> float:
-    """The logprob once the banned ids have no probability. Raises ValueError without a logprob."""
-    if logprob is None:
-        raise ValueError("the server reported no logprob for a token of the prompt")
-    return logprob - math.log1p(-min(math.fsum(math.exp(value) for value in banned), 1 - 1e-12))
