@@ -29,7 +29,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.learning_arms import Plan, arm, restrict, warm_up, why, write
+from benchmarks.gpu.learning_arms import Plan, arm, restrict, side_by_side, warm_up, why, write
 from benchmarks.gpu.learning_model import SIZES, make_model
 from benchmarks.report import RESULTS, finish, print_table
 from webapp.lib.supervisor.instance import Instance
@@ -95,6 +95,7 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--sft-steps", type=int, default=1700)
     arguments.add_argument("--sft-goal", type=float, default=0.6)
     arguments.add_argument("--steps", type=int, default=60, help="of GRPO, per arm")
+    arguments.add_argument("--train-s", type=float, default=0.0, help="of GRPO, per arm; 0 = all its steps")
     arguments.add_argument("--evaluate-every", type=int, default=20, help="steps, per arm")
     arguments.add_argument("--groups", type=int, default=12, help="of 8 trajectories per step")
     arguments.add_argument("--learning-rate", type=float, default=6e-4)
@@ -103,7 +104,9 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--halves", action="store_true", help="both arms at once on half the machine each")
     arguments.add_argument("--demonstrations", type=int, default=400, help="per family")
     arguments.add_argument("--warm-up-only", action="store_true")
-    arguments.add_argument("--save", type=Path, help="new folder for the warmed-up model")
+    arguments.add_argument(
+        "--save", type=Path, help="new folder for the warmed-up model, or the arms' models"
+    )
     arguments.add_argument("--warm-start", type=Path, help="a model to start the arms from: no warm-up")
     arguments.add_argument("--record", type=Path, help="file that gets what is known so far")
     arguments.add_argument("--seed", type=int, default=0)
@@ -127,6 +130,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         groups_per_step=options.groups,
         evaluate_every=options.evaluate_every,
         learning_rate=options.learning_rate,
+        train_s=options.train_s,
         warm_up_limit_s=options.budget_s * (0.9 if options.warm_up_only else 0.6),
         evaluates_before=bool(options.warm_start and not earlier(options.warm_start)),
         arms_end_at=time.monotonic() + options.budget_s,
@@ -198,6 +202,7 @@ def in_turns(checkpoint: Path, plan: Plan, options: argparse.Namespace, say: Tel
             share = (plan.arms_end_at - time.monotonic()) / waiting
             mine = replace(plan, arms_end_at=time.monotonic() + share)
             found.append(timed(deskhand, str(checkpoint), STALENESS[-waiting], mine, say))
+            keep_model(found[-1], options.save)
             write(options.record, {"arms": found})
     return found
 
@@ -220,6 +225,7 @@ def both_halves(
         half = replace(plan, num_desktops=plan.num_desktops // 2, cancel_s=0.0)
         with Instance(without=["web"], slots=half.num_desktops, env_workers=workers, env=env) as deskhand:
             result = timed(deskhand, str(checkpoint), staleness, half, told)
+            keep_model(result, options.save)
             with lock:
                 found.append(result)
                 write(options.record, {"arms": found})
@@ -230,6 +236,13 @@ def both_halves(
     for thread in threads:
         thread.join()
     return sorted(found, key=lambda one: one["staleness"])
+
+
+def keep_model(found: dict[str, Any], folder: Path | None) -> None:
+    """Copy the arm's last checkpoint out of its installation, which is removed at its end."""
+    model = Path(found.pop("checkpoint")) / "model"
+    if folder and model.is_dir():
+        shutil.copytree(model, folder / f"staleness-{found['staleness']}")
 
 
 def gpu_names() -> list[str]:
@@ -264,6 +277,7 @@ def report(figures: dict[str, Any], *, tiny: bool) -> int:
         steps = (name, one["status"], one["step"], f"{one['grpo_s']:.0f}", *costs)
         rows.append((*steps, percent(before), percent(one["after"]), "met" if one["passed"] else "MISSED"))
     print_table(HEADER, rows)
+    figures["side_by_side"] = side_by_side(figures["arms"])
     ended = len(figures["arms"]) == len(STALENESS)
     if tiny:
         passed = ended and all(one["status"] == "finished" for one in figures["arms"])

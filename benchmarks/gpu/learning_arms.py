@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import evaluation, follow, launch, settings, stage_seconds
+from benchmarks.experiments import evaluation, follow, launch, seconds, settings, stage_seconds
 from webapp.lib.supervisor.instance import Instance
 
 FAMILIES = ["menu", "note", "colour"]
@@ -45,6 +45,8 @@ class Plan:
     evaluate_every: int
     """Steps between held-out evaluations of an arm."""
     learning_rate: float
+    train_s: float
+    """GRPO ends after so many seconds, its evaluations included; 0 = after `grpo_steps`."""
     warm_up_limit_s: float
     evaluates_before: bool
     """Whether each arm measures its start: when no warm-up of ours did."""
@@ -98,19 +100,21 @@ def arm(
     values = plan.shared() | {
         "model.path": checkpoint,
         "algorithm.num_steps": plan.grpo_steps,
+        "algorithm.max_seconds": plan.train_s,
         "algorithm.groups_per_step": plan.groups_per_step,
         "algorithm.max_staleness": staleness,
         # The same in all arms. It makes up for staleness, and for an engine that computes in bfloat16.
         "algorithm.correction": "truncate",
         "optimiser.learning_rate": plan.learning_rate,
-        "checkpoints.every": max(1, plan.grpo_steps),
+        "checkpoints.every": plan.evaluate_every,
         "evaluation.before": plan.evaluates_before,
         "evaluation.every": plan.evaluate_every,
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
     limit_s = max(0.0, plan.arms_end_at - time.monotonic())
     described = follow(deskhand, number, limit_s, *CURVE, *COSTS, say=say, cancel_s=plan.cancel_s)
-    return outcome(described) | summary(described) | {"staleness": staleness}
+    last = described["checkpoints"][-1]["path"] if described["checkpoints"] else ""
+    return outcome(described) | summary(described) | {"staleness": staleness, "checkpoint": last}
 
 
 def outcome(described: dict[str, Any]) -> dict[str, Any]:
@@ -130,7 +134,8 @@ def summary(described: dict[str, Any]) -> dict[str, Any]:
     """Held-out success over the steps, and the median cost of a step."""
     metrics = described["metrics"]
     held_out = [
-        {key: item[key] for key in ("name", "step", "success", "low", "high", "num_tasks")}
+        {key: item[key] for key in ("name", "step", "success", "low", "high", "num_tasks", "per_family")}
+        | {"at_s": since_start(described, item), "steps_s": steps_until(metrics["time/step_s"], item["step"])}
         for item in described["evaluations"]
     ]
     costs = {name: statistics.median(value for _, value in metrics[name]) for name in COSTS if metrics[name]}
@@ -142,6 +147,46 @@ def summary(described: dict[str, Any]) -> dict[str, Any]:
         "curve": {name: metrics[name] for name in CURVE},
         "grpo_s": sum(value for _, value in metrics["time/step_s"]),
     }
+
+
+def since_start(described: dict[str, Any], evaluated: dict[str, Any]) -> float:
+    """Seconds of the GRPO stage when this evaluation had ended; 0 for the one before it."""
+    (stage,) = [stage for stage in described["stages"] if stage["name"] == "grpo"] or [{"started_at": None}]
+    return max(0.0, seconds(stage["started_at"], evaluated["at"]) or 0.0)
+
+
+def steps_until(step_s: list[tuple[int, float]], step: int) -> float:
+    """Seconds of the steps up to this one, without evaluations."""
+    return sum(value for number, value in step_s if number <= step)
+
+
+def side_by_side(arms: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Held-out success of all arms after the same number of steps, and after the same number of seconds."""
+    curves = {
+        one["staleness"]: {item["step"]: item for item in one["held_out"] if item["name"] != "before"}
+        for one in arms
+    }
+    if len(curves) < 2 or not all(curves.values()):
+        return {"steps": [], "seconds": []}
+    common = sorted(set.intersection(*(set(curve) for curve in curves.values())))
+    last_s = min(max(item["at_s"] for item in curve.values()) for curve in curves.values())
+    moments = [last_s * part / 4 for part in range(1, 5)]
+    return {
+        "steps": [
+            {"step": step, **{f"staleness {s}": curve[step]["success"] for s, curve in curves.items()}}
+            for step in common
+        ],
+        "seconds": [
+            {"seconds": moment, **{f"staleness {s}": latest(curve, moment) for s, curve in curves.items()}}
+            for moment in moments
+        ],
+    }
+
+
+def latest(curve: dict[int, dict[str, Any]], moment: float) -> float | None:
+    """Success of the last evaluation that had ended by then; None before the first one."""
+    ended = [item for item in curve.values() if item["at_s"] <= moment + 1e-6]
+    return max(ended, key=lambda item: item["at_s"])["success"] if ended else None
 
 
 def why(deskhand: Instance, characters: int = 3000) -> str:

@@ -82,7 +82,8 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "stages": list(experiment.stages.values("name", "status", "done", "total", "started_at", "ended_at")),
         "evaluations": list(
             experiment.evaluations.values(
-                "name", "step", "num_tasks", "num_success", "success", "low", "high", "per_family"
+                *("name", "step", "num_tasks", "num_success", "success", "low", "high"),
+                *("per_family", "temperature", "at"),
             )
         ),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
