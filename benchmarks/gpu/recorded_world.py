@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -121,6 +122,12 @@ class RecordedWorld:
     watch: Watcher = lambda moment, route, body: None
     seen: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     groups: list[Group] = field(default_factory=list)
+    draws: bool = False
+    """Whether the engine also draws a turn for every group, which nobody trains: it must be awake then."""
+    rests: list[dict[str, Any]] = field(default_factory=list)
+    """What the engine was told to do with its memory, and how long it took."""
+    drawn_by: list[int] = field(default_factory=list)
+    """Version that drew each of those turns."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __enter__(self) -> RecordedWorld:
@@ -144,8 +151,8 @@ class RecordedWorld:
     def start_anew(self) -> None:
         """Forget what a trainer reported."""
         with self.lock:
-            self.seen.clear()
-            self.groups.clear()
+            for what in (self.seen, self.groups, self.rests, self.drawn_by):
+                what.clear()
 
     def curve(self, name: str) -> dict[int, float]:
         """Step -> the last value that was reported for it."""
@@ -155,6 +162,8 @@ class RecordedWorld:
     def answer(self, method: str, route: str, query: dict[str, str], body: Any) -> Any:
         if route == "/weights":
             return self._weights(body)
+        if route == "/engine":
+            return self._rest(body["command"])
         with self.lock:
             if method == "POST":
                 self.seen[route].append(body)
@@ -175,6 +184,9 @@ class RecordedWorld:
     def _group(self, body: dict[str, Any]) -> int:
         task = next(task for task in self.tasks if task.task_id == body["task_id"])
         number = len(self.groups) + 1
+        if self.draws:
+            turn = _turn(self.policy.client(), f"drawn-{time.monotonic_ns()}", 0, task, self.frames, 8)
+            self.drawn_by.append(turn.completion.policy_version if turn.completion else -1)
         members = self.recorded[task.task_id][body["step"] % VARIANTS]
         fresh = tuple(_as_of(member, number, body["policy_version"]) for member in members)
         purpose = Purpose(body["purpose"])
@@ -192,6 +204,12 @@ class RecordedWorld:
         if body.get("stage", "load") in ("load", "commit"):
             answer["canary"] = self.policy.call("POST", "/canary", {})
         return answer
+
+    def _rest(self, command: str) -> dict[str, Any]:
+        started = time.monotonic()
+        self.policy.call("POST", f"/{command}", {})
+        self.rests.append({"command": command, "seconds": round(time.monotonic() - started, 3)})
+        return {}
 
     def _needs_weights(self) -> bool:
         return bool(self.policy.call("GET", "/health").get("needs_weights", False))
