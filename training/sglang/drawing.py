@@ -1,4 +1,4 @@
-"""What drawing a completion says to SGLang, and what comes back. Pure, torch-free.
+"""What drawing a completion says to SGLang, and what comes back. Pure.
 
 - Banned ids get a logit bias, which SGLang adds before the temperature and before the logprobs.
 - Temperature 0 is greedy: SGLang itself makes temperature 1 with top-k 1 of it, so the logprobs are those
