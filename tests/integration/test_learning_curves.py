@@ -1,0 +1,37 @@
+"""What the learning benchmark says of its arms, and the clock of the warm start's recipe."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.gpu.learning_arms import side_by_side
+from training.make_first_desk import rate_by_clock
+
+
+def arm(staleness: int, *points: tuple[int, float, float]) -> dict:
+    held_out = [{"name": "before", "step": 0, "success": 0.5, "at_s": 0.0}]
+    held_out += [{"name": "during", "step": step, "success": won, "at_s": s} for step, won, s in points]
+    return {"staleness": staleness, "held_out": held_out}
+
+
+def test_arms_are_compared_at_equal_steps_and_at_equal_seconds():
+    found = side_by_side(
+        [arm(0, (20, 0.7, 100.0), (40, 0.9, 200.0)), arm(2, (20, 0.6, 60.0), (40, 0.8, 120.0))]
+    )
+    assert found["steps"] == [
+        {"step": 20, "staleness 0": 0.7, "staleness 2": 0.6},
+        {"step": 40, "staleness 0": 0.9, "staleness 2": 0.8},
+    ]
+    assert [row["seconds"] for row in found["seconds"]] == [30.0, 60.0, 90.0, 120.0]
+    assert [row["staleness 0"] for row in found["seconds"]] == [None, None, None, 0.7]
+    assert [row["staleness 2"] for row in found["seconds"]] == [None, 0.6, 0.6, 0.8]
+
+
+def test_an_arm_that_was_never_evaluated_is_compared_with_nothing():
+    assert side_by_side([arm(0), arm(2, (20, 0.6, 60.0))]) == {"steps": [], "seconds": []}
+
+
+def test_the_rate_falls_to_nothing_as_the_time_ends():
+    assert rate_by_clock(1e9, 0.0) == 1.0, "no limit"
+    assert [rate_by_clock(seconds, 100.0) for seconds in (0.0, 80.0, 100.0, 120.0)] == [1.0, 1.0, 0.0, 0.0]
+    assert rate_by_clock(90.0, 100.0) == pytest.approx(0.5)
