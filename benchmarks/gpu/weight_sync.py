@@ -1,14 +1,21 @@
 """How long a weight sync takes, by channel, and what the engine then thinks of the canary.
 
-    python -m benchmarks.gpu.weight_sync [--sizes 4b 8b] [--channels nccl ipc disk] [--tiny]
+    python -m benchmarks.gpu.weight_sync [--sizes 4b 8b] [--channels nccl ipc disk] [--rounded 4b] [--tiny]
 
-True Qwen3-VL dimensions, random weights. Trainer on GPU 0 (fp32 masters, FSDP2), SGLang behind the policy
-server on GPU 1 (nccl, disk) and on GPU 0 (ipc), all on one host. The engine starts with other weights than
-the trainer has and the trainer's move before every sync, so a drift near zero proves that exactly this
-version arrived; the drift to the version before is shown beside it. Trajectories are drawn all the time.
-Seconds are those of the channel, from the first call until the engine generates again, without the canary.
+True Qwen3-VL dimensions. Trainer on GPU 0 (fp32 masters, FSDP2), SGLang behind the policy server on GPU 1
+(nccl, disk) and on GPU 0 (ipc), all on one host. The engine starts with other weights than the trainer has
+and the trainer's move before every sync, so a drift near zero proves that exactly this version arrived; the
+drift to the version before is shown beside it. Trajectories are drawn all the time. Seconds are those of the
+channel, from the first call until the engine generates again, without the canary.
 
-Bar: the best channel of every size takes <= 2 s (median), drift mean <= 0.02 nats for every sync.
+Drift is measured in bf16 with two kinds of weights (`weight_sync_weights`): fitted ones, which are as sure of
+the canary's answer as a policy is after its warm-up, and random ones. Of the first version of each kind it is
+also known what the same pass gives in fp32: `trainer` and `engine` are how far either is from that. --rounded
+repeats a size with logits in bf16 on both sides (`model.fp32_logits` off).
+
+Bar: the best channel of every size takes <= 2 s (median), drift mean <= 0.02 nats for every sync of fitted
+weights. Random ones are beyond it for any arithmetic in bf16: there the drift must be no more than twice the
+trainer's own distance from fp32.
 """
 
 from __future__ import annotations
@@ -25,37 +32,86 @@ import tempfile
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.report import finish, print_table
 
+TIMES = ["size", "channel", "GiB", "first s", "median s", "GB/s", "in flight", "spanned"]
+DRIFTS = [
+    "size",
+    "channel",
+    "weights",
+    "syncs",
+    "drift mean",
+    "worst",
+    "other logits",
+    "before",
+    "trainer",
+    "engine",
+]
 BAR_S = 2.0
 BAR_DRIFT = 0.02
-STALE_DRIFT = 0.05
-"""The canary must tell one version from the next by more than this, or its agreement means nothing."""
+NOISE = 1e-4
+"""Of two computations in fp32 (--tiny)."""
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu"
 START_LIMIT_S = 300
 ROOM_BYTES = 64 * 10**9
 NEEDED = {"nccl": "own", "disk": "own", "ipc": "colocated"}
 """Channel -> placement of its server."""
+ROUNDED = "rounded"
+"""Placement `own`, with logits in bf16 on both sides."""
 
 
-def config_values(options: argparse.Namespace, placement: str, channel: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A channel between a trainer and one server."""
+
+    size: str
+    channel: str
+    server: str
+    """A placement, or ROUNDED."""
+
+    @property
+    def name(self) -> str:
+        return self.channel + (f", {ROUNDED}" if self.server == ROUNDED else "")
+
+
+def turns_of(options: argparse.Namespace, size: str) -> list[Turn]:
+    """In order; the last one ends with random weights, which nothing can follow."""
+    turns = [Turn(size=size, channel=one, server=NEEDED[one]) for one in options.channels]
+    if size in options.rounded:
+        turns.insert(1, Turn(size=size, channel="nccl", server=ROUNDED))
+    return [turn for turn in turns if f"{size}:{turn.server}" not in options.skip]
+
+
+def repeats_of(options: argparse.Namespace, turn: Turn, *, is_last: bool) -> dict[str, int]:
+    """Kind of weights -> syncs."""
+    fitted = 2 if turn.channel == "disk" or turn.server == ROUNDED else 1 + options.repeats
+    return {"fitted": fitted} | ({"random": 2} if is_last else {})
+
+
+def config_values(options: argparse.Namespace, server: str, channel: str) -> dict[str, Any]:
     """An experiment's config; `channel` only matters to the trainer."""
+    placement = "own" if server == ROUNDED else server
     engine: dict[str, Any] = {"name": "transformers"}
     if not options.tiny:
         engine = {
             "name": "sglang",
             "placement": placement,
             "attention_backend": "triton",
-            "memory_fraction": 0.85,
+            "memory_fraction": 0.95,
             # Two servers share a GPU here; what they keep for contexts does not change a sync.
             "extra_arguments": ["--max-total-tokens=32768", "--disable-cuda-graph"],
         }
     return {
-        "model": {"dtype": "float32" if options.tiny else "bfloat16", "max_pixels": 1_003_520},
+        "model": {
+            "dtype": "float32" if options.tiny else "bfloat16",
+            "fp32_logits": server != ROUNDED,
+            "max_pixels": 1_003_520,
+        },
         "sampling": {"max_completion_tokens": 64, "max_context_tokens": 8192},
         "engine": engine | {"weight_sync": channel},
     }
@@ -66,23 +122,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=shared_memory(), prefix="weight-sync-") as scratch:
         folder = Path(scratch)
         cases = collect(options, folder)
-    header = [
-        "size",
-        "channel",
-        "GiB",
-        "first s",
-        "median s",
-        "GB/s",
-        "drift",
-        "before",
-        "in flight",
-        "spanned",
-    ]
-    print_table(header, [row_of(case) for case in cases])
+    print_table(TIMES, [row_of(case) for case in cases])
+    print_table(DRIFTS, [row for case in cases for row in drift_rows(case)])
     problems = problems_of(cases, options)
     for problem in problems:
         print(f"MISSED: {problem}")
-    versions = next((case["versions"] for case in cases if "versions" in case), {})
+    versions: dict[str, str] = next((case["versions"] for case in cases if "versions" in case), {})
     figures = {"bar_s": BAR_S, "bar_drift": BAR_DRIFT, "cases": cases, "missed": problems, **versions}
     figures["command"] = " ".join(["python -m benchmarks.gpu.weight_sync", *sys.argv[1:]])
     return finish("weight_sync", figures, passed=not problems, results=Path(options.results))
@@ -92,6 +137,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", default=["4b", "8b"])
     parser.add_argument("--channels", nargs="+", default=["nccl", "ipc", "disk"], choices=sorted(NEEDED))
+    parser.add_argument("--rounded", nargs="*", default=["4b"], help="sizes to repeat with logits in bf16")
     parser.add_argument("--repeats", type=int, default=4, help="syncs after the first one")
     parser.add_argument("--load", type=int, default=8, help="trajectories that are drawn meanwhile")
     parser.add_argument("--skip", nargs="+", default=[], help="servers not to start, e.g. 8b:colocated")
@@ -100,7 +146,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--results", default=str(RESULTS))
     options = parser.parse_args()
     if options.tiny:
-        options.sizes = ["tiny"]
+        options.sizes, options.rounded = ["tiny"], ["tiny"] if options.rounded else []
     return options
 
 
@@ -116,36 +162,51 @@ def shared_memory() -> str | None:
 
 
 def collect(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
-    """All cases; a server or a case that fails is a case with an `error`."""
+    """All cases; a server or a case that fails is a case with an `error`. One turn at a time."""
     deadline = time.monotonic() + options.limit
-    placements = sorted({NEEDED[channel] for channel in options.channels}, reverse=True)
-    pairs = [(size, placement) for placement in placements for size in options.sizes]
-    pairs = [pair for pair in pairs if ":".join(pair) not in options.skip]
+    turns = {size: turns_of(options, size) for size in options.sizes}
+    pairs = sorted({(turn.size, turn.server) for of_size in turns.values() for turn in of_size})
     cases: list[dict[str, Any]] = []
     with ThreadPoolExecutor(2 * len(pairs)) as threads, contextlib.ExitStack() as stack:
         models = {size: threads.submit(write_model, folder, size) for size in options.sizes}
         starts = {pair: threads.submit(start, options, folder, models[pair[0]], *pair) for pair in pairs}
-        trainers = {pair: Trainers(options, folder, *pair) for pair in pairs}
+        servers: dict[tuple[str, str], PolicyProcess | str] = {}
+        stack.callback(_end_all, servers)
+        trainers = {size: Trainer(options, folder, size, turns[size]) for size in options.sizes}
         for trainer in trainers.values():
             stack.callback(trainer.end)
-        for pair, starting in starts.items():
-            try:
-                server = starting.result(timeout=max(1.0, deadline - time.monotonic()))
-            except TimeoutError:
-                server = "it was not ready in time"
-            if isinstance(server, str):
-                cases += trainers[pair].failed(server)
-                continue
-            stack.callback(server.__exit__)
-            say(f"{pair}: ready after {server.start_s:.0f} s")
-            cases += trainers[pair].run(server, deadline)
+        for size in options.sizes:
+            for turn in turns[size]:
+                pair = (size, turn.server)
+                servers[pair] = server = _server(starts[pair], deadline)
+                words = server if isinstance(server, str) else trainers[size].run(turn, server, deadline)
+                cases.append(trainers[size].case_of(turn, words))
     return cases
+
+
+def _end_all(servers: dict[tuple[str, str], PolicyProcess | str]) -> None:
+    running = [server for server in servers.values() if isinstance(server, PolicyProcess)]
+    with ThreadPoolExecutor(len(running) or 1) as threads:
+        list(threads.map(PolicyProcess.close, running))
+
+
+def _server(starting: Future[PolicyProcess | str], deadline: float) -> PolicyProcess | str:
+    try:
+        return starting.result(timeout=max(1.0, deadline - time.monotonic()))
+    except TimeoutError:
+        return "it was not ready in time"
 
 
 def write_model(folder: Path, size: str) -> None:
     """What the engine starts with."""
     command = [sys.executable, "-m", "benchmarks.gpu.models", size, str(folder / size)]
     subprocess.run(command, check=True, timeout=200)
+    written_file(folder, size).touch()
+
+
+def written_file(folder: Path, size: str) -> Path:
+    """Is there when the model's folder is whole."""
+    return folder / f"{size}.written"
 
 
 def start(
@@ -173,64 +234,76 @@ def start(
 def gpu_of(placement: str) -> str:
     """The trainer's GPU is the first one that this process may use."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0,1").split(",")
-    return visible[-1] if placement == "own" else visible[0]
+    return visible[0] if placement == "colocated" else visible[-1]
 
 
-class Trainers:
-    """The trainer of one server, in a process of its own, which gets ready while the server starts."""
+class Trainer:
+    """The trainer of one size, in a process of its own, which gets ready while the servers start."""
 
-    def __init__(self, options: argparse.Namespace, folder: Path, size: str, placement: str) -> None:
+    def __init__(self, options: argparse.Namespace, folder: Path, size: str, turns: list[Turn]) -> None:
         self.size = size
-        self.channels = [channel for channel in options.channels if NEEDED[channel] == placement]
-        self.output = folder / f"{size}-{placement}.json"
-        self.url_file = folder / f"{size}-{placement}.url"
-        path = folder / f"{size}-{placement}.case"
+        self.folder = folder
+        self.output = folder / f"{size}-found.json"
         case = {
             "size": size,
-            "url_file": str(self.url_file),
             "output": str(self.output),
-            "configs": {one: config_values(options, placement, one) for one in self.channels},
             "model": str(folder / size),
-            "repeats": {one: 1 if one == "disk" else options.repeats for one in self.channels},
+            "written_file": str(written_file(folder, size)),
             "load": options.load,
+            "turns": [
+                {
+                    "name": turn.name,
+                    "url_file": str(self._url_file(turn)),
+                    "config": config_values(options, turn.server, turn.channel),
+                    "repeats": repeats_of(options, turn, is_last=turn is turns[-1]),
+                }
+                for turn in turns
+            ],
         }
+        path = folder / f"{size}.case"
         path.write_text(json.dumps(case))
         # As in training.train: the peers of an NCCL group must agree on it.
         environment = os.environ | {"NCCL_CUMEM_ENABLE": "0"}
         command = [sys.executable, "-m", "benchmarks.gpu.weight_sync_case", str(path)]
         self.process = subprocess.Popen(command, env=environment)
 
-    def run(self, server: PolicyProcess, deadline: float) -> list[dict[str, Any]]:
-        """All channels; what was measured until a failure or the deadline is kept."""
-        say(f"{self.size}: {', '.join(self.channels)}")
-        temporary = self.url_file.with_suffix(".tmp")
+    def run(self, turn: Turn, server: PolicyProcess, deadline: float) -> str:
+        """Until the turn is over; why it is not complete, or nothing."""
+        say(f"{self.size}: {turn.name} (server ready after {server.start_s:.0f} s)")
+        url_file = self._url_file(turn)
+        temporary = url_file.with_suffix(".tmp")
         temporary.write_text(server.url)
-        temporary.replace(self.url_file)
-        words = ""
-        try:
-            code = self.process.wait(max(1.0, deadline - time.monotonic()))
-            words = f"the trainer ended with code {code}" if code else ""
-        except subprocess.TimeoutExpired:
-            words = "it took too long"
-        if words:
-            say(f"{self.size} failed: {words}\n{server.tail(4000)}")
-        return self.failed(words)
+        temporary.replace(url_file)
+        while not (found := self._found().get(turn.name, {})).get("is_over"):
+            if self.process.poll() is not None:
+                say(f"{self.size} {turn.name} failed:\n{server.tail(4000)}")
+                return f"the trainer ended with code {self.process.returncode}"
+            if time.monotonic() > deadline:
+                return "it took too long"
+            time.sleep(0.1)
+        if "error" in found:
+            say(f"{self.size} {turn.name} failed:\n{server.tail(4000)}")
+        return str(found.get("error", ""))
 
-    def failed(self, words: str) -> list[dict[str, Any]]:
-        """What there is; `words` say why it is not all."""
-        self.end()
-        found = json.loads(self.output.read_text()) if self.output.exists() else {}
-        cases = []
-        for channel in self.channels:
-            case = {"size": self.size, "channel": channel} | found.get(channel, {})
-            if words and not case.get("is_complete"):
-                case["error"] = words
-            cases.append(case)
-        return cases
+    def case_of(self, turn: Turn, words: str) -> dict[str, Any]:
+        """What was measured; `words` say why it is not all."""
+        found = self._found()
+        exact = {
+            "fitted_mean": found.get("exact", {}).get("mean"),
+            "fit_steps": found.get("exact", {}).get("steps"),
+        }
+        case = {"size": self.size, "channel": turn.name} | exact | found.get(turn.name, {})
+        return case | ({"error": words} if words else {})
 
     def end(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def _found(self) -> dict[str, Any]:
+        return json.loads(self.output.read_text()) if self.output.exists() else {}
+
+    def _url_file(self, turn: Turn) -> Path:
+        return self.folder / f"{turn.size}-{turn.channel}-{turn.server}.url"
 
 
 def say(words: str) -> None:
@@ -243,7 +316,8 @@ def say(words: str) -> None:
 def row_of(case: dict[str, Any]) -> list[str]:
     syncs = case.get("syncs", [])
     if not syncs:
-        return [case["size"], case["channel"], "-", case.get("error", "nothing came back")[:60]]
+        words = case.get("error", "nothing came back")[:60]
+        return [case["size"], case["channel"], words, *["-"] * (len(TIMES) - 3)]
     later = median_of(case)
     return [
         case["size"],
@@ -252,11 +326,33 @@ def row_of(case: dict[str, Any]) -> list[str]:
         f"{syncs[0]['seconds']:.2f}",
         f"{later:.3f}",
         f"{case['bytes'] / later / 1e9:.1f}",
-        f"{max(one['drift'] for one in syncs):.4f}",
-        f"{min(one['drift_before'] for one in syncs):.3f}",
         str(case.get("in_flight", 0)),
         str(case.get("spanned", 0)),
     ]
+
+
+def drift_rows(case: dict[str, Any]) -> list[list[str]]:
+    """One per kind of weights."""
+    rows = []
+    for kind in ("fitted", "random"):
+        syncs = [one for one in case.get("syncs", []) if one["weights"] == kind and one["drift"] is not None]
+        if not syncs:
+            continue
+        known: dict[str, Any] = next((one for one in syncs if "trainer_error" in one), {})
+        rows.append(
+            [
+                *(case["size"], case["channel"], kind, str(len(syncs))),
+                f"{statistics.mean(one['drift'] for one in syncs):.4f}",
+                f"{max(one['drift'] for one in syncs):.4f}",
+                f"{statistics.mean(one['drift_other_logits'] for one in syncs):.4f}",
+                f"{min(one['drift_before'] for one in syncs):.3f}",
+                *(
+                    f"{known[name]:.4f}" if name in known else "-"
+                    for name in ("trainer_error", "engine_error")
+                ),
+            ]
+        )
+    return rows
 
 
 def median_of(case: dict[str, Any]) -> float:
@@ -264,15 +360,27 @@ def median_of(case: dict[str, Any]) -> float:
     return statistics.median(one["seconds"] for one in case["syncs"][1:] or case["syncs"])
 
 
+def drift_problems(one: dict[str, Any]) -> list[str]:
+    """What is wrong with what a sync's canary says."""
+    drift = one["drift"]
+    if drift is None:
+        return ["no canary"]
+    found = []
+    if one["weights"] == "fitted" and drift > BAR_DRIFT:
+        found.append(f"drift {drift:.4f}")
+    if one["weights"] == "random" and drift > 2 * one.get("trainer_error", drift) + NOISE:
+        found.append(f"random weights: drift {drift:.4f} is more than rounding explains")
+    if one["drift_before"] < max(BAR_DRIFT, 2 * drift):
+        found.append("the canary cannot tell it from the version before")
+    return found
+
+
 def problems_of(cases: list[dict[str, Any]], options: argparse.Namespace) -> list[str]:
     found = [f"{case['size']} {case['channel']}: {case['error']}" for case in cases if "error" in case]
     for case in cases:
         for number, one in enumerate(case.get("syncs", [])):
             where = f"{case['size']} {case['channel']}, sync {number}"
-            if one["drift"] is None or one["drift"] > BAR_DRIFT:
-                found.append(f"{where}: drift {one['drift']}")
-            if one["drift_before"] < STALE_DRIFT:
-                found.append(f"{where}: the canary cannot tell it from the version before")
+            found += [f"{where}: {words}" for words in drift_problems(one)]
             if one["fell_back"]:
                 found.append(f"{where}: went by disk")
     for size in options.sizes:

@@ -1,7 +1,8 @@
 """The trainer's side of `weight_sync`: python -m benchmarks.gpu.weight_sync_case CASE.json
 
-CASE.json: {size, model (folder), url_file (gets the policy server's address when it is ready), configs and
-repeats {channel: ...}, load, output}. What was measured so far is written to `output` after every sync.
+CASE.json: {size, model (folder; there when written_file is), turns: [{name, config, repeats, url_file (gets
+the policy server's address when it is ready)}], load, output}. What was measured so far is written to
+`output` after every sync.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from torch import nn
 
 from benchmarks.gpu.models import make_model
 from benchmarks.gpu.policy_process import TOKEN
+from benchmarks.gpu.weight_sync_weights import Answer, add_noise, exact_logprobs, fit, randomise
 from training.canary import canary_png
 from training.config import ExperimentConfig, parse_config
-from training.coordinator import Canary, Coordinator, CoordinatorAddress
+from training.coordinator import Canary, Coordinator, CoordinatorAddress, CoordinatorError
 from training.frames import FramePixels
 from training.layout import lay_out
 from training.parallel import World, start_world, stop_world
@@ -31,12 +33,12 @@ from training.policy import prepared
 from training.policy_client import PolicyClient
 from training.rendering import Renderer
 from training.trainer import TokenIds, Trainer
-from training.weight_sync import WeightSync, build_weight_sync
+from training.weight_sync import WeightSync, build_weight_sync, canary_sample
 from training.weights.requests import WeightsRequest
 from training.weights.tensors import num_bytes, plain_weights
 
-STEP = 0.3
-"""Relative size of the noise that moves every weight between two syncs."""
+NOISE = {"fitted": 0.05, "random": 0.3}
+"""Spread of the noise that every other version has, relative to the weights' spread."""
 TURNS = 4
 """Of one trajectory of the load."""
 PAUSE_S = 0.7
@@ -75,25 +77,56 @@ class Door(Coordinator):
 def main() -> int:
     case = json.loads(Path(sys.argv[1]).read_text())
     world = start_world()
-    model = prepared(make_model(case["size"], world.device, seed=1), world.device)
-    print(f"   trainer {case['size']} waits for its server", flush=True)
-    while not Path(case["url_file"]).exists():
-        time.sleep(0.1)
-    case["url"] = Path(case["url_file"]).read_text()
-    found: dict[str, Any] = {}
-    trainer: Trainer | None = None
-    for channel, values in case["configs"].items():
-        config = parse_config(values | {"model": values["model"] | {"path": case["model"]}})
-        renderer = Renderer.from_folder(case["model"], config.model, config.prompt)
-        trainer = trainer or make_trainer(case, model, config, renderer, world)
-        trainer.config = config
-        found[channel] = {"syncs": []}
-        save = partial(_save, Path(case["output"]), found)
-        measure(case, channel, trainer, renderer, found[channel], save)
-        found[channel]["is_complete"] = True
+    model = make_model(case["size"], world.device, seed=1)
+    wait_for(case["written_file"])
+    first = parse(case, case["turns"][0])
+    renderer = Renderer.from_folder(case["model"], first.model, first.prompt)
+    found: dict[str, Any] = {"exact": exact_answers(model, Answer(renderer, world.device))}
+    trainer = make_trainer(case, prepared(model, world.device), first, renderer, world)
+    save = partial(_save, Path(case["output"]), found)
+    save()
+    versions = Versions(trainer.policy.model, found["exact"])
+    for turn in case["turns"]:
+        print(f"   trainer {case['size']} waits for {turn['name']}", flush=True)
+        wait_for(turn["url_file"])
+        trainer.config = parse(case, turn)
+        trainer.policy.fp32_logits = trainer.config.model.fp32_logits
+        result = found[turn["name"]] = {"syncs": []}
+        try:
+            measure(case, turn, trainer, renderer, result, versions, save)
+        except (CoordinatorError, RuntimeError) as error:
+            result["error"] = str(error)[-500:]
+            print(f"   {case['size']} {turn['name']} failed: {error}", flush=True)
+        result["is_over"] = True
         save()
     stop_world()
     return 0
+
+
+def wait_for(path: str) -> None:
+    while not Path(path).exists():
+        time.sleep(0.05)
+
+
+def parse(case: dict[str, Any], turn: dict[str, Any]) -> ExperimentConfig:
+    values = turn["config"]
+    return parse_config(values | {"model": values["model"] | {"path": case["model"]}})
+
+
+def exact_answers(model: nn.Module, answer: Answer) -> dict[str, Any]:
+    """What both kinds of weights say of the canary in fp32; leaves the fitted ones in `model`."""
+    started = time.monotonic()
+    randomise(model, seed=1)
+    random = exact_logprobs(model, answer)
+    num_steps = fit(model, answer)
+    fitted = exact_logprobs(model, answer)
+    found = {"random": random, "fitted": fitted, "steps": num_steps, "mean": sum(fitted) / len(fitted)}
+    seconds = time.monotonic() - started
+    print(f"   fitted in {num_steps} steps, {seconds:.0f} s: mean logprob {found['mean']:.3f}", flush=True)
+    model.zero_grad()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    return found
 
 
 def _save(path: Path, found: dict[str, Any]) -> None:
@@ -110,16 +143,43 @@ def make_trainer(
     return Trainer(policy, world, config, ids, FramePixels(renderer, directory=Path(case["output"]).parent))
 
 
+class Versions:
+    """The weights of the trainer, version by version; it begins with fitted ones."""
+
+    def __init__(self, model: nn.Module, exact: dict[str, list[float]]) -> None:
+        self.model = model
+        self.exact = exact
+        """Kind -> logprobs in fp32 of the versions without noise."""
+        self.count = 0
+        self.noise = 0
+        """Seed of what was added; 0 = nothing."""
+
+    def renew(self, kind: str, number: int) -> bool:
+        """Make version `number` of this turn and kind; True when its exact logprobs are known."""
+        self.count += 1
+        if kind == "random" and number == 0:
+            randomise(self.model, seed=1)
+            self.noise = 0
+        elif self.noise:
+            add_noise(self.model, self.noise, -NOISE[kind])
+            self.noise = 0
+        elif self.count > 1:
+            self.noise = self.count
+            add_noise(self.model, self.noise, NOISE[kind])
+        return not self.noise
+
+
 def measure(
     case: dict[str, Any],
-    channel: str,
+    turn: dict[str, Any],
     trainer: Trainer,
     renderer: Renderer,
     result: dict[str, Any],
+    versions: Versions,
     save: Callable[[], None],
 ) -> None:
-    """All syncs of one channel; `result` grows."""
-    door = Door(case["url"])
+    """All syncs of one turn; `result` grows. `repeats`: kind of weights -> syncs of it."""
+    door = Door(Path(turn["url_file"]).read_text())
     sync = build_weight_sync(
         trainer,
         trainer.config,
@@ -132,55 +192,65 @@ def measure(
     result["bytes"] = num_bytes(plain_weights(trainer.policy.model), sync.sender.dtype)
     result["versions"] = {"torch": torch.__version__, "gpu": gpu_name()}
     try:
-        with drawing(case["url"], case["load"]) as drawn:
-            for _ in range(1 + case["repeats"][channel]):
-                result["syncs"].append(one_sync(trainer, sync, door))
-                time.sleep(PAUSE_S)
-                result |= {"in_flight": drawn.most, "spanned": drawn.spanned, "completions": drawn.count}
-                save()
+        with drawing(door.address.url, case["load"]) as drawn:
+            for kind, count in turn["repeats"].items():
+                for number in range(count):
+                    is_known = versions.renew(kind, number)
+                    one = one_sync(trainer, sync, door, versions.exact[kind] if is_known else None)
+                    result["syncs"].append({"weights": kind} | one)
+                    time.sleep(PAUSE_S)
+                    result |= {"in_flight": drawn.most, "spanned": drawn.spanned, "completions": drawn.count}
+                    result["refusals"] = drawn.errors[:2]
+                    save()
     finally:
         sync.close()
 
 
-def one_sync(trainer: Trainer, sync: WeightSync, door: Door) -> dict[str, Any]:
-    """Move the weights and push them."""
+def one_sync(trainer: Trainer, sync: WeightSync, door: Door, exact: list[float] | None) -> dict[str, Any]:
+    """Push what the trainer has now. `exact`: the same weights' logprobs in fp32."""
     version = door.version() + 1
-    canary = door.canary()
-    move(trainer.policy, version)
-    before = sync.drift(canary)
+    before = sync.drift(door.canary())
     synchronise()
     door.calls = []
     report = sync.push(version)
+    canary = door.canary()
+    theirs = [value for value, bit in zip(canary.logprobs, canary.loss_mask, strict=True) if bit]
+    ours = logprobs_of(trainer, sync, canary)
     one = {
         "seconds": round(report.seconds - door.canary_s, 4),
         "canary_s": round(door.canary_s, 4),
         "drift": report.drift,
         "drift_before": before,
         "fell_back": report.fell_back,
+        "mean_logprob": round(sum(ours) / len(ours), 3),
+        "by_position": [round(a - b, 5) for a, b in zip(ours, theirs, strict=True)],
         "calls": door.calls,
     }
+    if exact is not None:
+        one |= {"trainer_error": apart(ours, exact), "engine_error": apart(theirs, exact)}
+    trainer.policy.fp32_logits = not trainer.policy.fp32_logits
+    one["drift_other_logits"] = apart(logprobs_of(trainer, sync, canary), theirs)
+    trainer.policy.fp32_logits = not trainer.policy.fp32_logits
     print(f"   {one}", flush=True)
     return one
+
+
+def logprobs_of(trainer: Trainer, sync: WeightSync, canary: Canary) -> list[float]:
+    """The trainer's, at temperature 1."""
+    usual, trainer.policy.temperature = trainer.policy.temperature, canary.temperature
+    (ours,) = trainer.token_logprobs([canary_sample(canary, sync.renderer, sync.pixels)])
+    trainer.policy.temperature = usual
+    return ours
+
+
+def apart(left: list[float], right: list[float]) -> float:
+    """Mean distance, nats."""
+    return sum(abs(a - b) for a, b in zip(left, right, strict=True)) / len(left)
 
 
 def synchronise() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-@torch.no_grad()
-def move(policy: nn.Module, seed: int) -> None:
-    """Another version: every weight by a share of its spread, which stays as it is.
-
-    (A spread that grows from version to version would make logits, and so their rounding, ever larger.)
-    """
-    generator = torch.Generator(next(policy.parameters()).device).manual_seed(seed)
-    for parameter in policy.parameters():
-        local = parameter.to_local() if hasattr(parameter, "to_local") else parameter
-        spread = float(local.std()) if local.numel() > 1 else 0.0
-        if spread > 0:
-            noise = torch.empty_like(local).normal_(generator=generator)
-            local.add_(noise, alpha=STEP * spread).div_((1 + STEP**2) ** 0.5)
 
 
 class Drawn:

@@ -1,0 +1,138 @@
+"""The weights that `weight_sync` sends, and what their logprobs are in exact arithmetic.
+
+random    every matrix normal with a spread of 0.02. A deep stack of such matrices makes small differences
+          larger from block to block, so that any pass in bfloat16 is 0.02 to 0.05 nats from the same pass in
+          fp32, whoever computes it. No policy that anybody trains is like that.
+fitted    the same after some steps of SFT on the canary's answer, until it is about as sure of it as a policy
+          is of its completions after a warm-up.
+Every other version has a little noise on all matrices, which the next one takes back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from training.canary import canary_png, canary_sequence
+from training.model_inputs import model_inputs, without_tokens
+from training.rendering import Renderer
+
+SPREAD = 0.02
+RATE = 0.001
+"""Relative change of a matrix in the first step; doubled after slow steps, halved after bad ones."""
+SLOW = 0.5
+"""Nats of the mean logprob that a step should bring."""
+MAX_STEPS = 60
+SURE = -0.15
+"""Mean logprob of the answer's tokens at which fitting ends."""
+
+
+class Answer:
+    """The canary's tokens and pixels for transformers' own forward."""
+
+    def __init__(self, renderer: Renderer, device: torch.device) -> None:
+        rendered = canary_sequence(renderer)
+        self.start, self.end = rendered.spans[0]
+        self.ids = torch.tensor(rendered.token_ids[self.start : self.end], device=device)
+        self.banned = renderer.banned_ids
+        inputs = model_inputs(
+            [rendered],
+            lambda name: renderer.pixels(canary_png()),
+            image_pad_id=renderer.image_pad_id,
+            pad_id=renderer.pad_id,
+            merge=renderer.merge,
+        )
+        self.inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
+        self.kept = torch.arange(self.start - 1, self.end - 1, device=device)
+
+    def logprobs(self, model: nn.Module) -> torch.Tensor:
+        """Of the answer's tokens, nats. [answer]"""
+        logits = model(**self.inputs, use_cache=False, logits_to_keep=self.kept).logits[0]
+        logprobs = without_tokens(logits.float(), self.banned).log_softmax(-1)
+        return logprobs.gather(-1, self.ids[:, None])[:, 0]
+
+
+@torch.no_grad()
+def exact_logprobs(model: nn.Module, answer: Answer) -> list[float]:
+    """In fp32 throughout; the weights should be rounded to what is computed in elsewhere."""
+    with _true_fp32():
+        return answer.logprobs(model.eval()).tolist()
+
+
+@contextlib.contextmanager
+def _true_fp32() -> Iterator[None]:
+    usual = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = usual
+
+
+@torch.no_grad()
+def randomise(model: nn.Module, seed: int) -> None:
+    """Every matrix anew; the same numbers in a sharded model on one GPU as in a plain one."""
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    for parameter in _local(model):
+        if parameter.ndim > 1:
+            parameter.normal_(0.0, SPREAD, generator=generator)
+    round_weights(model)
+
+
+@torch.no_grad()
+def round_weights(model: nn.Module) -> None:
+    """To numbers that bfloat16 can say."""
+    for parameter in _local(model):
+        parameter.copy_(parameter.bfloat16())
+
+
+def fit(model: nn.Module, answer: Answer) -> int:
+    """SFT on the canary's answer, in place; the number of steps. A matrix moves by a share of its own size.
+
+    Each at once, and without an optimiser's state: 8B with gradients and moments would fill a GPU.
+    """
+    rate, before = RATE, -float("inf")
+
+    @torch.no_grad()
+    def step(parameter: torch.Tensor) -> None:
+        gradient, parameter.grad = parameter.grad, None
+        if gradient is not None and parameter.ndim > 1:
+            parameter.sub_(gradient * (rate * parameter.norm() / gradient.norm().clamp_min(1e-30)))
+
+    hooks = [parameter.register_post_accumulate_grad_hook(step) for parameter in model.parameters()]
+    kind = answer.ids.device.type
+    model.train()
+    model.gradient_checkpointing_enable()
+    try:
+        for number in range(MAX_STEPS):
+            with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda", cache_enabled=False):
+                mean = answer.logprobs(model).mean()
+            if mean.item() > SURE:
+                return number
+            gain, before = mean.item() - before, mean.item()
+            rate *= 0.5 if gain < 0 else 2.0 if gain < SLOW else 1.0
+            (-mean).backward()
+        return MAX_STEPS
+    finally:
+        model.gradient_checkpointing_disable()
+        for hook in hooks:
+            hook.remove()
+        round_weights(model)
+
+
+@torch.no_grad()
+def add_noise(model: nn.Module, seed: int, share: float) -> None:
+    """Move every weight by a share of its tensor's spread; the negative share takes it back."""
+    generator = torch.Generator(next(model.parameters()).device).manual_seed(seed)
+    for parameter in _local(model):
+        if parameter.ndim > 1:
+            noise = torch.empty_like(parameter).normal_(generator=generator)
+            parameter.add_(noise, alpha=share * SPREAD)
+
+
+def _local(model: nn.Module) -> Iterator[torch.Tensor]:
+    for parameter in model.parameters():
+        yield parameter.to_local() if hasattr(parameter, "to_local") else parameter
