@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import queue
 import threading
 from collections import defaultdict
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
+from benchmarks.json_server import JsonServer, Refused, Request
 from tests.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
 from training.engine import Sequence
 from training.engine_batches import BatchedEngine
@@ -63,14 +61,11 @@ class ToyCoordinator:
         self.asked: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
         self.num_asked = 0
         threading.Thread(target=self._sample_in_background, daemon=True).start()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._server = JsonServer(self._answer)
+        self.url = self._server.url
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()
         self.loop.call_soon_threadsafe(self.loop.stop)
 
     def environment(self) -> dict[str, str]:
@@ -84,6 +79,18 @@ class ToyCoordinator:
     def metric(self, name: str) -> list[float]:
         """All points of one metric, in order."""
         return [point["values"][name] for point in self.seen["/metrics"] if name in point["values"]]
+
+    def _answer(self, request: Request) -> Any:
+        """One request at a time: refused without the token, or as a test wishes, else the route's answer."""
+        with self.lock:
+            if request.authorization != f"Bearer {TOKEN}":
+                raise Refused(401, {"error": {"code": "unauthorized", "message": "wrong token"}})
+            if self.wishes.failures:
+                raise Refused(self.wishes.failures.pop(0), {})
+            try:
+                return self.answer(request.method, request.path, request.query, request.body)
+            except ValueError as error:
+                raise Refused(409, {"error": {"code": "refused", "message": str(error)}}) from error
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> Any:
         """The JSON answer of a route."""
@@ -184,44 +191,6 @@ class ToyCoordinator:
             "temperature": 1.0,
             "policy_version": self.desktops.engine.policy_version,
         }
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        coordinator = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                self._serve("GET", None)
-
-            def do_POST(self) -> None:
-                length = int(self.headers.get("Content-Length") or 0)
-                self._serve("POST", json.loads(self.rfile.read(length) or b"{}"))
-
-            def _serve(self, method: str, body: Any) -> None:
-                url = urlsplit(self.path)
-                query = {key: values[0] for key, values in parse_qs(url.query).items()}
-                status, answer = 200, {}
-                with coordinator.lock:
-                    if self.headers.get("Authorization") != f"Bearer {TOKEN}":
-                        status, answer = 401, {"error": {"code": "unauthorized", "message": "wrong token"}}
-                    elif coordinator.wishes.failures:
-                        status = coordinator.wishes.failures.pop(0)
-                    else:
-                        try:
-                            answer = coordinator.answer(method, url.path, query, body)
-                        except ValueError as error:
-                            status, answer = 409, {"error": {"code": "refused", "message": str(error)}}
-                payload = json.dumps(answer).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(payload)))
-                self.end_headers()
-                self.wfile.write(payload)
-
-            def log_message(self, *_: object) -> None:
-                """Quiet."""
-
-        return Handler
 
 
 def _demonstration(trajectory: Trajectory) -> Trajectory:
