@@ -73,3 +73,21 @@ def test_an_fp32_model_keeps_its_numbers(tmp_path) -> None:
         before = model(input_ids=ids).logits
         use_fp32_logits(model)
         assert torch.equal(model(input_ids=ids).logits, before)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rows", [1, 7, 2048])
+def test_the_gpus_product_writes_fp32(dtype: torch.dtype, rows: int) -> None:
+    torch.manual_seed(0)
+    hidden = (8 * torch.randn(rows, 512, device="cuda")).to(dtype).requires_grad_()
+    head = nn.Linear(512, 20_000, bias=False, device="cuda", dtype=dtype)
+    exact = hidden.double() @ head.weight.double().T
+    logits = logits_of(hidden, head, in_fp32=True)
+    assert logits.dtype == torch.float32
+    assert (logits - exact).abs().max() < 1e-3
+    assert (head(hidden).float() - exact).abs().max() > 1e-3
+    logits.log_softmax(-1)[:, 3].sum().backward()
+    assert head.weight.grad is not None
+    assert head.weight.grad.isfinite().all()
