@@ -25,7 +25,6 @@ import contextlib
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -37,25 +36,18 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu.policy_process import PolicyProcess
+from benchmarks.gpu.weight_sync_verdict import (
+    BAR_DRIFT,
+    BAR_FP32,
+    BAR_S,
+    DRIFTS,
+    TIMES,
+    drift_rows,
+    problems_of,
+    row_of,
+)
 from benchmarks.report import finish, print_table
 
-TIMES = ["size", "channel", "GiB", "first s", "median s", "GB/s", "in flight", "spanned"]
-DRIFTS = [
-    "size",
-    "channel",
-    "weights",
-    "syncs",
-    "drift mean",
-    "worst",
-    "other logits",
-    "before",
-    "trainer",
-    "engine",
-]
-BAR_S = 2.0
-BAR_DRIFT = 0.02
-NOISE = 1e-4
-"""Of two computations in fp32 (--tiny)."""
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu"
 START_LIMIT_S = 300
 ROOM_BYTES = 64 * 10**9
@@ -124,7 +116,7 @@ def main() -> int:
         cases = collect(options, folder)
     print_table(TIMES, [row_of(case) for case in cases])
     print_table(DRIFTS, [row for case in cases for row in drift_rows(case)])
-    problems = problems_of(cases, options)
+    problems = problems_of(cases, options.sizes, BAR_FP32 if options.tiny else BAR_DRIFT)
     for problem in problems:
         print(f"MISSED: {problem}")
     versions: dict[str, str] = next((case["versions"] for case in cases if "versions" in case), {})
@@ -308,86 +300,6 @@ class Trainer:
 
 def say(words: str) -> None:
     print(f"[{time.strftime('%H:%M:%S')}] {words}", flush=True)
-
-
-# --- verdict ---------------------------------------------------------------------------------------------
-
-
-def row_of(case: dict[str, Any]) -> list[str]:
-    syncs = case.get("syncs", [])
-    if not syncs:
-        words = case.get("error", "nothing came back")[:60]
-        return [case["size"], case["channel"], words, *["-"] * (len(TIMES) - 3)]
-    later = median_of(case)
-    return [
-        case["size"],
-        case["channel"],
-        f"{case['bytes'] / 2**30:.2f}",
-        f"{syncs[0]['seconds']:.2f}",
-        f"{later:.3f}",
-        f"{case['bytes'] / later / 1e9:.1f}",
-        str(case.get("in_flight", 0)),
-        str(case.get("spanned", 0)),
-    ]
-
-
-def drift_rows(case: dict[str, Any]) -> list[list[str]]:
-    """One per kind of weights."""
-    rows = []
-    for kind in ("fitted", "random"):
-        syncs = [one for one in case.get("syncs", []) if one["weights"] == kind and one["drift"] is not None]
-        if not syncs:
-            continue
-        known: dict[str, Any] = next((one for one in syncs if "trainer_error" in one), {})
-        rows.append(
-            [
-                *(case["size"], case["channel"], kind, str(len(syncs))),
-                f"{statistics.mean(one['drift'] for one in syncs):.4f}",
-                f"{max(one['drift'] for one in syncs):.4f}",
-                f"{statistics.mean(one['drift_other_logits'] for one in syncs):.4f}",
-                f"{min(one['drift_before'] for one in syncs):.3f}",
-                *(
-                    f"{known[name]:.4f}" if name in known else "-"
-                    for name in ("trainer_error", "engine_error")
-                ),
-            ]
-        )
-    return rows
-
-
-def median_of(case: dict[str, Any]) -> float:
-    """Seconds of the syncs after the first."""
-    return statistics.median(one["seconds"] for one in case["syncs"][1:] or case["syncs"])
-
-
-def drift_problems(one: dict[str, Any]) -> list[str]:
-    """What is wrong with what a sync's canary says."""
-    drift = one["drift"]
-    if drift is None:
-        return ["no canary"]
-    found = []
-    if one["weights"] == "fitted" and drift > BAR_DRIFT:
-        found.append(f"drift {drift:.4f}")
-    if one["weights"] == "random" and drift > 2 * one.get("trainer_error", drift) + NOISE:
-        found.append(f"random weights: drift {drift:.4f} is more than rounding explains")
-    if one["drift_before"] < max(BAR_DRIFT, 2 * drift):
-        found.append("the canary cannot tell it from the version before")
-    return found
-
-
-def problems_of(cases: list[dict[str, Any]], options: argparse.Namespace) -> list[str]:
-    found = [f"{case['size']} {case['channel']}: {case['error']}" for case in cases if "error" in case]
-    for case in cases:
-        for number, one in enumerate(case.get("syncs", [])):
-            where = f"{case['size']} {case['channel']}, sync {number}"
-            found += [f"{where}: {words}" for words in drift_problems(one)]
-            if one["fell_back"]:
-                found.append(f"{where}: went by disk")
-    for size in options.sizes:
-        seconds = [median_of(case) for case in cases if case["size"] == size and case.get("syncs")]
-        if not seconds or min(seconds) > BAR_S:
-            found.append(f"{size}: {min(seconds, default=float('nan')):.2f} s, the bar is {BAR_S:.0f} s")
-    return found
 
 
 if __name__ == "__main__":
