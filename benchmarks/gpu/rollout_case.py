@@ -15,7 +15,7 @@ from training.sglang import calls
 from training.sglang.client import Sglang
 
 GROUP = 8
-DIRECT_S = 6.0
+DIRECT_S = 4.0
 """A round of way direct begins no turn later: SGLang decodes every image of every request, and the first
 turns, whose contexts are short, are its best ones."""
 GUESSED_TURNS_PER_S = 20.0
@@ -50,7 +50,7 @@ class Row:
         """How long a round will take."""
         turns = self.case.concurrent * self.case.turns
         guessed = turns / GUESSED_TURNS_PER_S + 2
-        return self.seconds.get(way, min(guessed, 2 * DIRECT_S) if way == "direct" else guessed)
+        return self.seconds.get(way, min(guessed, 3 * DIRECT_S) if way == "direct" else guessed)
 
     def take(self, way: Way, told: list[Told]) -> None:
         self.rates[way].append(rate(told))
