@@ -8,10 +8,10 @@ batch loss, so the trainer multiplies by the world size before backward.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import torch
 import torch.distributed as dist
@@ -69,6 +69,30 @@ def stop_world() -> None:
         dist.destroy_process_group()
 
 
+class ReduceAlone:
+    """FSDP2's reduce-scatter (`torch.distributed.fsdp`) of one process: what comes out is what went in.
+
+    FSDP2 would copy it into memory of a stream of its own. Memory of one stream is closed to others, so a
+    full GPU gave gradients' room back to the driver and asked for it anew, twice in every step.
+    """
+
+    def __init__(self) -> None:
+        self._went_in: torch.Tensor | None = None
+
+    def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+        """Room for the gradients that go in; asked again, the same for what comes out."""
+        if self._went_in is None:
+            self._went_in = torch.empty(*size, dtype=dtype, device=device)
+            return self._went_in
+        found, self._went_in = self._went_in, None
+        assert found.shape == tuple(size)
+        assert found.dtype == dtype
+        return found
+
+    def __call__(self, **options: object) -> None:
+        raise AssertionError("one process has nothing to send")
+
+
 def shard(
     root: nn.Module,
     model: nn.Module,
@@ -93,6 +117,10 @@ def shard(
     for module in [module for module in model.modules() if type(module).__name__ in names]:
         fully_shard(module, mp_policy=precision, reshard_after_forward=reshards, offload_policy=where)
     fully_shard(root, mp_policy=precision, offload_policy=where)
+    if dist.get_world_size() == 1 and not offloads:
+        for module in root.modules():
+            if isinstance(module, FSDPModule):
+                module.set_custom_reduce_scatter(cast(Any, ReduceAlone()))
 
 
 def reshard(root: nn.Module) -> None:
