@@ -71,7 +71,7 @@ def cases(num_gpus: int) -> list[Case]:
         for peer in ("trl", "naive")
     ]
     return [
-        Case(name="2b ours", size="2b", parallel=FAST, tries=(pairs,), profile=True),
+        Case(name="2b ours", size="2b", parallel=FAST, optimiser=pairs, profile=True),
         Case(name="4b ours", size="4b", parallel=FAST),
         *peers,
     ]
