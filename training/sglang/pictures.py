@@ -24,6 +24,9 @@ from PIL import Image
 
 MAX_PROCESSES = 8
 REPOSITORY = Path(__file__).resolve().parents[2]
+KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**28), "MALLOC_TRIM_THRESHOLD_": str(2**29)}
+"""glibc then keeps the megabytes of one screen for the next: giving them back and taking them anew, page by
+page, cost as much as the decoding."""
 
 
 class PictureProcesses:
@@ -62,6 +65,7 @@ class PictureProcesses:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             cwd=REPOSITORY,
+            env=os.environ | KEEP_MEMORY,
         )
         self._children.append(child)
         return child
