@@ -7,22 +7,20 @@ passed on to the policy server, as the gpu worker does.
 from __future__ import annotations
 
 import hashlib
-import json
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
 from benchmarks.gpu.policy_process import TOKEN, PolicyProcess
 from benchmarks.gpu.screens import screen_png
+from benchmarks.json_server import JsonServer, Refused, Request
 from training.types import (
     Completion,
     Group,
@@ -131,19 +129,16 @@ class RecordedWorld:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __enter__(self) -> RecordedWorld:
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self.server.daemon_threads = True
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.server = JsonServer(self._answer)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        self.server.close()
 
     def environment(self) -> dict[str, str]:
         """Of the trainer."""
         return {
-            "DESKHAND_COORDINATOR_URL": f"http://127.0.0.1:{self.server.server_port}",
+            "DESKHAND_COORDINATOR_URL": self.server.url,
             "DESKHAND_COORDINATOR_TOKEN": TOKEN,
             "DESKHAND_FRAMES_DIR": str(self.frames),
         }
@@ -158,6 +153,16 @@ class RecordedWorld:
         """Step -> the last value that was reported for it."""
         points = self.seen["/metrics"]
         return {point["step"]: point["values"][name] for point in points if name in point["values"]}
+
+    def _answer(self, request: Request) -> Any:
+        """The route's answer; a policy server that refuses or is away, as the gpu worker says it."""
+        try:
+            return self.answer(request.method, request.path, request.query, request.body)
+        except httpx.HTTPStatusError as error:
+            status = 409 if error.response.is_client_error else 503
+            raise Refused(status, {"error": error.response.text[:500]}) from error
+        except httpx.TransportError as error:
+            raise Refused(503, {"error": str(error)}) from error
 
     def answer(self, method: str, route: str, query: dict[str, str], body: Any) -> Any:
         if route == "/weights":
@@ -229,37 +234,3 @@ def _as_of(member: Trajectory, group_id: int, policy_version: int) -> Trajectory
         if turn.completion is not None
     )
     return member.model_copy(update={"group_id": group_id, "turns": turns})
-
-
-def _handler(world: RecordedWorld) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self._serve("GET", None)
-
-        def do_POST(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            self._serve("POST", json.loads(self.rfile.read(length) or b"{}"))
-
-        def _serve(self, method: str, body: Any) -> None:
-            url = urlsplit(self.path)
-            query = {key: values[0] for key, values in parse_qs(url.query).items()}
-            status, answer = 200, {}
-            try:
-                answer = world.answer(method, url.path, query, body)
-            except httpx.HTTPStatusError as error:
-                refused = error.response.is_client_error
-                status, answer = (409 if refused else 503), {"error": error.response.text[:500]}
-            except httpx.TransportError as error:
-                status, answer = 503, {"error": str(error)}
-            payload = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(payload)))
-            self.end_headers()
-            self.wfile.write(payload)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    return Handler
