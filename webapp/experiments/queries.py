@@ -202,22 +202,21 @@ class StageView:
 
 def stage_views(experiment: Experiment) -> list[StageView]:
     now, stages = timezone.now(), list(experiment.stages.all())
+    until = now if experiment.status in ACTIVE else experiment.ended_at  # a failed one is over
     return [
         StageView(
             stage,
             "Held-out evaluation" if is_evaluation(stages) else stage_title(stage.name),
             stage_fraction(stage) * 100,
-            _seconds(stage.started_at, stage.ended_at or now)
-            if stage.status != StageStatus.PENDING
-            else None,
+            _seconds(stage.started_at, stage.ended_at or until),
             stage_eta(stage, now) if experiment.status in ACTIVE else None,
         )
         for stage in stages
     ]
 
 
-def _seconds(start: datetime | None, end: datetime) -> float | None:
-    return None if start is None else (end - start).total_seconds()
+def _seconds(start: datetime | None, end: datetime | None) -> float | None:
+    return None if start is None or end is None else (end - start).total_seconds()
 
 
 def stage_eta(stage: Stage, now: datetime) -> float | None:

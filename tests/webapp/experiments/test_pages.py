@@ -162,6 +162,16 @@ def test_the_overview_needs_few_queries_however_many_groups_there_are(
         client.get(f"/experiments/{experiment.pk}/parts/wall/")
 
 
+def test_the_stage_in_which_an_experiment_failed_took_until_then(client: Client, operator, team: Team):
+    now = timezone.now()
+    experiment = make_experiment(team=team, status="failed", ended_at=now - timedelta(hours=1))
+    started_at = now - timedelta(hours=1, minutes=7)
+    Stage.objects.create(
+        experiment=experiment, name="grpo", position=0, status="running", started_at=started_at
+    )
+    assert "7 min<" in client.get(f"/experiments/{experiment.pk}/").content.decode()
+
+
 def test_groups_that_teach_nothing_are_listed_by_themselves(client: Client, operator, team: Team):
     experiment = make_experiment(team=team)
     for std, finished in ((0.0, True), (0.4, True), (0.0, False)):
