@@ -18,8 +18,8 @@ colocated        nobody dies: trainer and engine share a GPU, which the engine l
                  and takes back for the sync (by handles) and for a turn that it draws for every group
 colocated-pair   the same with two trainer processes and a tensor-parallel server on the same two GPUs
 
-On GPUs: SGLang on the last visible one, weights over NCCL, and two trainers beside each other. With --cpu:
-two gloo processes, a tiny model, and the tests' stand-in for the SGLang server, which is a process of its own
+On GPUs: SGLang on the last visible one, weights over NCCL, several runs beside each other. With --cpu: two
+gloo processes, a tiny model, and the tests' stand-in for the SGLang server, which is a process of its own
 with SGLang's HTTP calls.
 
 Bar: every run ends by itself and no loss is further from the undisturbed run's than the tolerance; the canary
@@ -47,12 +47,15 @@ from benchmarks.gpu.resume_lanes import (
     make_model_folder,
     say,
 )
-from benchmarks.gpu.resume_runs import STEPS
+from benchmarks.gpu.resume_runs import EVERY, STEPS
 from benchmarks.report import finish, print_table
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 MAX_DRIFT = {True: 1e-4, False: 0.02}
 """On a CPU, on a GPU; nats."""
+SAVED = f"grpo-{EVERY:06d}"
+MUST_RESUME = {"trainer": SAVED, "before-commit": SAVED, "in-broadcast": SAVED}
+"""Run -> the checkpoint that it goes on from."""
 NAMES = tuple(name for lane in LANES for name in lane.runs)
 
 
@@ -130,6 +133,10 @@ def problems_of(run: dict[str, Any], scale: Scale) -> list[str]:
         found.append(f"{name}: {len(run['losses'])} of {STEPS} steps")
     if not run["drift_max"] <= MAX_DRIFT[scale.is_cpu]:
         found.append(f"{name}: drift {run['drift_max']:.3f}")
+    if name in MUST_RESUME and not any(MUST_RESUME[name] in folder for folder in run["resumed_from"]):
+        found.append(f"{name}: resumed from {run['resumed_from']}")
+    if run["fell_back"] and name != "engine" and not is_stand_in_pair(name, scale):
+        found.append(f"{name}: {run['fell_back']:.0f} syncs went by disk")
     if name.startswith("colocated"):
         found += [f"{name}: {words}" for words in rest_problems(run)]
     elif name != "undisturbed" and not run["killed"]:
@@ -146,6 +153,11 @@ def rest_problems(run: dict[str, Any]) -> list[str]:
     if set(run["drawn_by"]) != set(range(STEPS)):
         found.append(f"the engine drew with versions {sorted(set(run['drawn_by']))}")
     return found
+
+
+def is_stand_in_pair(name: str, scale: Scale) -> bool:
+    """The tests' stand-in has one process: it refuses the handles of two, and the disk is tried instead."""
+    return name == "colocated-pair" and scale.is_cpu
 
 
 def row_of(run: dict[str, Any]) -> list[str]:

@@ -56,8 +56,9 @@ class Lane:
 
 
 LANES = (
-    Lane(name="own", runs=("undisturbed", "trainer", "before-commit", "checkpoint")),
-    Lane(name="own-too", runs=("engine", "in-broadcast")),
+    Lane(name="own", runs=("undisturbed", "trainer")),
+    Lane(name="second", runs=("engine", "in-broadcast")),
+    Lane(name="third", runs=("before-commit", "checkpoint")),
     Lane(name="colocated", runs=("colocated",), placement="colocated"),
     Lane(name="colocated-pair", runs=("colocated-pair",), placement="colocated", gpus=2),
 )

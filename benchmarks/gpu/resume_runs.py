@@ -22,6 +22,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 STEPS, EVERY, STRUCK_AT = 8, 3, 5
 """Steps of a run, between checkpoints, and the step in which something dies."""
 MAX_STARTS = 3
+AWAIT_S = 60.0
+"""How long a strike waits for a checkpoint that is being written."""
 
 
 @dataclass
@@ -32,6 +34,8 @@ class Strike:
     sees: Callable[[str, dict[str, Any]], bool] = lambda route, body: False
     looks: Callable[[], bool] | None = None
     """Asked all the time, for moments that no request shows."""
+    awaits: Callable[[], bool] = lambda: True
+    """What must be true before it kills; whoever asks waits meanwhile."""
     victim: str = "trainer"
     """Empty: nobody is to die."""
     struck_at: float = 0.0
@@ -40,6 +44,8 @@ class Strike:
     def __call__(self, moment: str, route: str, body: dict[str, Any]) -> None:
         if not self.struck_at and self.run is not None and self.sees(route, body):
             self.struck_at = time.monotonic()
+            while not self.awaits() and time.monotonic() - self.struck_at < AWAIT_S:
+                time.sleep(0.02)
             self.run.kill(self.victim)
 
 
@@ -185,11 +191,14 @@ def make_strike(name: str, output: Path) -> Strike:
     def is_saving() -> bool:
         return any(output.glob(f"checkpoints/*-grpo-{EVERY:06d}.tmp"))
 
+    def is_saved() -> bool:
+        return any(output.glob(f"checkpoints/*-grpo-{EVERY:06d}"))
+
     made: dict[str, Callable[[], Strike]] = {
         "undisturbed": lambda: Strike(name, victim=""),
-        "trainer": lambda: Strike(name, at_step),
-        "before-commit": lambda: Strike(name, before_commit),
-        "in-broadcast": lambda: Strike(name, in_broadcast()),
+        "trainer": lambda: Strike(name, at_step, awaits=is_saved),
+        "before-commit": lambda: Strike(name, before_commit, awaits=is_saved),
+        "in-broadcast": lambda: Strike(name, in_broadcast(), awaits=is_saved),
         "checkpoint": lambda: Strike(name, looks=is_saving),
         "engine": lambda: Strike(name, at_step, victim="engine"),
         "colocated": lambda: Strike(name, victim=""),

@@ -21,12 +21,14 @@ from training.model_inputs import model_inputs, without_tokens
 from training.rendering import Renderer
 
 SPREAD = 0.02
-RATE = 0.001
-"""Relative change of a matrix in the first step; doubled after slow steps, halved after bad ones."""
-SLOW = 0.5
-"""Nats of the mean logprob that a step should bring."""
+RATE = 0.0001
+"""Relative change of a matrix in the first step."""
+SLOW, FAR = 0.3, -2.0
+"""Nats: a step that gains less, so far from the end, was too small."""
+NEAR = 0.25
+"""Share of the rate beyond FAR: the end is not to be overshot."""
 MAX_STEPS = 60
-SURE = -0.15
+SURE = -0.3
 """Mean logprob of the answer's tokens at which fitting ends."""
 
 
@@ -94,7 +96,8 @@ def fit(model: nn.Module, answer: Answer) -> int:
 
     Each at once, and without an optimiser's state: 8B with gradients and moments would fill a GPU.
     """
-    rate, before = RATE, -float("inf")
+    rate = pace = RATE
+    before = -float("inf")
 
     @torch.no_grad()
     def step(parameter: torch.Tensor) -> None:
@@ -113,7 +116,8 @@ def fit(model: nn.Module, answer: Answer) -> int:
             if mean.item() > SURE:
                 return number
             gain, before = mean.item() - before, mean.item()
-            rate *= 0.5 if gain < 0 else 2.0 if gain < SLOW else 1.0
+            pace *= 0.5 if gain < 0 else 2.0 if gain < SLOW and before < FAR else 1.0
+            rate = pace * (1.0 if before < FAR else NEAR)
             (-mean).backward()
         return MAX_STEPS
     finally:
