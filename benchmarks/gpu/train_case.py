@@ -53,6 +53,8 @@ class Case:
     trainer: str = "ours"
     """ours, naive or trl."""
     size: str = "4b"
+    layers: int = 0
+    """Ours only: text blocks (0 = all of the size), to compile ahead or to find a fault."""
     trajectories: int = 8
     """Per GPU and step."""
     steps: int = 3
@@ -115,7 +117,7 @@ class Ours:
 
     def __init__(self, case: Case, world: World, ready: Prepared) -> None:
         renderer, self.drawn, self.world, self.config = ready.renderer, ready.drawn, world, ready.config
-        model = prepared(make_model(case.size, world.device), world.device)
+        model = prepared(make_model(case.size, world.device, layers=case.layers), world.device)
         policy = lay_out(model, ready.config, world, banned_ids=renderer.banned_ids)
         ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
         self.trainer = Trainer(policy, world, ready.config, ids, self.drawn.pixels)

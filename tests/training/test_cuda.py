@@ -54,6 +54,7 @@ LAYOUTS: dict[str, dict[str, dict]] = {
     },
     "lora-plain": {"optimiser": {"microbatch_size": 2}, "lora": LORA},
     "lora-packed": {"optimiser": PACKED, "parallel": WHOLE | {"compile_blocks": True}, "lora": LORA},
+    "lora-whole": {"optimiser": PACKED, "parallel": WHOLE, "lora": LORA},
     "lora-half": {"model": HALF, "optimiser": PACKED, "lora": LORA},
 }
 
@@ -155,7 +156,7 @@ def test_processes_over_nccl_find_the_same_gradient(
     if torch.cuda.device_count() < processes:
         pytest.skip(f"needs {processes} GPUs")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
-    expected = {"plain": plain, "whole": plain, "lora-packed": adapters}
+    expected = {"plain": plain, "whole": plain, "lora-whole": adapters}
     command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *expected]
     done = subprocess.run(
         command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, env=os.environ.copy()
