@@ -37,7 +37,7 @@ from training.weight_sync import WeightSync, build_weight_sync, canary_sample
 from training.weights.requests import WeightsRequest
 from training.weights.tensors import num_bytes, plain_weights
 
-NOISE = {"fitted": 0.02, "random": 0.3}
+NOISE = {"fitted": 0.01, "random": 0.3}
 """Spread of the noise that every other version has, relative to the weights' spread."""
 TURNS = 4
 """Of one trajectory of the load."""

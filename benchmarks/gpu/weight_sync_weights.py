@@ -21,14 +21,12 @@ from training.model_inputs import model_inputs, without_tokens
 from training.rendering import Renderer
 
 SPREAD = 0.02
-RATE = 0.0001
-"""Relative change of a matrix in the first step."""
-SLOW, FAR = 0.3, -2.0
-"""Nats: a step that gains less, so far from the end, was too small."""
-NEAR = 0.25
-"""Share of the rate beyond FAR: the end is not to be overshot."""
+RATE = 1e-5
+"""Relative change of a matrix in the first step, which shows how steep it goes on."""
+GAIN, SHARE = 1.0, 0.35
+"""Nats of the mean logprob that a step aims at: at most GAIN, and at most this share of what is missing."""
 MAX_STEPS = 60
-SURE = -0.3
+SURE = -0.1
 """Mean logprob of the answer's tokens at which fitting ends."""
 
 
@@ -96,14 +94,16 @@ def fit(model: nn.Module, answer: Answer) -> int:
 
     Each at once, and without an optimiser's state: 8B with gradients and moments would fill a GPU.
     """
-    rate = pace = RATE
-    before = -float("inf")
+    rate, pace, before = RATE, 1.0, -float("inf")
+    slopes: list[torch.Tensor] = []
 
     @torch.no_grad()
     def step(parameter: torch.Tensor) -> None:
         gradient, parameter.grad = parameter.grad, None
         if gradient is not None and parameter.ndim > 1:
-            parameter.sub_(gradient * (rate * parameter.norm() / gradient.norm().clamp_min(1e-30)))
+            size, steepness = parameter.norm(), gradient.norm().clamp_min(1e-30)
+            slopes.append(size * steepness)
+            parameter.sub_(gradient * (rate * size / steepness))
 
     hooks = [parameter.register_post_accumulate_grad_hook(step) for parameter in model.parameters()]
     kind = answer.ids.device.type
@@ -113,11 +113,14 @@ def fit(model: nn.Module, answer: Answer) -> int:
         for number in range(MAX_STEPS):
             with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda", cache_enabled=False):
                 mean = answer.logprobs(model).mean()
-            if mean.item() > SURE:
+            now = mean.item()
+            if now > SURE:
                 return number
-            gain, before = mean.item() - before, mean.item()
-            pace *= 0.5 if gain < 0 else 2.0 if gain < SLOW and before < FAR else 1.0
-            rate = pace * (1.0 if before < FAR else NEAR)
+            if slopes:
+                pace *= 0.5 if now < before else 1.0
+                rate = pace * min(GAIN, SHARE * -now) / float(sum(slopes))
+            before = now
+            slopes.clear()
             (-mean).backward()
         return MAX_STEPS
     finally:
