@@ -41,7 +41,7 @@ test: setup-test ## Checks, then the tests on PostgreSQL and on SQLite (ARGS go 
 	@scripts/test $(ARGS)
 
 .PHONY: test-slow
-test-slow: setup-test ## The tests that take minutes, and those in virtual machines
+test-slow: setup-test ## The tests that take minutes, and those in virtual machines (25 min on two cores)
 	@$(MAKE) --no-print-directory guest-image ARGS=--if-changed || echo "tests on the guest image are skipped"
 	@$(PY) -m pytest -m 'slow or vm' $(ARGS)
 
