@@ -54,6 +54,8 @@ PIXELS = {"min_pixels": 65_536, "max_pixels": 1_048_576}
 STYLE = "computer-use"
 STARTED = time.monotonic() - (time.time() - psutil.Process().create_time())
 """Imports count, too."""
+NUM_CORES = len(os.sched_getaffinity(0))
+"""Of load generators and servers together, before they are parted."""
 ORDERS: tuple[tuple[Way, ...], ...] = (
     ("policy", "direct_ready", "direct"),
     ("direct_ready", "policy"),
@@ -275,8 +277,7 @@ def gpu_name() -> str:
     if not torch.cuda.is_available():
         return "none"
     memory = torch.cuda.get_device_properties(0).total_memory / 1e9
-    cores = len(os.sched_getaffinity(0))
-    return f"1x {torch.cuda.get_device_name(0)} ({memory:.0f} GB), {cores} cores"
+    return f"1x {torch.cuda.get_device_name(0)} ({memory:.0f} GB), {NUM_CORES} cores"
 
 
 def parse() -> argparse.Namespace:
