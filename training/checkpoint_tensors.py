@@ -62,7 +62,7 @@ def fill_optimiser(trainer: Trainer, tensors: dict[str, Any]) -> None:
     """Hand loaded tensors to the optimisers that own them."""
     names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
     owners = {
-        names[parameter]: (member, parameter)
+        names[parameter]: (member, group, parameter)
         for member in trainer.optimiser.members
         for group in member.param_groups
         for parameter in group["params"]
@@ -70,8 +70,19 @@ def fill_optimiser(trainer: Trainer, tensors: dict[str, Any]) -> None:
     for key, value in tensors.items():
         if key.startswith(OPTIMISER):
             _, name, part = key.split("|")
-            member, parameter = owners[name]
-            member.state[parameter][part] = value
+            member, group, parameter = owners[name]
+            member.state[parameter][part] = _placed(value, group, parameter)
+
+
+def _placed(value: torch.Tensor, group: dict[str, Any], parameter: torch.Tensor) -> torch.Tensor:
+    """`value` where its optimiser wants it: a fused one counts steps beside the weights, others on the host.
+
+    As `torch.optim.Optimizer.load_state_dict` does it.
+    """
+    is_count = value.ndim == 0 and parameter.ndim > 0
+    if is_count and (group.get("fused") or group.get("capturable")):
+        return value.to(parameter.device, torch.float32)
+    return value
 
 
 def write_model_folder(shards: Path, source: Path, folder: Path, scales: dict[str, float]) -> None:

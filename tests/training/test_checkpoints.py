@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 from tests.training.conftest import toy_config
 from tests.training.recorded import record_samples, toy_trainer
 from tests.training.toy_desktops import ToyDesktops
+from training.checkpoint_tensors import fill_optimiser
 from training.checkpoints import COMPLETE, CheckpointStore, ExperimentState
 from training.engine_transformers import load_model
 from training.parallel import World, start_world, stop_world
@@ -52,6 +54,36 @@ def test_a_resumed_trainer_walks_the_same_curve(
     assert store.read_state(folder) == state
     assert losses + walk(second, samples, range(2, 5)) == pytest.approx(straight, abs=1e-6)
     assert straight[0] > straight[-1]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
+def test_a_trainer_on_a_gpu_resumes_with_its_fused_optimiser(
+    optimiser: str, toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    config = toy_config(toy_model, optimiser={"name": optimiser})
+    samples = record_samples(toy_desktops)
+    renderer, frames = toy_desktops.renderer, toy_desktops.frames
+    straight = walk(toy_trainer(config, world, renderer, frames), samples, range(5))
+    store = CheckpointStore(tmp_path / "checkpoints", keep_last=2)
+    first = toy_trainer(config, world, renderer, frames)
+    losses = walk(first, samples, range(2))
+    folder = store.save(first, ExperimentState(stage="grpo", grpo_step=2), toy_model)
+    second = toy_trainer(config, world, renderer, frames)
+    store.load(folder, second)
+    assert losses + walk(second, samples, range(2, 5)) == pytest.approx(straight, abs=1e-3)
+
+
+@pytest.mark.parametrize(("is_fused", "place"), [(True, "meta"), (False, "cpu")])
+def test_a_fused_optimiser_finds_its_step_count_beside_the_weights(is_fused: bool, place: str) -> None:
+    """On a GPU a fused AdamW refuses counts that lie on the host; here "meta" stands for the other device."""
+    policy = torch.nn.Linear(3, 2, bias=False, device="meta")
+    optimiser = torch.optim.AdamW(policy.parameters())
+    optimiser.param_groups[0]["fused"] = is_fused
+    trainer = SimpleNamespace(policy=policy, optimiser=SimpleNamespace(members=[optimiser]))
+    fill_optimiser(trainer, {"optimiser|weight|step": torch.tensor(2.0)})  # type: ignore[arg-type]
+    assert optimiser.state[policy.weight]["step"].device.type == place
 
 
 def test_the_exported_folder_loads_like_any_checkpoint_and_scores_the_same(
