@@ -77,6 +77,24 @@ def progress(described: dict[str, Any]) -> str:
     return f"{described['status']}{stage}{success} {described['message']}".strip()
 
 
+ERRORS = """
+from collections import Counter
+from webapp.trajectories.models import Trajectory
+rows = Trajectory.objects.filter(status="errored").values_list("error", flat=True)
+print(Counter(rows).most_common(3))
+"""
+
+
+def was_scored(found: dict[str, Any] | None) -> bool:
+    """Whether an evaluation measured anything: with every trajectory errored it says 0 % of 0 tasks."""
+    return bool(found and found["num_tasks"])
+
+
+def first_errors(deskhand: Instance) -> str:
+    """The commonest messages of trajectories that errored, for a run without a result."""
+    return deskhand.manage("shell", "-c", ERRORS).strip().splitlines()[-1]
+
+
 def evaluation(described: dict[str, Any], name: str) -> dict[str, Any] | None:
     """The last evaluation of this name: success, its interval, tasks."""
     found = [item for item in described["evaluations"] if item["name"] == name]

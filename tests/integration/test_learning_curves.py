@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.experiments import was_scored
 from benchmarks.gpu.learning_arms import side_by_side
 from training.make_first_desk import rate_by_clock
 
@@ -35,3 +36,9 @@ def test_the_rate_falls_to_nothing_as_the_time_ends():
     assert rate_by_clock(1e9, 0.0) == 1.0, "no limit"
     assert [rate_by_clock(seconds, 100.0) for seconds in (0.0, 80.0, 100.0, 120.0)] == [1.0, 1.0, 0.0, 0.0]
     assert rate_by_clock(90.0, 100.0) == pytest.approx(0.5)
+
+
+def test_an_evaluation_without_one_scored_task_is_no_result():
+    assert was_scored({"success": 0.0, "num_tasks": 72})
+    assert not was_scored({"success": 0.0, "num_tasks": 0})
+    assert not was_scored(None)
