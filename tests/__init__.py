@@ -1,0 +1,1 @@
+"""A package, so that tests/training cannot be taken for the package training."""
