@@ -31,7 +31,7 @@ class Logits(LogitsProcessor):
     """In fp32 when the server was started so."""
 
     def _compute_lm_head(self, hidden_states: torch.Tensor, lm_head: Any, embedding_bias: Any = None) -> Any:
-        weight = getattr(lm_head, "weight", None)
+        weight: Any = getattr(lm_head, "weight", None)
         is_plain = (
             weight is not None and hidden_states.dtype == weight.dtype and not hasattr(lm_head, "set_lora")
         )
