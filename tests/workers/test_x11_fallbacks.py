@@ -13,6 +13,7 @@ import pytest
 from training.types import Action
 from workers import images
 from workers.guest import session
+from workers.providers import x11_sandbox
 from workers.providers.agent_client import AgentClient
 from workers.providers.base import DesktopSpec, EnvError
 from workers.providers.x11 import X11Provider
@@ -54,6 +55,15 @@ async def test_without_a_sandbox_a_desktop_still_starts_acts_resets_and_ends_wit
         await desktop.destroy()
     assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members)
     assert not (short_dir / "p").exists()
+
+
+def test_a_checkout_that_the_sandbox_cannot_show_is_named_with_what_to_do(monkeypatch, tmp_path):
+    if not X11Provider().is_sandboxed:
+        pytest.skip("bubblewrap does not work on this machine: no sandbox at all")
+    monkeypatch.setattr(x11_sandbox, "GUEST", tmp_path / "closed")
+    problem = x11_sandbox.sandbox_problem.__wrapped__()
+    assert f"{tmp_path / 'closed'} cannot be shown to desktops" in problem
+    assert "chmod -R a+rX" in problem
 
 
 def test_without_xvnc_the_display_is_xvfb_and_health_says_that_vnc_is_missing(monkeypatch):

@@ -39,13 +39,21 @@ def sandbox_problem() -> str:
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         return "bubblewrap (bwrap) is not installed"
-    argv = [bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--ro-bind", "/", "/", "true"]
-    try:
-        tried = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
-    except subprocess.TimeoutExpired:
-        return "bubblewrap does not answer"
-    if tried.returncode:
-        return f"user namespaces are off: {tried.stderr.strip()[:200]}"
+    argv = [bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--ro-bind", "/", "/"]
+    # A checkout in a closed folder of somebody else cannot be shown even by root's bubblewrap.
+    shown = ["--tmpfs", "/tmp", "--ro-bind", str(GUEST), "/tmp/guest"]
+    for options, problem in (
+        ([], "user namespaces are off"),
+        (shown, f"{GUEST} cannot be shown to desktops; make the checkout readable (chmod -R a+rX)"),
+    ):
+        try:
+            tried = subprocess.run(
+                [*argv, *options, "true"], capture_output=True, text=True, timeout=10, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return "bubblewrap does not answer"
+        if tried.returncode:
+            return f"{problem}: {tried.stderr.strip()[:200]}"
     return ""
 
 
