@@ -43,10 +43,11 @@ def follow(
     """Describe the experiment once it has ended; cancel it when `limit_s` passes first.
 
     Then "ran_out" is True, and everything is as it stood at that moment; `cancel_s` is how long the end of
-    the cancelled experiment is waited for. 0: it is left to the installation's end.
+    the cancelled experiment is waited for. 0: it is left to the installation's end. The same as soon as an
+    evaluation scored no task at all: its desktops do not work, and the message says why.
     """
     deadline = time.monotonic() + limit_s
-    last = ""
+    last, ending = "", {"ran_out": True, "status": "ran out of time"}
     while True:
         described = describe(deskhand, number)
         line = progress(described)
@@ -55,6 +56,10 @@ def follow(
             last = line
         if described["status"] in FINAL:
             return describe(deskhand, number, *metrics) | {"ran_out": False}
+        if not all(was_scored(found) for found in described["evaluations"]):
+            ending |= {"status": "every trajectory errored", "message": first_errors(deskhand)}
+            say(f"[{number}] {ending['status']}: {ending['message']}")
+            break
         left = deadline - time.monotonic()
         if left < 0:
             break
@@ -65,7 +70,7 @@ def follow(
     ends = time.monotonic() + cancel_s
     while time.monotonic() < ends and describe(deskhand, number)["status"] not in FINAL:
         time.sleep(poll_s / 2)
-    return snapshot | {"ran_out": True, "status": "ran out of time"}
+    return snapshot | ending
 
 
 def progress(described: dict[str, Any]) -> str:
