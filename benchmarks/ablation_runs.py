@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.experiments import (
@@ -21,15 +22,25 @@ from webapp.lib.supervisor.instance import Instance, InstanceFailed
 
 STALE: dict[str, object] = {"algorithm.max_staleness": 2}
 REPLAY: dict[str, object] = {"replay.enabled": True}
+GSPO: dict[str, object] = {"algorithm.name": "gspo"}
 ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
-    "gspo": {"algorithm.name": "gspo"},
-    "grpo, replay": REPLAY,
-    "gspo, replay": {"algorithm.name": "gspo", **REPLAY},
+    "gspo": GSPO,
     "grpo, staleness 2": STALE,
     "grpo, staleness 2, TIS": {**STALE, "algorithm.correction": "truncate"},
+    "grpo, cold": {},
+    "grpo, cold, replay": REPLAY,
+    "gspo, cold": GSPO,
+    "gspo, cold, replay": {**GSPO, **REPLAY},
 }
 """Name -> what differs from plain GRPO."""
+
+
+def is_cold(arm: str) -> bool:
+    """Whether it begins with the policy of `ablation_cold` instead of the shipped one."""
+    return ", cold" in arm
+
+
 SERIES = (
     "rollout/success",
     "time/step_s",
@@ -52,6 +63,8 @@ class Budget:
     """Held-out, before and after."""
     limit_s: float
     """Per run, without the installation's start."""
+    cold: Path | None = None
+    """Model folder of the arms that begin cold."""
 
 
 def cores_of(place: int, parallel: int) -> list[int]:
@@ -89,6 +102,8 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "checkpoints.every": max(5, budget.steps),
         **ARMS[arm],
     }
+    if is_cold(arm):
+        values["model.path"] = str(budget.cold)
     accepted = 0
     if ARMS[arm].get("replay.enabled"):
         accepted = accept_demonstrations(deskhand, seed, budget.steps * budget.groups, budget.limit_s / 2)

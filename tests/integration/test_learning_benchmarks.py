@@ -34,14 +34,15 @@ def run(module: str, *arguments: str) -> str:
 
 def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
     record = tmp_path / "runs.json"
-    arms = ("gspo", "grpo, replay", "grpo, staleness 2, TIS")
+    arms = ("gspo", "grpo, cold, replay", "grpo, staleness 2, TIS")
     assert "tiny: every run finished" in run(
-        "benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record)
-    )
+        "benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record),
+        "--cold", str(tmp_path / "cold"),
+    )  # fmt: skip
     runs = {found["arm"]: found for found in json.loads(record.read_text())}
     assert set(runs) == set(arms)
     assert all(found["step"] == 2 and found["after"]["num_tasks"] == 3 for found in runs.values())
-    assert runs["grpo, replay"]["accepted"] > 0
+    assert runs["grpo, cold, replay"]["accepted"] > 0
     assert runs["gspo"]["accepted"] == 0
     # What is recorded is not repeated.
     again = run("benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", "gspo", "--record", str(record))
