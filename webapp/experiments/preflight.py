@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, F, Q
 from django.template.defaultfilters import pluralize
 
-from training.config import ExperimentConfig
+from training.config import ConfigError, ExperimentConfig, parse_config
 from training.scales import published_shape
 from webapp.accounts.models import Team
 from webapp.experiments.model_folders import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
@@ -245,16 +246,30 @@ QUESTIONS = (
 
 
 def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> tuple[float, str]:
-    """Seconds and where they come from: finished experiments of this preset, else a rough formula."""
+    """Seconds and where they come from: finished experiments of this preset, else a rough formula.
+
+    A finished one with other numbers of steps or tasks says how far the formula is off, not how long this
+    one takes.
+    """
     trained = team.experiments.exclude(config__evaluation__only=True)
     finished = trained.filter(
         preset=preset, status=ExperimentStatus.FINISHED, started_at__isnull=False, ended_at__isnull=False
     )
     known = finished.order_by("-id").annotate(took=F("ended_at") - F("started_at"))
-    took = [value.total_seconds() for value in known.values_list("took", flat=True)[:NUM_REMEMBERED]]
-    if preset and took:
-        return median(took), f"median of {len(took)} finished experiment{pluralize(len(took))} of this preset"
-    return formula_seconds(config), "rough formula: turns on the desktops, then the optimiser"
+    rows = known.values_list("took", "config")[:NUM_REMEMBERED] if preset else []
+    guess = formula_seconds(config)
+    took = [row.total_seconds() * guess / theirs for row, values in rows if (theirs := _guess(values))]
+    if took:
+        return median(took), f"from {len(took)} finished experiment{pluralize(len(took))} of this preset"
+    return guess, "rough formula: turns on the desktops, then the optimiser"
+
+
+def _guess(values: dict[str, Any]) -> float:
+    """The formula's seconds for a stored config; 0 when today's settings do not know it any more."""
+    try:
+        return formula_seconds(parse_config(values))
+    except ConfigError:
+        return 0.0
 
 
 def formula_seconds(config: ExperimentConfig) -> float:

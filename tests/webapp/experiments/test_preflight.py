@@ -137,6 +137,23 @@ def test_the_duration_is_that_of_finished_experiments_of_the_preset_else_a_formu
     assert "3 finished experiments" in found.seconds_basis
 
 
+def test_the_duration_follows_the_number_of_steps_when_finished_experiments_had_others(team: Team):
+    def of(steps: int) -> ExperimentConfig:
+        return parse_config({"algorithm": {"num_steps": steps}, "evaluation": {"num_tasks": 0}})
+
+    now = timezone.now()
+    for steps in (20, 10):
+        make_experiment(
+            team=team,
+            config=of(steps).model_dump(mode="json"),
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=steps),
+            ended_at=now,
+        )
+    assert run_preflight(of(40), team=team, preset="first-desk").seconds == pytest.approx(40 * 60)
+
+
 def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team):
     knobs = {"python": "/nowhere/python", "machines": "docker", "checkout": "/nowhere"}
     config = parse_config({"desktops": {"provider": "osworld", "osworld": knobs}})
