@@ -63,7 +63,7 @@ def test_a_checkout_that_the_sandbox_cannot_show_is_named_with_what_to_do(monkey
     monkeypatch.setattr(x11_sandbox, "GUEST", tmp_path / "closed")
     problem = x11_sandbox.sandbox_problem.__wrapped__()
     assert f"{tmp_path / 'closed'} cannot be shown to desktops" in problem
-    assert "chmod -R a+rX" in problem
+    assert "chmod a+rX the checkout and what is above it" in problem
 
 
 def test_without_xvnc_the_display_is_xvfb_and_health_says_that_vnc_is_missing(monkeypatch):

@@ -44,7 +44,7 @@ def sandbox_problem() -> str:
     shown = ["--tmpfs", "/tmp", "--ro-bind", str(GUEST), "/tmp/guest"]
     for options, problem in (
         ([], "user namespaces are off"),
-        (shown, f"{GUEST} cannot be shown to desktops; make the checkout readable (chmod -R a+rX)"),
+        (shown, f"{GUEST} cannot be shown to desktops; chmod a+rX the checkout and what is above it"),
     ):
         try:
             tried = subprocess.run(
