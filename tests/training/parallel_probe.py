@@ -18,7 +18,7 @@ import torch
 
 from tests.training.recorded import toy_trainer
 from training.config import from_yaml
-from training.parallel import World, full, full_state, start_world, stop_world
+from training.parallel import World, barrier, full, full_state, start_world
 from training.rendering import Renderer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -84,7 +84,11 @@ def main(folder: Path, names: list[str]) -> None:
     found = {name: find(folder, name, world, num_steps=STEPS.get(name, 0)) for name in names}
     if world.is_main:
         torch.save(found, folder / f"probe-{world.size}.pt")
-    stop_world()
+    barrier()
+    # Without the interpreter's end: on a busy machine a rank that leaves first sometimes aborts in it, when
+    # torch takes down a thread of gloo's that still runs ("terminate called without an active exception").
+    sys.stdout.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":
