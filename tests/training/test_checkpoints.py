@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from tests.training.recorded import record_samples, toy_trainer
 from tests.training.toy_desktops import ToyDesktops
 from training.checkpoint_tensors import fill_optimiser
 from training.checkpoints import COMPLETE, CheckpointStore, ExperimentState
+from training.config import ExperimentConfig
 from training.engine_transformers import load_model
 from training.parallel import World, start_world, stop_world
 from training.trainer import Trainer
@@ -33,27 +34,41 @@ def walk(trainer: Trainer, samples: list, steps: range) -> list[float]:
     return [trainer.policy_step(samples, step).loss for step in steps]
 
 
+class Walks(NamedTuple):
+    """Losses of five steps, of the same five with a break after two, and the checkpoint of the break."""
+
+    straight: list[float]
+    resumed: list[float]
+    store: CheckpointStore
+    folder: Path
+
+
+def walk_twice(
+    config: ExperimentConfig, desktops: ToyDesktops, world: World, directory: Path, state: ExperimentState
+) -> Walks:
+    samples = record_samples(desktops)
+    source = Path(config.model.path)
+    straight = walk(toy_trainer(config, world, desktops.renderer, desktops.frames), samples, range(5))
+    store = CheckpointStore(directory, keep_last=2)
+    first = toy_trainer(config, world, desktops.renderer, desktops.frames)
+    losses = walk(first, samples, range(2))
+    folder = store.save(first, state, source)
+    second = toy_trainer(config, world, desktops.renderer, desktops.frames)
+    torch.manual_seed(99)
+    store.load(folder, second)
+    return Walks(straight, losses + walk(second, samples, range(2, 5)), store, folder)
+
+
 @pytest.mark.parametrize("optimiser", ["adamw", "muon"])
 def test_a_resumed_trainer_walks_the_same_curve(
     optimiser: str, toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
     config = toy_config(toy_model, optimiser={"name": optimiser, "warmup_steps": 3})
-    samples = record_samples(toy_desktops)
-    renderer, frames = toy_desktops.renderer, toy_desktops.frames
-    straight = walk(toy_trainer(config, world, renderer, frames), samples, range(5))
-
-    store = CheckpointStore(tmp_path / "checkpoints", keep_last=2)
-    first = toy_trainer(config, world, renderer, frames)
-    losses = walk(first, samples, range(2))
     state = ExperimentState(stage="grpo", grpo_step=2, policy_version=2, task_cursor=8, replay={"7": 1})
-    folder = store.save(first, state, toy_model)
-
-    second = toy_trainer(config, world, renderer, frames)
-    torch.manual_seed(99)
-    store.load(folder, second)
-    assert store.read_state(folder) == state
-    assert losses + walk(second, samples, range(2, 5)) == pytest.approx(straight, abs=1e-6)
-    assert straight[0] > straight[-1]
+    walks = walk_twice(config, toy_desktops, world, tmp_path / "checkpoints", state)
+    assert walks.store.read_state(walks.folder) == state
+    assert walks.resumed == pytest.approx(walks.straight, abs=1e-6)
+    assert walks.straight[0] > walks.straight[-1]
 
 
 @pytest.mark.gpu
@@ -63,16 +78,9 @@ def test_a_trainer_on_a_gpu_resumes_with_its_fused_optimiser(
     optimiser: str, toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
     config = toy_config(toy_model, optimiser={"name": optimiser})
-    samples = record_samples(toy_desktops)
-    renderer, frames = toy_desktops.renderer, toy_desktops.frames
-    straight = walk(toy_trainer(config, world, renderer, frames), samples, range(5))
-    store = CheckpointStore(tmp_path / "checkpoints", keep_last=2)
-    first = toy_trainer(config, world, renderer, frames)
-    losses = walk(first, samples, range(2))
-    folder = store.save(first, ExperimentState(stage="grpo", grpo_step=2), toy_model)
-    second = toy_trainer(config, world, renderer, frames)
-    store.load(folder, second)
-    assert losses + walk(second, samples, range(2, 5)) == pytest.approx(straight, abs=1e-3)
+    state = ExperimentState(stage="grpo", grpo_step=2)
+    walks = walk_twice(config, toy_desktops, world, tmp_path / "checkpoints", state)
+    assert walks.resumed == pytest.approx(walks.straight, abs=1e-3)
 
 
 @pytest.mark.parametrize(("is_fused", "place"), [(True, "meta"), (False, "cpu")])
