@@ -50,8 +50,8 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
     return found
 
 
-def launch(folder: Path, processes: int, names: list[str]) -> dict[str, Any]:
-    """What this many processes over gloo find, one thread each."""
+def launch(folder: Path, processes: int, names: list[str], *, limit_s: float = 900) -> dict[str, Any]:
+    """What this many processes find, one thread each; over NCCL where there are GPUs, else over gloo."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *names]
     done = subprocess.run(
@@ -59,7 +59,7 @@ def launch(folder: Path, processes: int, names: list[str]) -> dict[str, Any]:
         cwd=REPOSITORY,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=limit_s,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]

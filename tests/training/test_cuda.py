@@ -7,10 +7,7 @@ The reference is fp32, padded, eager, on the same GPU; the CPU tests tie that la
 
 from __future__ import annotations
 
-import os
 import pickle
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +16,7 @@ import pytest
 import torch
 
 from tests.training.conftest import toy_config
-from tests.training.parallel_probe import find
+from tests.training.parallel_probe import find, launch
 from tests.training.recorded import record_samples
 from tests.training.toy_desktops import ToyDesktops
 from training.attention import Bounds, attend_within
@@ -34,7 +31,6 @@ pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
-REPOSITORY = Path(__file__).resolve().parents[2]
 PACKED = {"packing": True, "microbatch_tokens": 160, "microbatch_patches": 144}
 HALF = {"dtype": "bfloat16"}
 WHOLE = {"reshard": "never", "reduce": "step"}
@@ -155,13 +151,7 @@ def test_processes_over_nccl_find_the_same_gradient(
 ) -> None:
     if torch.cuda.device_count() < processes:
         pytest.skip(f"needs {processes} GPUs")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
     expected = {"plain": plain, "whole": plain, "lora-whole": adapters}
-    command += [str(processes), "-m", "tests.training.parallel_probe", str(folder), *expected]
-    done = subprocess.run(
-        command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300, env=os.environ.copy()
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = torch.load(folder / f"probe-{processes}.pt", weights_only=False)
+    found = launch(folder, processes, list(expected), limit_s=300)
     for name, one in expected.items():
         assert distance(one, found[name]) < 1e-3
