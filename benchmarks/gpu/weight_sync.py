@@ -8,8 +8,8 @@ and the trainer's move before every sync, so a drift near zero proves that exact
 drift to the version before is shown beside it. Trajectories are drawn all the time. Seconds are those of the
 channel, from the first call until the engine generates again, without the canary.
 
-Drift is measured in bf16 with two kinds of weights (`weight_sync_weights`): fitted ones, which are as sure of
-the canary's answer as a policy is after its warm-up, and random ones. Of the first version of each kind it is
+Drift is measured in bf16 with two kinds of weights (`weight_sync_weights`): fitted ones, which give the
+tokens of the canary's answer about a nat each, and random ones. Of the first version of each kind it is
 also known what the same pass gives in fp32: `trainer` and `engine` are how far either is from that. --rounded
 repeats a size with logits in bf16 on both sides (`model.fp32_logits` off).
 
@@ -245,6 +245,7 @@ class Trainer:
             "turns": [
                 {
                     "name": turn.name,
+                    "server": turn.server,
                     "url_file": str(self._url_file(turn)),
                     "config": config_values(options, turn.server, turn.channel),
                     "repeats": repeats_of(options, turn, is_last=turn is turns[-1]),

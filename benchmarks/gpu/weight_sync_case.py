@@ -1,7 +1,7 @@
 """The trainer's side of `weight_sync`: python -m benchmarks.gpu.weight_sync_case CASE.json
 
-CASE.json: {size, model (folder; there when written_file is), turns: [{name, config, repeats, url_file (gets
-the policy server's address when it is ready)}], load, output}. What was measured so far is written to
+CASE.json: {size, model (folder; there when written_file is), turns: [{name, server, config, repeats, url_file
+(gets the policy server's address when it is ready)}], load, output}. What was measured so far is written to
 `output` after every sync.
 """
 
@@ -153,9 +153,21 @@ class Versions:
         self.count = 0
         self.noise = 0
         """Seed of what was added; 0 = nothing."""
+        self.sent: dict[str, int] = {}
+        """Server -> noise of what it got last."""
 
-    def renew(self, kind: str, number: int) -> bool:
-        """Make version `number` of this turn and kind; True when its exact logprobs are known."""
+    def renew(self, kind: str, number: int, server: str) -> bool:
+        """Make version `number` of this turn and kind, another than the server has.
+
+        True when its exact logprobs are known.
+        """
+        self._next(kind, number)
+        if self.sent.get(server) == self.noise and not (kind == "random" and number == 0):
+            self._next(kind, number)
+        self.sent[server] = self.noise
+        return not self.noise
+
+    def _next(self, kind: str, number: int) -> None:
         self.count += 1
         if kind == "random" and number == 0:
             randomise(self.model, seed=1)
@@ -166,7 +178,6 @@ class Versions:
         elif self.count > 1:
             self.noise = self.count
             add_noise(self.model, self.noise, NOISE[kind])
-        return not self.noise
 
 
 def measure(
@@ -195,7 +206,7 @@ def measure(
         with drawing(door.address.url, case["load"]) as drawn:
             for kind, count in turn["repeats"].items():
                 for number in range(count):
-                    is_known = versions.renew(kind, number)
+                    is_known = versions.renew(kind, number, turn["server"])
                     one = one_sync(trainer, sync, door, versions.exact[kind] if is_known else None)
                     result["syncs"].append({"weights": kind} | one)
                     time.sleep(PAUSE_S)

@@ -3,8 +3,8 @@
 random    every matrix normal with a spread of 0.02. A deep stack of such matrices makes small differences
           larger from block to block, so that any pass in bfloat16 is 0.02 to 0.05 nats from the same pass in
           fp32, whoever computes it. No policy that anybody trains is like that.
-fitted    the same after some steps of SFT on the canary's answer, until it is about as sure of it as a policy
-          is of its completions after a warm-up.
+fitted    the same after some steps of SFT on the canary's answer, stopped while it still gives the answer's
+          tokens about a nat each: a policy that is not sure yet. (Surer ones drift less.)
 Every other version has a little noise on all matrices, which the next one takes back.
 """
 
@@ -26,7 +26,7 @@ RATE = 1e-5
 GAIN, SHARE = 1.0, 0.35
 """Nats of the mean logprob that a step aims at: at most GAIN, and at most this share of what is missing."""
 MAX_STEPS = 60
-SURE = -0.1
+MEAN = -1.0
 """Mean logprob of the answer's tokens at which fitting ends."""
 
 
@@ -114,7 +114,7 @@ def fit(model: nn.Module, answer: Answer) -> int:
             with torch.autocast(kind, torch.bfloat16, enabled=kind == "cuda", cache_enabled=False):
                 mean = answer.logprobs(model).mean()
             now = mean.item()
-            if now > SURE:
+            if now > MEAN:
                 return number
             if slopes:
                 pace *= 0.5 if now < before else 1.0
