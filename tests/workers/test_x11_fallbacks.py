@@ -66,6 +66,14 @@ def test_a_checkout_that_the_sandbox_cannot_show_is_named_with_what_to_do(monkey
     assert "chmod a+rX the checkout and what is above it" in problem
 
 
+def test_bubblewrap_is_started_from_where_it_was_found(monkeypatch, tmp_path):
+    """Desktops get a PATH of their own: a name alone was "not found" on a host with a private bubblewrap."""
+    found = tmp_path / "bwrap"
+    found.symlink_to(shutil.which("bwrap") or "/bin/false")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert x11_sandbox.sandbox_argv(tmp_path, DesktopSpec())[0] == str(found)
+
+
 def test_without_xvnc_the_display_is_xvfb_and_health_says_that_vnc_is_missing(monkeypatch):
     layout = session.Layout("/h", "/t", "/r", "/run", "/s", "/w", 512, 384, 0)
     assert session.x_server_argv(layout, 5)[0] == "Xvnc"

@@ -63,7 +63,9 @@ def sandbox_argv(folder: Path, spec: DesktopSpec, root: Path = OWN) -> list[str]
     `root` holds the system that is seen inside.
     """
     size = str(spec.home_mb << 20)
-    argv = ["bwrap", "--unshare-all", "--uid", "1000", "--gid", "1000", "--hostname", "desk"]
+    # By its full path: it is started with a PATH of its own, which need not hold the folder it lies in.
+    argv = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--uid", "1000", "--gid", "1000"]
+    argv += ["--hostname", "desk"]
     argv += ["--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
     argv += ["--setenv", "LANG", "C.UTF-8", "--ro-bind", str(root / "usr"), "/usr"]
     for link in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
