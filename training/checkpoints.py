@@ -35,7 +35,7 @@ from training.checkpoint_tensors import (
     write_model_folder,
 )
 from training.lora import adapter_scales
-from training.parallel import barrier
+from training.parallel import World, barrier
 from training.trainer import Trainer
 from training.weights.files import is_weight_file as is_weight_file
 
@@ -117,6 +117,17 @@ class CheckpointStore:
 
             self._saving = self._finisher.submit(finish)
         return final
+
+    def restate(self, folder: Path, state: ExperimentState, world: World, *, is_best: bool = False) -> None:
+        """Give the complete checkpoint `folder`, whose tensors are today's, a new state. A collective."""
+        self.settle()
+        if is_best:
+            state.best_checkpoint = folder.name
+        if world.is_main:
+            fresh = folder / "state.json.tmp"
+            fresh.write_text(json.dumps(asdict(state), indent=2) + "\n")
+            fresh.replace(folder / "state.json")
+        barrier()
 
     @property
     def is_settled(self) -> bool:

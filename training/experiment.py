@@ -11,7 +11,7 @@ from typing import Any
 
 from training.ahead import Ahead
 from training.alarms import AlarmHistory
-from training.checkpoints import CheckpointStore, ExperimentState, folder_bytes
+from training.checkpoints import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.config import ExperimentConfig
 from training.coordinator import Coordinator
 from training.curriculum import TaskOrder, evaluation_tasks
@@ -28,6 +28,20 @@ from training.types import EvaluationResult, Group, Purpose, Task
 from training.weight_sync import WeightSync
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint that this process wrote."""
+
+    moment: tuple[str, int, int, int]
+    """Stage, steps of SFT and GRPO, policy version: where the same, weights and optimiser are the same."""
+    folder: Path
+    success: float | None
+    """Held-out, of 0..1; None = not evaluated."""
+
+    def is_there(self) -> bool:
+        return (self.folder / COMPLETE).exists()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +64,8 @@ class Experiment:
     """What is being sampled for this step and the coming ones; rank 0 only, in the GRPO stage."""
     unreported: dict[str, Any] | None = None
     """What the coordinator will hear of the checkpoint that is being written."""
+    saved: Saved | None = None
+    """The newest checkpoint of this process."""
     state: ExperimentState = field(default_factory=ExperimentState)
     history: AlarmHistory = field(default_factory=AlarmHistory)
     replay: ReplayState = field(default_factory=ReplayState)
@@ -123,7 +139,8 @@ class Experiment:
     def save(self, *, is_best: bool = False, success: float | None = None) -> Path:
         """Write a checkpoint; returns its folder. A collective.
 
-        With `checkpoints.asynchronous` the folder appears later: see `settle`.
+        With `checkpoints.asynchronous` the folder appears later: see `settle`. When no step was made since
+        the last one (an evaluation in between, a pause), that one gets the new state instead.
         """
         self.settle()
         state = self.state
@@ -132,7 +149,15 @@ class Experiment:
         self.history.last_checkpoint_step = state.grpo_step
         state.replay, state.alarms = self.replay.to_json(), self.history.to_json()
         state.solve_rates = self.solve_rates.counts
-        folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
+        last, moment = self.saved, (state.stage, state.sft_step, state.grpo_step, state.policy_version)
+        if last is not None and last.moment == moment and on_main(self.world, last.is_there):
+            folder = last.folder
+            self.checkpoints.restate(folder, state, self.world, is_best=is_best)
+            is_best = folder.name == state.best_checkpoint
+            success = last.success if success is None else success
+        else:
+            folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
+        self.saved = Saved(moment, folder, success)
         self.unreported = {
             "step": state.sft_step if state.stage == "sft" else state.grpo_step,
             "path": str(folder),

@@ -90,6 +90,28 @@ def test_an_experiment_runs_all_its_stages_and_reports_them(
     assert outcome(output) == {"exit_code": 0, "status": "finished", "step": 3, "message": ""}
 
 
+def test_an_evaluation_is_added_to_the_checkpoint_of_its_step(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    """A full one of a real size is tens of GB: the same weights are not written twice."""
+    config = toy_config(toy_model, evaluation={"num_tasks": 4}, checkpoints={"every": 100})
+    coordinator.wishes.pause_after_groups = 5
+    assert train(config) == 75
+    seen = coordinator.seen["/checkpoints"]
+    start = "00001-grpo-000000"
+    assert [Path(one["path"]).name for one in seen] == [start] * 3, "at the start, evaluated, paused"
+    assert [one["is_best"] for one in seen] == [False, True, True]
+    assert seen[0]["success"] is None
+    assert seen[1]["success"] == seen[2]["success"] == coordinator.seen["/evaluations"][0]["success"]
+    coordinator.wishes.pause_after_groups = 0
+    assert train(config) == 0
+    folders = sorted(folder.name for folder in (output / "checkpoints").iterdir())
+    assert folders == [start, "00002-grpo-000003"]
+    last = json.loads((output / "checkpoints" / folders[-1] / "state.json").read_text())
+    assert last["was_evaluated_after"]
+    assert len(coordinator.seen["/evaluations"]) == 2, "none is repeated after the pause"
+
+
 def test_a_policy_learns_and_its_engine_follows(
     toy_model: Path, coordinator: ToyCoordinator, train: Run
 ) -> None:
