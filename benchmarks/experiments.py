@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from webapp.lib.supervisor.instance import Instance
+from webapp.lib.supervisor.instance import Instance, InstanceFailed
 
 FINAL = {"finished", "failed", "cancelled"}
 CANCEL_S = 60.0
@@ -66,7 +67,8 @@ def follow(
         time.sleep(min(poll_s, left + 0.1))
     snapshot = describe(deskhand, number, *metrics)
     if cancel_s:
-        deskhand.manage("experiment", str(number), "cancel")
+        with contextlib.suppress(InstanceFailed):  # it may have ended by itself since that look
+            deskhand.manage("experiment", str(number), "cancel")
     ends = time.monotonic() + cancel_s
     while time.monotonic() < ends and describe(deskhand, number)["status"] not in FINAL:
         time.sleep(poll_s / 2)
