@@ -33,8 +33,8 @@ class PictureProcesses:
     """The parent's side; for one event loop. Processes are started when they are first needed."""
 
     def __init__(self, num_processes: int = 0) -> None:
-        """0 = all cores that we may use but two (event loop, SGLang's scheduler), at most MAX_PROCESSES."""
-        wanted = num_processes or min(MAX_PROCESSES, max(1, len(os.sched_getaffinity(0)) - 2))
+        """0 = one per two cores that we may use, at most MAX_PROCESSES."""
+        wanted = num_processes or min(MAX_PROCESSES, max(1, len(os.sched_getaffinity(0)) // 2))
         self._free: asyncio.Queue[asyncio.subprocess.Process | None] = asyncio.Queue()
         for _ in range(wanted):
             self._free.put_nowait(None)
