@@ -26,6 +26,11 @@ CHECKPOINT_GRACE = 2
 """A checkpoint is stale when it is older than this many times `checkpoints.every`."""
 
 
+def percent(share: float) -> str:
+    """0.94 -> "94 %", as pages write it."""
+    return f"{100 * share:.0f} %"
+
+
 @dataclass(slots=True, kw_only=True)
 class AlarmHistory:
     """What guards remember of earlier steps."""
@@ -81,7 +86,7 @@ def zero_variance(facts: StepFacts) -> Alarm | None:
         return None
     return _alarm(
         "zero_variance", facts, value, limit,
-        f"{value:.0%} of the groups have equal rewards: nothing to learn from them",
+        f"{percent(value)} of the groups have equal rewards: nothing to learn from them",
         "Choose tasks nearer to 50 % success, raise algorithm.group_size, or enable replay.",
     )  # fmt: skip
 
@@ -108,7 +113,7 @@ def saturated_term(facts: StepFacts) -> Alarm | None:
         if share >= SATURATED_SHARE:
             return _alarm(
                 "saturated_term", facts, share, SATURATED_SHARE,
-                f"reward term {name} has the same non-zero value in {share:.0%} of the trajectories",
+                f"reward term {name} has the same non-zero value in {percent(share)} of the trajectories",
                 "Choose a reward preset with a smaller weight of this term, or harder tasks.",
             )  # fmt: skip
     return None
@@ -124,7 +129,7 @@ def entropy_collapse(facts: StepFacts) -> Alarm | None:
         return None
     return _alarm(
         "entropy_collapse", facts, value, limit,
-        f"entropy fell by {value:.0%} from the run's maximum ({highest:.3f} to {now:.3f} nats per token)",
+        f"entropy fell by {percent(value)} from its maximum ({highest:.3f} to {now:.3f} nats per token)",
         "Go back to an earlier checkpoint with a smaller learning rate, a larger clip_high "
         "or an entropy_coefficient.",
     )  # fmt: skip
@@ -165,7 +170,7 @@ def parse_collapse(facts: StepFacts) -> Alarm | None:
         return None
     return _alarm(
         "parse_collapse", facts, value, limit,
-        f"{value:.0%} of the turns had no parsable action",
+        f"{percent(value)} of the turns had no parsable action",
         "Lower the learning rate, give the format term more weight (rewards.preset), or raise "
         "sampling.max_completion_tokens if completions are cut off.",
     )  # fmt: skip
@@ -178,7 +183,7 @@ def truncation(facts: StepFacts) -> Alarm | None:
         return None
     return _alarm(
         "truncation", facts, value, limit,
-        f"{value:.0%} of the trajectories hit a limit before they ended",
+        f"{percent(value)} of the trajectories hit a limit before they ended",
         "Raise desktops.max_turns or sampling.max_context_tokens, or reward ending early.",
     )  # fmt: skip
 
@@ -190,7 +195,7 @@ def errored_trajectories(facts: StepFacts) -> Alarm | None:
         return None
     return _alarm(
         "errored_trajectories", facts, value, limit,
-        f"{value:.0%} of the trajectories errored; they count in no group",
+        f"{percent(value)} of the trajectories errored; they count in no group",
         "Open an errored trajectory for its reason; use fewer desktops if the host is overloaded.",
     )  # fmt: skip
 
