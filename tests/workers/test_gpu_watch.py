@@ -134,6 +134,18 @@ def test_a_host_without_a_driver_says_so_and_records_nothing(client: Client, exp
     assert "0 %" not in page.split("No NVIDIA GPU")[1]
 
 
+def test_what_was_measured_stays_when_the_worker_loses_its_gpus(
+    client: Client, experiment: Experiment
+) -> None:
+    gpus = gpus_of(FakeNvml())
+    Worker.objects.update(gpus=gpus.describe())
+    GpuWatch(experiment.pk, 1, gpus).sample()
+    Worker.objects.update(gpus=[])
+    page = page_of(client, experiment)
+    assert "The worker sees no GPU any more" in page
+    assert "data-gpu-charts" in page
+
+
 def test_before_anybody_has_looked_the_page_says_that_instead(client: Client, experiment: Experiment) -> None:
     assert "Nobody has looked for GPUs" in page_of(client, experiment)
 
