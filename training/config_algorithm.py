@@ -50,7 +50,7 @@ class AlgorithmConfig(Section):
     max_staleness: int = knob(
         0,
         "Policy versions that rollouts may be behind: the next so many steps are sampled while this one "
-        "trains. 0 = sample and train in turns.",
+        "trains. 0 = sample and train in turns. The further behind, the lower the learning rate that holds.",
         unit="policy versions",
         ge=0,
         le=16,
@@ -78,7 +78,8 @@ class AlgorithmConfig(Section):
         "none",
         "Engine/trainer mismatch and staleness: none = the clipped ratio is taken against the engine's "
         "logprobs; truncate, mask = it is taken against the trainer's, and each token is weighed by "
-        "trainer/engine, cut at the bounds (TIS) or left out beyond them (IcePop).",
+        "trainer/engine, cut at the bounds (TIS) or left out beyond them (IcePop); clip_low and clip_high "
+        "then hardly ever bind, so far-off-policy tokens ask for a lower learning rate.",
     )
     correction_low: float = knob(0.0, "Lower bound of that weight.", ge=0, le=1)
     correction_high: float = knob(2.0, "Upper bound of that weight.", ge=1)
