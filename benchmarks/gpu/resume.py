@@ -56,9 +56,6 @@ MAX_DRIFT = {True: 1e-4, False: 0.02}
 SAVED = f"grpo-{EVERY:06d}"
 MUST_RESUME = {"trainer": SAVED, "before-commit": SAVED, "in-broadcast": SAVED}
 """Run -> the checkpoint that it goes on from."""
-RESTARTED = ("engine", "in-broadcast")
-"""Runs that cost SGLang's process, too: NCCL leaves a broadcast without its sender only by the process' end,
-and a server that is being started again gets its version from disk, once."""
 NAMES = tuple(name for lane in LANES for name in lane.runs)
 
 
@@ -138,7 +135,7 @@ def problems_of(run: dict[str, Any], scale: Scale) -> list[str]:
         found.append(f"{name}: drift {run['drift_max']:.3f}")
     if name in MUST_RESUME and not any(MUST_RESUME[name] in folder for folder in run["resumed_from"]):
         found.append(f"{name}: resumed from {run['resumed_from']}")
-    if run["fell_back"] > (name in RESTARTED) and not is_stand_in_pair(name, scale):
+    if run["fell_back"] and name != "engine" and not is_stand_in_pair(name, scale):
         found.append(f"{name}: {run['fell_back']:.0f} syncs went by disk")
     if name.startswith("colocated"):
         found += [f"{name}: {words}" for words in rest_problems(run)]
