@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ def sandbox_problem() -> str:
     """ "" when bubblewrap works here, else one sentence why not. Tried once per process."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
-        return "bubblewrap (bwrap) is not installed"
+        return "bubblewrap (bwrap) is not installed; run `make setup`"
     argv = [bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--ro-bind", "/", "/"]
     # A checkout in a closed folder of somebody else cannot be shown even by root's bubblewrap.
     shown = ["--tmpfs", "/tmp", "--ro-bind", str(GUEST), "/tmp/guest"]
@@ -185,3 +186,7 @@ def launcher_argv(cgroups: Cgroups, spec: DesktopSpec, command: list[str]) -> li
         extra += f"ulimit -v {max(spec.memory_mb * 4, 2048) << 10};"
     script = LAUNCHER.format(file_blocks=(spec.home_mb << 20) // 512, extra=extra)
     return ["/bin/sh", "-c", script, "desk", *cgroups.procs_files, "--", *command]
+
+
+if __name__ == "__main__":  # for who may not import this: the doctor
+    sys.stdout.write(sandbox_problem())

@@ -1,0 +1,26 @@
+"""The doctor's line on isolation is what the provider of desktops sees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webapp.lib.supervisor import doctor
+from workers.providers.x11_sandbox import sandbox_problem
+
+
+def test_it_says_what_the_desktops_see() -> None:
+    finding, problem = doctor.isolation(), sandbox_problem()
+    assert finding.is_good == (not problem)
+    assert finding.text == (f"{problem}: desktops share the host" if problem else "bubblewrap works")
+
+
+def test_a_missing_bubblewrap_is_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    finding = doctor.isolation()
+    assert not finding.is_good
+    assert not finding.is_needed, "desktops run as plain processes"
+    assert "bubblewrap (bwrap) is not installed; run `make setup`: desktops share the host" in finding.text
