@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from tests.training.recorded import toy_trainer
-from tests.training.test_engine_sglang import TOKEN, Running, ask
+from tests.training.test_engine_sglang import SEVERAL, TOKEN, Running, ask
 from tests.training.tiny_model import tiny_folder
 from training.config import ExperimentConfig, parse_config
 from training.coordinator import Canary, Coordinator, CoordinatorAddress
@@ -98,8 +98,11 @@ def test_servers_take_new_weights_in_the_middle_of_a_completion(
     with served(tmp_path / "engine", servers=servers, token_s=0.1) as running:
         door = Door(running.url)
         sync = sync_of(config_of(channel, servers), world, door, tmp_path)
-        with ThreadPoolExecutor(1) as pool:
-            drawing = pool.submit(ask, running.client_of(), "long", 0, max_tokens=40)
+        with ThreadPoolExecutor(SEVERAL) as pool:
+            drawing = [
+                pool.submit(ask, running.client_of(), f"long-{number}", 0, max_tokens=40)
+                for number in range(SEVERAL)
+            ]
             time.sleep(1)  # some of its forty tokens of a tenth of a second and more each
             for version in (1, 2):
                 move(sync)
@@ -107,9 +110,10 @@ def test_servers_take_new_weights_in_the_middle_of_a_completion(
                 assert report.drift is not None
                 assert report.drift < 1e-4
                 assert not report.fell_back
-            completion = drawing.result()
-        assert len(set(completion.policy_versions)) > 1, "it went on under new weights"
-        assert len(completion.policy_versions) == len(completion.token_ids)
+            completions = [one.result() for one in drawing]
+        spanning = [one for one in completions if len(set(one.policy_versions)) > 1]
+        assert spanning, "they went on under new weights"
+        assert all(len(one.policy_versions) == len(one.token_ids) for one in spanning)
         assert door.health()["policy_version"] == 2
         assert all(server["is_ready"] for server in running.engine()["servers"])
         sync.close()
