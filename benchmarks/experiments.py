@@ -45,7 +45,7 @@ def follow(
 
     Then "ran_out" is True, and everything is as it stood at that moment; `cancel_s` is how long the end of
     the cancelled experiment is waited for. 0: it is left to the installation's end. The same as soon as an
-    evaluation scored no task at all: its desktops do not work, and the message says why.
+    evaluation scored no task at all, be it the last one: its desktops do not work, and the message says why.
     """
     deadline = time.monotonic() + limit_s
     last, ending = "", {"ran_out": True, "status": "ran out of time"}
@@ -55,12 +55,12 @@ def follow(
         if line != last:
             say(f"[{number}] {line}")
             last = line
-        if described["status"] in FINAL:
-            return describe(deskhand, number, *metrics) | {"ran_out": False}
         if not all(was_scored(found) for found in described["evaluations"]):
-            ending |= {"status": "every trajectory errored", "message": first_errors(deskhand)}
+            ending |= {"status": "every trajectory errored", "message": commonest_errors(deskhand)}
             say(f"[{number}] {ending['status']}: {ending['message']}")
             break
+        if described["status"] in FINAL:
+            return describe(deskhand, number, *metrics) | {"ran_out": False}
         left = deadline - time.monotonic()
         if left < 0:
             break
@@ -97,7 +97,7 @@ def was_scored(found: dict[str, Any] | None) -> bool:
     return bool(found and found["num_tasks"])
 
 
-def first_errors(deskhand: Instance) -> str:
+def commonest_errors(deskhand: Instance) -> str:
     """The commonest messages of trajectories that errored, for a run without a result."""
     return deskhand.manage("shell", "-c", ERRORS).strip().splitlines()[-1]
 
