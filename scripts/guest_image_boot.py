@@ -7,7 +7,7 @@ from pathlib import Path
 from guest_image_recipe import KERNEL_MODULES
 from setup_common import REPOSITORY, SetupError
 
-INITRAMFS = REPOSITORY / "guest" / "initramfs"
+INITRAMFS = REPOSITORY / "workers" / "guest_image" / "initramfs"
 
 
 def newest_deb(debs: Path, pattern: str) -> Path:

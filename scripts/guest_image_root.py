@@ -22,7 +22,7 @@ from guest_image_recipe import (
 )
 from setup_common import REPOSITORY, SetupError, run
 
-OVERLAY = REPOSITORY / "guest" / "rootfs"
+OVERLAY = REPOSITORY / "workers" / "guest_image" / "rootfs"
 GUEST_PROGRAMS = REPOSITORY / "workers" / "guest"
 GROUPS = "adm,audio,cdrom,sudo,video,plugdev,users"
 QUIET = ("I: skipping", "I: chroot architecture", "Get:", "Fetched", "W: Download is performed unsandboxed")

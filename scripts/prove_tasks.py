@@ -23,15 +23,15 @@ from queue import Empty, SimpleQueue
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from training.tasks import windows_keyboard
-from training.tasks.real_apps import generate_all
-from training.types import Task
-from workers.deskhost.client import DeskHostClient
-from workers.deskhost.process import HostFailed, running_host
-from workers.desktop import DesktopEnv
-from workers.providers.base import DesktopSpec, EnvError
+from testing.desk_host_process import HostFailed, running_host
+from training.contracts.types import Task
+from training.tasks.sets import windows_keyboard
+from training.tasks.sets.real_apps import generate_all
+from workers.desktops.contract import DesktopSpec, EnvError
+from workers.desktops.host.client import DeskHostClient
+from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks.errors import TaskError
-from workers.tasks.proof import Proof, prove
+from workers.tasks.prove_task import Proof, prove
 
 TASK_SETS = {"first-desk": generate_all, "windows-keyboard": windows_keyboard.generate}
 DATA_DIR = Path(os.environ.get("DESKHAND_DATA_DIR") or Path(__file__).resolve().parent.parent / "var")

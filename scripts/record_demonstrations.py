@@ -1,6 +1,6 @@
-"""Record oracle demonstrations of first-desk on real desktops, as `training.make_first_desk` reads them.
+"""Record oracle demonstrations of first-desk on real desktops, for `training.recipes.first_desk`.
 
-    python -m workers.deskhost --state-dir /tmp/dh --socket /tmp/dh/s &
+    python -m workers.desktops.host --state-dir /tmp/dh --socket /tmp/dh/s &
     python scripts/record_demonstrations.py /tmp/dh/s OUTPUT [--families menu,note,colour] [--desktops 4]
 
 Writes OUTPUT/trajectories.jsonl (train split), OUTPUT/heldout.jsonl and OUTPUT/frames/SHA.png.
@@ -16,12 +16,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from training.tasks.first_desk import generate
-from training.types import ActionKind, Observation, Source, Task, Trajectory, TrajectoryStatus, Turn
-from workers.deskhost.client import DeskHostClient
-from workers.desktop import DesktopEnv, Frame
-from workers.providers.base import DesktopSpec, EnvError
-from workers.tasks import oracles, runner
+from training.contracts.types import (
+    ActionKind,
+    Observation,
+    Source,
+    Task,
+    Trajectory,
+    TrajectoryStatus,
+    Turn,
+)
+from training.tasks.sets.first_desk import generate
+from workers.desktops.contract import DesktopSpec, EnvError
+from workers.desktops.host.client import DeskHostClient
+from workers.desktops.leased_desktop import DesktopEnv, Frame
+from workers.tasks import oracles, prepare_and_score
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 
 LEASE_S = 3600.0
@@ -71,14 +79,14 @@ class Recorder:
 
     def _demonstrate(self, env: DesktopEnv, task: Task) -> Trajectory:
         env.reset()
-        runner.setup(task, env)
+        prepare_and_score.setup(task, env)
         turns: list[Turn] = []
         for index, action in enumerate(oracles.solution(task)):
             observation = self._observation(env.observe(), task.instruction if index == 0 else "")
             turns.append(Turn(index=index, source=Source.ORACLE, observation=observation, action=action))
             if action.kind is not ActionKind.TERMINATE:
                 env.act(action)
-        score = runner.evaluate(task, env, turns[-1].action)
+        score = prepare_and_score.evaluate(task, env, turns[-1].action)
         number = len(self.done) + 1
         return Trajectory(
             trajectory_id=number,

@@ -7,8 +7,8 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
+from testing.private_postgres import private_cluster
 from webapp.lib.supervisor.ports import free_port
-from webapp.lib.supervisor.postgres import private_cluster
 
 TEST_ROOT = Path(tempfile.mkdtemp(prefix="deskhand-test-"))
 REDIS_PASSWORD = "only-for-this-test-session"

@@ -1,6 +1,6 @@
 """The one settings file: every knob of the installation is an environment variable read here.
 
-Experiment knobs are not here: they are fields of `training.config`.
+Experiment knobs are not here: they are fields of `training.contracts.config`.
 """
 
 from pathlib import Path
@@ -61,6 +61,7 @@ INSTALLED_APPS = [
     "webapp.fleet",
     "webapp.experiments",
     "webapp.trajectories",
+    "webapp.dispatcher",
     "webapp.replay",
     "webapp.screens",
 ]

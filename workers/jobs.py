@@ -17,7 +17,7 @@ def ping(key: str = "") -> str:
 @app.task(name="workers.jobs.run_experiment")
 def run_experiment(experiment_id: int, attempt_number: int) -> None:
     """Hold one experiment until it ends, pauses or crashes."""
-    from workers.gpu_worker.job import run
+    from workers.gpu.attempt import run
 
     run(experiment_id, attempt_number)
 
@@ -25,6 +25,6 @@ def run_experiment(experiment_id: int, attempt_number: int) -> None:
 @app.task(name="workers.jobs.run_trajectory")
 def run_trajectory(trajectory_id: int) -> None:
     """Run one trajectory on this slot's desktop."""
-    from workers.env_worker import run
+    from workers.env.trajectory_job import run
 
     run(trajectory_id)

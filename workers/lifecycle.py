@@ -8,8 +8,8 @@ from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.db import DatabaseError, close_old_connections
 from kombu.exceptions import OperationalError
 
-from webapp.fleet.services import beat_worker, stop_worker
-from webapp.lib.queue import queue_of_host
+from webapp.fleet.worker_writes import beat_worker, stop_worker
+from webapp.lib.send_job import queue_of_host
 from webapp.trajectories.services import beat_trajectories
 from workers import identity
 
@@ -44,21 +44,22 @@ def _announce(sender: str, instance: Any, **_: Any) -> None:
 @worker_ready.connect
 def _start_beating(**_: Any) -> None:
     if identity.current().queue == "gpu":
-        from workers.gpu_worker.children import sweep_orphans
+        from workers.processes.child_groups import sweep_orphans
 
         sweep_orphans()
     beat()
     threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
     if identity.current().queue == "gpu":
-        from workers.gpu_worker import exporting, gpu_watch
+        from workers.gpu import checkpoint_exports, gpu_use
 
-        gpu_watch.announce_gpus(identity.current().name)
-        exporting.start(_stopping)
+        gpu_use.announce_gpus(identity.current().name)
+        checkpoint_exports.start(_stopping)
     if identity.current().queue == "env":
-        from workers import gateway_upkeep, mirror
+        from workers.environments.gateway import delete_unused
+        from workers.fleet import mirror
 
         mirror.start(_stopping)
-        gateway_upkeep.start(_stopping)
+        delete_unused.start(_stopping)
 
 
 @worker_shutdown.connect
@@ -67,7 +68,7 @@ def _say_goodbye(**_: Any) -> None:
     me = identity.current()
     stop_worker(name=me.name, pid=me.pid)
     if me.queue == "env":
-        from workers.slots import release_all
+        from workers.env.slots import release_all
 
         release_all()
 

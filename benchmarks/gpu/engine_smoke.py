@@ -27,7 +27,7 @@ import torch
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.smoke_bench import PIXELS, Bench, make_weights
 from benchmarks.gpu.smoke_parts import asleep, bias, canary, killed, parity
-from training.config import ModelConfig, PromptConfig
+from training.contracts.config import ModelConfig, PromptConfig
 
 Part = Callable[[Bench], dict[str, Any]]
 

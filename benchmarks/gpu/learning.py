@@ -32,8 +32,8 @@ from typing import Any
 from benchmarks.gpu.learning_arms import Plan, arm, restrict, side_by_side, warm_up, why, write
 from benchmarks.gpu.learning_model import SIZES, make_model
 from benchmarks.report import RESULTS, finish, print_table
-from webapp.lib.supervisor.instance import Instance
-from workers.gpu_worker.placement import visible_gpus
+from testing.private_installation import Instance
+from workers.gpu.gpu_placement import visible_gpus
 
 BAR, MIN_TASKS = 0.90, 60
 STALENESS = (0, 2)

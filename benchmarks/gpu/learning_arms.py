@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.experiments import evaluation, follow, launch, seconds, settings, stage_seconds
-from webapp.lib.supervisor.instance import Instance
+from benchmarks.training.experiment_runs import evaluation, follow, launch, seconds, settings, stage_seconds
+from testing.private_installation import Instance
 
 FAMILIES = ["menu", "note", "colour"]
 CURVE = ("rollout/success", "rollout/reward_mean", "loss/entropy", "time/step_s")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.tiny import TinySizes, make_tiny
+from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 
 SIZES = {"tiny": TinySizes(), "wide": TinySizes(text_head_width=64, vision_heads=2)}
 """wide: 1.1 million parameters; its heads are as wide as GPU attention kernels want them."""

@@ -22,7 +22,12 @@ from pathlib import Path
 import torch
 from transformers import Qwen2Tokenizer, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-from training.tiny import CHAT_TEMPLATE, TinySizes, make_tokenizer, write_processor_files
+from training.recipes.tiny.make_checkpoint import (
+    CHAT_TEMPLATE,
+    TinySizes,
+    make_tokenizer,
+    write_processor_files,
+)
 
 VOCABULARY = 151_936
 """Rows of the embedding."""
@@ -183,7 +188,7 @@ def make_folder(
 
 
 def write_text_files(folder: Path) -> None:
-    """The part of a checkpoint folder that `training.rendering.Renderer` reads; `folder` is created."""
+    """The part of a checkpoint folder that `Renderer` reads; `folder` is created."""
     folder.mkdir(parents=True, exist_ok=True)
     make_full_tokenizer().save_pretrained(folder)
     write_processor_files(folder, TinySizes())

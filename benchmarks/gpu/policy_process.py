@@ -18,7 +18,7 @@ import httpx
 import psutil
 import yaml
 
-from training.policy_client import PolicyClient
+from workers.env.policy_client import PolicyClient
 
 TOKEN = "benchmark"
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -57,7 +57,7 @@ class PolicyProcess:
         self.log = (self.folder / "policy.log").open("ab")
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "training.serve", "--model", str(self.model)),
+                *(sys.executable, "-m", "training.sampler.server", "--model", str(self.model)),
                 *("--config", str(config), "--port-file", str(port_file)),
             ],
             stdout=self.log,

@@ -20,8 +20,8 @@ import httpx
 
 from benchmarks.gpu.policy_process import TOKEN, PolicyProcess
 from benchmarks.gpu.screens import screen_png
-from benchmarks.json_server import JsonServer, Refused, Request
-from training.types import (
+from testing.json_server import JsonServer, Refused, Request
+from training.contracts.types import (
     Completion,
     Group,
     Observation,

@@ -123,7 +123,7 @@ class Run:
 
     def _train(self, started: float) -> int:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        launcher += ["--nproc-per-node", str(self.processes), "-m", "training.train"]
+        launcher += ["--nproc-per-node", str(self.processes), "-m", "training.loop.train"]
         with (self.output / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*launcher, "--config", str(self.config), "--output", str(self.output)],

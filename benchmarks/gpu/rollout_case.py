@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_load import Load, Plan, Talk, Told, Way
 from benchmarks.report import percentile
-from training.sglang import calls
-from training.sglang.client import Sglang
+from training.sampler.sglang import http_calls
+from training.sampler.sglang.http_client import Sglang
 
 GROUP = 8
 DIRECT_S = 4.0
@@ -182,4 +182,4 @@ def flush(plan: Plan) -> None:
     """Empty the servers' prefix caches."""
     for url in plan.server_urls:
         with Sglang(url) as server:
-            server.run(calls.flush_cache())
+            server.run(http_calls.flush_cache())

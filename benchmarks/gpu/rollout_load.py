@@ -20,14 +20,14 @@ from typing import Any, Literal
 
 from benchmarks.gpu.policy_process import TOKEN
 from benchmarks.gpu.screens import mixed_png, screen
-from training.config import ModelConfig, PromptConfig
-from training.engine import Sampling
-from training.policy_client import PolicyClient
-from training.rendering import Renderer
-from training.sglang import calls
-from training.sglang.client import Sglang
-from training.sglang.drawing import sampling_parameters
-from training.sglang.pictures import write_pixels
+from training.contracts.config import ModelConfig, PromptConfig
+from training.render.token_sequences import Renderer
+from training.sampler.engines.engine import Sampling
+from training.sampler.sglang import http_calls
+from training.sampler.sglang.generation import sampling_parameters
+from training.sampler.sglang.http_client import Sglang
+from training.sampler.sglang.screenshot_decoders import write_pixels
+from workers.env.policy_client import PolicyClient
 
 INSTRUCTION = (
     "Open the settings, find the sound page, and turn the output of the second device down to a half."
@@ -196,7 +196,7 @@ def _play_directly(plan: Plan, talk: Talk, way: Way) -> list[Told]:
             started = time.monotonic()
             if started > plan.until:
                 break
-            answer = server.run(calls.generate(context, parameters, images=images))
+            answer = server.run(http_calls.generate(context, parameters, images=images))
             found.append(
                 Told(
                     talk=talk.number, turn=turn, started=started, ended=time.monotonic(),

@@ -43,10 +43,10 @@ from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_case import Case, Row, play, same_tokens, talks_of
 from benchmarks.gpu.rollout_load import Load, Plan, Way, hash_of
 from benchmarks.report import RESULTS, finish, print_table
-from training.config import ModelConfig, PromptConfig
-from training.rendering import Renderer
-from training.sglang import calls
-from training.sglang.client import Sglang
+from training.contracts.config import ModelConfig, PromptConfig
+from training.render.token_sequences import Renderer
+from training.sampler.sglang import http_calls
+from training.sampler.sglang.http_client import Sglang
 
 MIN_HIT_RATE = 0.85
 MAX_OVERHEAD = 0.05
@@ -100,8 +100,8 @@ def versions(policy: PolicyProcess) -> dict[str, str]:
     url = policy.ask("GET", "/engine")["servers"][0]["url"]
     try:
         with Sglang(url) as server:
-            found["sglang"] = str(server.run(calls.server_info()).get("version"))
-    except calls.SglangError:
+            found["sglang"] = str(server.run(http_calls.server_info()).get("version"))
+    except http_calls.SglangError:
         found["sglang"] = "stand-in"
     return found
 

@@ -13,12 +13,12 @@ from transformers import Qwen3VLForConditionalGeneration
 from benchmarks.gpu.models import make_model, write_text_files
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.screens import screen_png
-from training.canary import canary_png
-from training.config import ModelConfig, PromptConfig
-from training.model_inputs import model_inputs, without_tokens
-from training.policy_client import PolicyClient
-from training.rendering import Rendered, Renderer
-from training.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
+from training.batch.forward_inputs import model_inputs, without_tokens
+from training.contracts.config import ModelConfig, PromptConfig
+from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
+from training.render.token_sequences import Rendered, Renderer
+from training.sampler.canary import canary_png
+from workers.env.policy_client import PolicyClient
 
 PIXELS = {"min_pixels": 65_536, "max_pixels": 1_048_576}
 SCREEN = (1312, 736)

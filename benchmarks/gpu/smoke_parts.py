@@ -11,10 +11,10 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.smoke_bench import Bench, apart, masked, play, score
-from training.canary import canary_sequence
-from training.policy_client import PolicyClient
-from training.sglang import calls
-from training.sglang.client import Sglang
+from training.sampler.canary import canary_sequence
+from training.sampler.sglang import http_calls
+from training.sampler.sglang.http_client import Sglang
+from workers.env.policy_client import PolicyClient
 
 MAX_DRIFT = 0.02
 """Nats, mean over completion tokens, bf16, logprobs at temperature 1 (sampled at 1, and greedy)."""
@@ -71,16 +71,16 @@ def bias(bench: Bench) -> dict[str, Any]:
     url = bench.policy.ask("GET", "/engine")["servers"][0]["url"]
     with Sglang(url) as server:
 
-        def draw(temperature: float, bias: dict[str, float]) -> calls.Generated:
+        def draw(temperature: float, bias: dict[str, float]) -> http_calls.Generated:
             parameters = {"temperature": temperature, "max_new_tokens": 1, "logit_bias": bias}
-            return server.run(calls.generate(prompt, parameters))
+            return server.run(http_calls.generate(prompt, parameters))
 
         first = draw(0.0, {})
         top, p_top = first.token_ids[0], first.logprobs[0]
         second = draw(0.0, {str(top): -1e9})
         pushed = draw(0.5, {str(top): 100.0})
         plain = server.run(
-            calls.generate(
+            http_calls.generate(
                 prompt + [second.token_ids[0]], {"temperature": 1.0, "max_new_tokens": 1},
                 logprob_start=len(prompt) - 1, chosen_ids=[top],
             )

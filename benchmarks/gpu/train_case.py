@@ -32,13 +32,13 @@ import torch
 from benchmarks.gpu.flops import utilisation
 from benchmarks.gpu.models import SIZES, make_model, write_text_files
 from benchmarks.gpu.workload import SCREEN, Drawn, draw
-from training.batching import MicroBatch
-from training.config import ExperimentConfig, parse_config
-from training.layout import lay_out
-from training.parallel import World, start_world, stop_world
-from training.policy import prepared
-from training.rendering import Renderer
-from training.trainer import TokenIds, Trainer
+from training.batch.collate import MicroBatch
+from training.contracts.config import ExperimentConfig, parse_config
+from training.dist.parallel import World, start_world, stop_world
+from training.model.load_sharded import lay_out
+from training.model.policy import prepared
+from training.render.token_sequences import Renderer
+from training.update.optimiser_step import TokenIds, Trainer
 
 PRODUCTS = "nvjet|gemm|cutlass"
 ATTENTION = "sdpa|flash"

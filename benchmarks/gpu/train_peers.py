@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from training.batching import Pixels
-from training.samples import Sample
+from training.batch.collate import Pixels
+from training.batch.samples import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -255,7 +255,7 @@ class Trainer:
         }
         path = folder / f"{size}.case"
         path.write_text(json.dumps(case))
-        # As in training.train: the peers of an NCCL group must agree on it.
+        # As in training.loop.train: the peers of an NCCL group must agree on it.
         environment = os.environ | {"NCCL_CUMEM_ENABLE": "0"}
         command = [sys.executable, "-m", "benchmarks.gpu.weight_sync_case", str(path)]
         self.process = subprocess.Popen(command, env=environment)

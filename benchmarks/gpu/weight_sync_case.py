@@ -23,19 +23,19 @@ from torch import nn
 from benchmarks.gpu.models import make_model
 from benchmarks.gpu.policy_process import TOKEN
 from benchmarks.gpu.weight_sync_weights import Answer, add_noise, exact_logprobs, fit, randomise
-from training.canary import canary_png
-from training.config import ExperimentConfig, parse_config
-from training.coordinator import Canary, Coordinator, CoordinatorAddress, CoordinatorError
-from training.frames import FramePixels
-from training.layout import lay_out
-from training.parallel import World, start_world, stop_world
-from training.policy import prepared
-from training.policy_client import PolicyClient
-from training.rendering import Renderer
-from training.trainer import TokenIds, Trainer
-from training.weight_sync import WeightSync, build_weight_sync, canary_sample
-from training.weights.requests import WeightsRequest
-from training.weights.tensors import num_bytes, plain_weights
+from training.batch.screenshots import FramePixels
+from training.contracts.config import ExperimentConfig, parse_config
+from training.contracts.weight_requests import WeightsRequest
+from training.dist.parallel import World, start_world, stop_world
+from training.model.load_sharded import lay_out
+from training.model.policy import prepared
+from training.render.token_sequences import Renderer
+from training.rollouts.coordinator_client import Canary, Coordinator, CoordinatorAddress, CoordinatorError
+from training.sampler.canary import canary_png
+from training.update.optimiser_step import TokenIds, Trainer
+from training.weights.export_tensors import num_bytes, plain_weights
+from training.weights.sync import WeightSync, build_weight_sync, canary_sample
+from workers.env.policy_client import PolicyClient
 
 NOISE = {"fitted": 0.01, "random": 0.3}
 """Spread of the noise that every other version has, relative to the weights' spread."""

@@ -16,9 +16,9 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from training.canary import canary_png, canary_sequence
-from training.model_inputs import model_inputs, without_tokens
-from training.rendering import Renderer
+from training.batch.forward_inputs import model_inputs, without_tokens
+from training.render.token_sequences import Renderer
+from training.sampler.canary import canary_png, canary_sequence
 
 SPREAD = 0.02
 RATE = 1e-5

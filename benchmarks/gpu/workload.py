@@ -12,9 +12,9 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from benchmarks.gpu.flops import Work
-from training.frames import FramePixels
-from training.rendering import Renderer
-from training.samples import Sample
+from training.batch.samples import Sample
+from training.batch.screenshots import FramePixels
+from training.render.token_sequences import Renderer
 
 SCREEN = (1312, 736)
 """Pixels of a 1920 x 1080 screenshot after its resize: 41 x 23 = 943 image tokens."""

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.people import People
-from tests.factories import make_task, make_task_set, make_team, make_user
+from testing.browser.people import People
+from testing.factories import make_task, make_task_set, make_team, make_user
 from webapp.accounts.models import Role
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]

@@ -5,12 +5,13 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import People, SignIn
-from tests.browser.recording import Recorder
-from tests.factories import make_group, make_trajectory
+from testing.browser.people import People, SignIn
+from testing.browser.recorded_trajectories import Recorder
+from testing.factories import make_group, make_trajectory
 from tests.webapp.trajectories.test_branching import HOST, join, keep, qemu_experiment, wanted
-from training.types import Purpose, TrajectoryStatus
-from webapp.trajectories import branching, pump, services
+from training.contracts.types import Purpose, TrajectoryStatus
+from webapp.dispatcher import pump
+from webapp.trajectories import branching, services
 from webapp.trajectories.models import Trajectory
 
 SIZES = [(1280, 800), (390, 844)]

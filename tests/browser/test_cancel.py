@@ -2,10 +2,10 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.factories import make_experiment
+from testing.browser.people import People, SignIn
+from testing.factories import make_experiment
+from webapp.experiments.lifecycle.queue import change_status
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.experiments.services import change_status
 
 
 def test_a_running_experiment_is_cancelled_after_a_question_and_the_page_follows(

@@ -2,10 +2,11 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.factories import make_experiment
-from training.types import EvaluationResult
-from webapp.experiments import exports, reports
+from testing.browser.people import People, SignIn
+from testing.factories import make_experiment
+from training.contracts.types import EvaluationResult
+from webapp.experiments.checkpoints import exports
+from webapp.experiments.lifecycle import trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment
 
 
@@ -42,7 +43,7 @@ def test_an_evaluation_is_asked_for_and_its_result_appears_beside_the_checkpoint
         name="before", step=0, policy_version=0, split="heldout", num_tasks=100, num_success=63,
         success=0.63, low=0.53, high=0.72,
     )  # fmt: skip
-    reports.record_evaluation(experiment_id=queued.pk, result=result)
+    trainer_reports.record_evaluation(experiment_id=queued.pk, result=result)
     expect(row).to_contain_text("63 %")
     expect(row).to_contain_text("greedy")
 

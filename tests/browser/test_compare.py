@@ -4,9 +4,9 @@ import math
 
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.factories import make_experiment
-from training.config import ExperimentConfig
+from testing.browser.people import People, SignIn
+from testing.factories import make_experiment
+from training.contracts.config import ExperimentConfig
 from webapp.experiments.models import Evaluation, MetricPoint
 
 

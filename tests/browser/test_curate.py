@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests import drawn
-from tests.browser.people import People, SignIn
-from tests.browser.recording import store
-from tests.factories import make_replay_entry, make_trajectory, make_turn, make_user
+from testing import first_desk_screens
+from testing.browser.people import People, SignIn
+from testing.browser.recorded_trajectories import store
+from testing.factories import make_replay_entry, make_trajectory, make_turn, make_user
 from webapp.accounts.models import Role
 from webapp.replay.models import LabelEvent, ReplayEntry
 from webapp.replay.services import label_entry, offer_to_inbox
@@ -20,7 +20,10 @@ def make_entries(people: People, number: int) -> list[ReplayEntry]:
     entries = []
     for row in range(number):
         trajectory = make_trajectory(team=people.team, turns=0)
-        screens = [drawn.menu_screen(row % 8), drawn.menu_screen(row % 8, chosen=f"choice {row}")]
+        screens = [
+            first_desk_screens.menu_screen(row % 8),
+            first_desk_screens.menu_screen(row % 8, chosen=f"choice {row}"),
+        ]
         for index, screen in enumerate(screens):
             make_turn(trajectory, index, frame=store(people.team, screen), is_last=index == 1)
         trajectory.last_frame = store(people.team, screens[-1])
@@ -245,7 +248,7 @@ def test_a_success_that_arrives_is_announced_and_fills_an_empty_inbox(
 def arrive(people: People) -> ReplayEntry:
     """A successful trajectory, offered as a worker does it."""
     trajectory = make_trajectory(team=people.team, turns=0)
-    trajectory.last_frame = store(people.team, drawn.menu_screen(trajectory.pk % 8))
+    trajectory.last_frame = store(people.team, first_desk_screens.menu_screen(trajectory.pk % 8))
     trajectory.save()
     make_turn(trajectory, 0, frame=trajectory.last_frame, is_last=True)
     entry = offer_to_inbox(trajectory=trajectory)

@@ -5,7 +5,7 @@ import re
 import yaml
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import People, SignIn
+from testing.browser.people import People, SignIn
 from webapp.experiments.models import Experiment
 
 

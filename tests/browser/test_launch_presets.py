@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import People, SignIn
+from testing.browser.people import People, SignIn
 
 
 def open_launch(sign_in: SignIn, people: People, preset: str = "") -> Page:

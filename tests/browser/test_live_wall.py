@@ -6,10 +6,19 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.factories import make_experiment, make_frame, make_group, make_trajectory
-from training.types import Action, ActionKind, Alarm, Completion, Observation, Purpose, TrajectoryStatus, Turn
-from webapp.experiments import reports
+from testing.browser.people import People, SignIn
+from testing.factories import make_experiment, make_frame, make_group, make_trajectory
+from training.contracts.types import (
+    Action,
+    ActionKind,
+    Alarm,
+    Completion,
+    Observation,
+    Purpose,
+    TrajectoryStatus,
+    Turn,
+)
+from webapp.experiments.lifecycle import trainer_reports
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Desktop
 from webapp.trajectories import services as trajectories
@@ -71,11 +80,11 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     page.goto(f"/experiments/{experiment.pk}/")
     expect(page.get_by_text("The first numbers appear")).to_be_visible()
 
-    reports.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
-    reports.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
+    trainer_reports.start_stage(experiment_id=experiment.pk, name="grpo", total=20, unit="steps")
+    trainer_reports.report_progress(experiment_id=experiment.pk, stage="grpo", done=3, total=20)
     expect(page.locator("[data-stage=grpo]")).to_contain_text("3 / 20 steps")
     for step in (1, 2, 3):
-        reports.record_metrics(
+        trainer_reports.record_metrics(
             experiment_id=experiment.pk,
             attempt=1,
             step=step,
@@ -91,5 +100,5 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     alarm = Alarm(
         name="grad_norm", step=3, value=48.2, limit=10, message="Norm too large", remedy="Halve the rate"
     )
-    reports.raise_alarm(experiment_id=experiment.pk, alarm=alarm)
+    trainer_reports.raise_alarm(experiment_id=experiment.pk, alarm=alarm)
     expect(page.locator(".alarm")).to_contain_text("Halve the rate")

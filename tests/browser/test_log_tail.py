@@ -6,11 +6,11 @@ import pytest
 from django.conf import settings
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.factories import make_experiment
-from webapp.experiments.logs import log_folder
-from webapp.experiments.services import stream_of
-from webapp.live.services import publish
+from testing.browser.people import People, SignIn
+from testing.factories import make_experiment
+from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.page.log_files import log_folder
+from webapp.live.publish import publish
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

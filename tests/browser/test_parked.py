@@ -2,8 +2,8 @@
 
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.factories import make_experiment, make_group, make_trajectory
+from testing.browser.people import People, SignIn
+from testing.factories import make_experiment, make_group, make_trajectory
 from webapp.trajectories import parking
 from webapp.trajectories.models import Trajectory
 

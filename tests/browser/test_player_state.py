@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.people import People, SignIn
+from testing.browser.people import People, SignIn
 
 HELPERS = """
     const p = await import("/static/js/player.js");

@@ -11,8 +11,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.browser.people_at_desktops import (
+from testing.browser.people import People, SignIn
+from testing.browser.people_at_desktops import (
     LIMIT_S,
     EnvWorker,
     canvas,
@@ -25,16 +25,16 @@ from tests.browser.people_at_desktops import (
     typed,
     wait_for,
 )
-from tests.factories import make_user
+from testing.factories import make_user
 from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
-from training.types import Purpose, Source
+from training.contracts.types import Purpose, Source
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Control
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group
-from workers.deskhost.client import DeskHostClient
+from workers.desktops.host.client import DeskHostClient
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]
 SOON = timedelta(seconds=4)

@@ -5,14 +5,22 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.people import People, SignIn
-from tests.browser.people_at_desktops import LIMIT_S, EnvWorker, canvas, text_of, turns_of, typed, wait_for
+from testing.browser.people import People, SignIn
+from testing.browser.people_at_desktops import (
+    LIMIT_S,
+    EnvWorker,
+    canvas,
+    text_of,
+    turns_of,
+    typed,
+    wait_for,
+)
 from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
-from tests.workers.test_osworld_episodes import write_note
+from tests.workers.environments.test_osworld_episodes import write_note
 from webapp.experiments.task_sets import import_task_set
 from webapp.trajectories.models import Trajectory
-from workers.deskhost.client import DeskHostClient
-from workers.osworld.installation import FOLDER
+from workers.desktops.host.client import DeskHostClient
+from workers.environments.osworld.installation import FOLDER
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import People, SignIn
-from tests.browser.people_at_desktops import (
+from testing.browser.people import People, SignIn
+from testing.browser.people_at_desktops import (
     LIMIT_S,
     EnvWorker,
     canvas,
@@ -28,15 +28,15 @@ from tests.browser.people_at_desktops import (
     typed,
     wait_for,
 )
-from tests.workers.test_qemu_desktops import OPTIONS, missing
-from training.config import DesktopConfig
-from training.types import Purpose, Source
+from testing.desk_host_process import running_host
+from tests.workers.desktops.qemu.test_desktops import OPTIONS, missing
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Purpose, Source
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group
-from workers.deskhost.client import DeskHostClient
-from workers.deskhost.process import running_host
+from workers.desktops.host.client import DeskHostClient
 
 pytestmark = [
     pytest.mark.vm,

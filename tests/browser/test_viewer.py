@@ -12,10 +12,10 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.people import People, SignIn
-from tests.browser.recording import Recorder
+from testing.browser.people import People, SignIn
+from testing.browser.recorded_trajectories import Recorder
+from testing.factories import make_experiment, make_group, make_trajectory, make_turn
 from tests.conftest import REPOSITORY
-from tests.factories import make_experiment, make_group, make_trajectory, make_turn
 from webapp.lib.supervisor.ports import free_port
 
 

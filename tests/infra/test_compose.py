@@ -11,12 +11,12 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from webapp.lib.supervisor.instance import REPOSITORY
-from webapp.lib.supervisor.plan import OPTIONAL
+from testing.private_installation import REPOSITORY
+from webapp.lib.supervisor.process_table import OPTIONAL
 
 COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]
-DOCKERFILES = sorted((REPOSITORY / "docker").glob("*.Dockerfile"))
+DOCKERFILES = sorted((REPOSITORY / "deploy").glob("*.Dockerfile"))
 
 
 def builds():
@@ -82,7 +82,7 @@ def test_commands_are_commands_of_the_product():
 
 def test_no_password_has_a_default_and_every_variable_is_in_the_example():
     text = (REPOSITORY / "docker-compose.yml").read_text()
-    example = (REPOSITORY / "docker" / "example.env").read_text()
+    example = (REPOSITORY / "deploy" / "example.env").read_text()
     used = dict(re.findall(r"\$\{(\w+)(:[?-][^}]*)?\}", text))
     assert set(used) == set(re.findall(r"^(\w+)=", example, re.MULTILINE))
     assert {name for name, rest in used.items() if rest.startswith(":?")} == {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from webapp.lib.supervisor import doctor
-from workers.providers.x11_sandbox import sandbox_problem
+from workers.desktops.x11.sandbox import sandbox_problem
 
 
 def test_it_says_what_the_desktops_see() -> None:

@@ -14,9 +14,9 @@ import psutil
 import pytest
 import redis
 
-from webapp.lib.supervisor.instance import REPOSITORY, Instance
+from testing.private_installation import REPOSITORY, Instance
 from webapp.lib.supervisor.orphans import marked
-from webapp.lib.supervisor.queues import queue_executes
+from webapp.lib.supervisor.queue_probe import queue_executes
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import re
 
 from django.core.management import load_command_class
 
-from webapp.lib.supervisor.instance import REPOSITORY
+from testing.private_installation import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "running.md").read_text()
 VARIABLE = r"DESKHAND_[A-Z_]+|DATABASE_URL|REDIS_URL"

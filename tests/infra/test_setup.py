@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.lib.supervisor.instance import REPOSITORY
+from testing.private_installation import REPOSITORY
 
 UNPRIVILEGED_USER = 65534
 SYSTEM_PYTHON = shutil.which("python3", path="/usr/bin:/usr/local/bin")

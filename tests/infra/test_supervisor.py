@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from webapp.lib.supervisor.child import ChildSpec, ChildState
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import marked
+from webapp.lib.supervisor.supervised_process import ChildSpec, ChildState
 from webapp.lib.supervisor.supervisor import StartFailed, Supervisor
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"

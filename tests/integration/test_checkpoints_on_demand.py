@@ -14,15 +14,15 @@ import torch
 import yaml
 from transformers import AutoModelForImageTextToText
 
-from benchmarks import experiments
-from tests.integration import watching
-from tests.integration.watching import rows
-from webapp.lib.supervisor.instance import Instance
+from benchmarks.training import experiment_runs
+from testing import watch_installation
+from testing.private_installation import Instance
+from testing.watch_installation import rows
 
 pytestmark = [pytest.mark.desktop, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 PATIENCE_S = 600
-wait_for = partial(watching.wait_for, patience_s=PATIENCE_S)
+wait_for = partial(watch_installation.wait_for, patience_s=PATIENCE_S)
 CONFIG = {
     "model": {"path": "tiny-random"},
     "tasks": {"families": ["note"]},
@@ -46,7 +46,7 @@ def launch(deskhand: Instance, folder: Path, name: str, **sections: dict[str, An
     file = folder / f"{name}.yaml"
     merged = {key: CONFIG.get(key, {}) | sections.get(key, {}) for key in CONFIG}
     file.write_text(yaml.safe_dump(merged))
-    return experiments.launch(deskhand, "--config", str(file), "--name", name)
+    return experiment_runs.launch(deskhand, "--config", str(file), "--name", name)
 
 
 def status_of(deskhand: Instance, experiment: int) -> str:

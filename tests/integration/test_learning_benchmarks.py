@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from webapp.lib.supervisor.instance import INHERITED_SETTINGS, REPOSITORY
+from testing.private_installation import INHERITED_SETTINGS, REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.desktop, pytest.mark.timeout(2400)]
 LIMIT_S = 2300
@@ -36,7 +36,7 @@ def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
     record = tmp_path / "runs.json"
     arms = ("gspo", "grpo, cold, replay", "grpo, staleness 2, TIS")
     assert "tiny: every run finished" in run(
-        "benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record),
+        "benchmarks.training.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record),
         "--cold", str(tmp_path / "cold"),
     )  # fmt: skip
     runs = {found["arm"]: found for found in json.loads(record.read_text())}
@@ -45,7 +45,9 @@ def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
     assert runs["grpo, cold, replay"]["accepted"] > 0
     assert runs["gspo"]["accepted"] == 0
     # What is recorded is not repeated.
-    again = run("benchmarks.ablation", "--tiny", "--seeds", "0", "--arms", "gspo", "--record", str(record))
+    again = run(
+        "benchmarks.training.ablation", "--tiny", "--seeds", "0", "--arms", "gspo", "--record", str(record)
+    )
     assert "seed 0: finished" not in again
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.experiments import was_scored
 from benchmarks.gpu.learning_arms import side_by_side
-from training.make_first_desk import rate_by_clock
+from benchmarks.training.experiment_runs import was_scored
+from training.recipes.first_desk.make_checkpoint import rate_by_clock
 
 
 def arm(staleness: int, *points: tuple[int, float, float]) -> dict:

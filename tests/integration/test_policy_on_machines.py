@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.experiments import describe, follow, launch, settings
-from tests.integration.watching import rows
-from webapp.lib.supervisor.instance import Instance
+from benchmarks.training.experiment_runs import describe, follow, launch, settings
+from testing.private_installation import Instance
+from testing.watch_installation import rows
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = Path(os.environ.get("DESKHAND_IMAGES_DIR") or ROOT / "var" / "images")

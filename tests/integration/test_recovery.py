@@ -16,15 +16,15 @@ import httpx
 import psutil
 import pytest
 
-from benchmarks.experiments import describe, launch
-from tests.integration import watching
-from tests.integration.watching import rows
-from webapp.lib.supervisor.instance import Instance
+from benchmarks.training.experiment_runs import describe, launch
+from testing import watch_installation
+from testing.private_installation import Instance
+from testing.watch_installation import rows
 
 pytestmark = [pytest.mark.desktop, pytest.mark.timeout(600)]
 
 PATIENCE_S = 120
-wait_for = partial(watching.wait_for, patience_s=PATIENCE_S)
+wait_for = partial(watch_installation.wait_for, patience_s=PATIENCE_S)
 NUM_STEPS = 14
 CONFIG = {
     "model": {"path": "tiny-random"},
@@ -84,7 +84,7 @@ def test_an_experiment_survives_the_death_of_each_process(deskhand: Instance, tm
     experiment = launch(deskhand, "--config", str(config))
 
     wait_for_more_steps(deskhand, "launch")
-    kill_one(deskhand, "training.train", "--output", "-m training.train --config")
+    kill_one(deskhand, "training.loop.train", "--output", "-m training.loop.train --config")
     wait_for("a second attempt", lambda: len(describe(deskhand, experiment)["attempts"]) == 2)
     wait_for_more_steps(deskhand, "the trainer's death")
 
@@ -149,13 +149,13 @@ def test_pausing_gives_the_worker_back_and_resuming_goes_on(deskhand: Instance, 
     deskhand.manage("experiment", str(experiment), "pause")
     wait_for("the pause", lambda: describe(deskhand, experiment)["status"] == "paused")
     paused_at = describe(deskhand, experiment)["step"]
-    assert not processes(deskhand, "training.train")
-    assert not processes(deskhand, "training.serve")
+    assert not processes(deskhand, "training.loop.train")
+    assert not processes(deskhand, "training.sampler.server")
     deskhand.manage("experiment", str(experiment), "resume")
     wait_for("a step after resuming", lambda: describe(deskhand, experiment)["step"] > paused_at)
     deskhand.manage("experiment", str(experiment), "cancel")
     wait_for("the cancel", lambda: describe(deskhand, experiment)["status"] == "cancelled")
-    assert not processes(deskhand, "training.train")
+    assert not processes(deskhand, "training.loop.train")
     wait_for(
         "every trajectory to be final",
         lambda: (

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.toy_coordinator import ToyCoordinator
-from tests.training.toy_desktops import ToyDesktops
-from training.config import ExperimentConfig, parse_config
-from training.engine_transformers import TransformersEngine
-from training.rendering import Renderer
-from training.tiny import TinySizes, make_tiny
+from testing.training.toy_coordinator import ToyCoordinator
+from testing.training.toy_desktops import ToyDesktops
+from training.contracts.config import ExperimentConfig, parse_config
+from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
+from training.render.token_sequences import Renderer
+from training.sampler.engines.transformers_engine import TransformersEngine
 
 
 @pytest.fixture(scope="session", autouse=True)

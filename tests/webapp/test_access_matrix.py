@@ -13,9 +13,9 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.utils import timezone
 
-from tests.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
-from tests.webapp.fleet.rows import make_desktop, make_host, make_worker
-from tests.webapp.live.live_client import communicator, open_socket, session_cookie, subscribe
+from testing.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
+from testing.fleet_rows import make_desktop, make_host, make_worker
+from testing.live_client import communicator, open_socket, session_cookie, subscribe
 from webapp.routing import websocket_urlpatterns
 from webapp.screens.models import Control
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from workers.deskhost.client import DeskHostClient
-from workers.deskhost.process import running_host
-from workers.desktop import DesktopEnv
-from workers.providers.base import DesktopSpec
+from testing.desk_host_process import running_host
+from workers.desktops.contract import DesktopSpec
+from workers.desktops.host.client import DeskHostClient
+from workers.desktops.leased_desktop import DesktopEnv
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from training.config import DesktopConfig
-from training.config_osworld import OWN_DESKTOPS
-from training.tasks.support import unsupported_reason
-from training.tasks.support_osworld import osworld_reason
-from training.types import Task
+from training.contracts.config import DesktopConfig
+from training.contracts.config.osworld import OWN_DESKTOPS
+from training.contracts.types import Task
+from training.tasks.supported_by_osworld import osworld_reason
+from training.tasks.supported_tasks import unsupported_reason
 
 
 class Judge(StrEnum):

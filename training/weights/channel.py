@@ -9,8 +9,8 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from training.coordinator import Canary, Coordinator
-from training.parallel import World
+from training.dist.parallel import World
+from training.rollouts.coordinator_client import Canary, Coordinator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from webapp.accounts import services
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
 from webapp.accounts.models import Membership, Role
 from webapp.lib.access import TEAM_SESSION_KEY, current_membership, member, memberships
-from webapp.lib.http import MemberRequest
+from webapp.lib.typed_requests import MemberRequest
 
 
 class LoginView(auth_views.LoginView):

@@ -7,10 +7,10 @@ from ninja import Router, Status
 
 from webapp.accounts.models import Role
 from webapp.api import schemas
-from webapp.experiments import checkpoint_rows, checkpoints, exports
+from webapp.experiments.checkpoints import exports, requests, rows
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 from webapp.lib.access import get_experiment
-from webapp.lib.http import MemberRequest
+from webapp.lib.typed_requests import MemberRequest
 
 router = Router(tags=["checkpoints"])
 
@@ -20,7 +20,7 @@ def list_checkpoints(request: MemberRequest, pk: int) -> Any:
     """Checkpoints, newest first, with every held-out result of their weights."""
     return [
         {"checkpoint": row.checkpoint, "evaluations": row.results, "evaluating": [run.pk for run in row.runs]}
-        for row in checkpoint_rows.checkpoint_rows(get_experiment(request, pk))
+        for row in rows.checkpoint_rows(get_experiment(request, pk))
     ]
 
 
@@ -31,7 +31,7 @@ def list_checkpoints(request: MemberRequest, pk: int) -> Any:
 )
 def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: schemas.EvaluateIn) -> Any:
     """Queue an evaluation of a checkpoint: best, latest, or its id. Answers the evaluating experiment."""
-    queued = checkpoints.request_evaluation(
+    queued = requests.request_evaluation(
         checkpoint=_checkpoint(request, pk, wanted),
         user=request.user,
         num_tasks=body.num_tasks,
@@ -59,4 +59,4 @@ def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
 
 
 def _checkpoint(request: MemberRequest, pk: int, wanted: str) -> CheckpointRecord:
-    return checkpoints.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)
+    return requests.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)

@@ -5,8 +5,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from training.config import ConfigError
-from webapp.experiments.checkpoints import CheckpointRefused
+from training.contracts.config import ConfigError
+from webapp.experiments.checkpoints.requests import CheckpointRefused
 from webapp.trajectories.branching import BranchRefused
 from webapp.trajectories.snapshots import SnapshotsRefused
 

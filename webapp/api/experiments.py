@@ -6,17 +6,17 @@ from typing import Any
 from django.http import Http404
 from ninja import Query, Router, Status
 
-from training.config import ExperimentConfig, from_yaml, parse_config
-from training.presets import load_preset
+from training.contracts.config import ExperimentConfig, from_yaml, parse_config
+from training.planning.presets import load_preset
 from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
-from webapp.experiments import services, waiting
+from webapp.experiments.launch.preflight.checks import run_preflight
+from webapp.experiments.lifecycle import queue, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.experiments.preflight import run_preflight
 from webapp.lib.access import get_experiment, member
-from webapp.lib.http import MemberRequest
+from webapp.lib.typed_requests import MemberRequest
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
@@ -37,7 +37,7 @@ def list_experiments(
 def launch_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any:
     """Queue an experiment. A config that cannot run is refused with the field's name."""
     team = member(request, Role.OPERATOR).team
-    experiment = services.queue_experiment(
+    experiment = queue.queue_experiment(
         team=team,
         owner=request.user,
         name=body.name,
@@ -78,19 +78,19 @@ def show_metrics(request: MemberRequest, pk: int, name: list[str] = Query([])) -
 @router.post("/{int:pk}/cancel", response=schemas.ExperimentDetail, operation_id="cancel_experiment")
 def cancel_experiment(request: MemberRequest, pk: int) -> Any:
     """Stop it: at once when it waits, at the next safe point when it runs."""
-    return _steer(request, pk, services.request_cancel)
+    return _steer(request, pk, queue.request_cancel)
 
 
 @router.post("/{int:pk}/pause", response=schemas.ExperimentDetail, operation_id="pause_experiment")
 def pause_experiment(request: MemberRequest, pk: int) -> Any:
     """Finish the step, save a checkpoint, give the gpu worker back."""
-    return _steer(request, pk, services.request_pause)
+    return _steer(request, pk, queue.request_pause)
 
 
 @router.post("/{int:pk}/resume", response=schemas.ExperimentDetail, operation_id="resume_experiment")
 def resume_experiment(request: MemberRequest, pk: int) -> Any:
     """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
-    return _steer(request, pk, services.resume_experiment)
+    return _steer(request, pk, queue.resume_experiment)
 
 
 def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:
@@ -129,5 +129,5 @@ def _detail(experiment: Experiment) -> dict[str, Any]:
         "config": experiment.config,
         "stages": list(experiment.stages.all()),
         "evaluations": list(experiment.evaluations.all()),
-        "waiting_because": waiting.why_waiting(experiment),
+        "waiting_because": queue_order.why_waiting(experiment),
     }

@@ -10,7 +10,7 @@ from webapp.api import schemas
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.lib.access import get_entry, member
-from webapp.lib.http import MemberRequest
+from webapp.lib.typed_requests import MemberRequest
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.replay.services import LabelConflict, NothingToUndo, label_entry, undo_last
 

@@ -1,13 +1,13 @@
-"""What the API answers with and accepts; experiment configs are `training.config`'s own models."""
+"""What the API answers with and accepts; experiment configs are `training.contracts.config`'s own models."""
 
 from datetime import datetime
 from typing import Any
 
 from ninja import Field, Schema
 
-from training.config import ExperimentConfig
-from training.types import Source
-from training.types import Trajectory as WireTrajectory
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import Source
+from training.contracts.types import Trajectory as WireTrajectory
 
 
 class Me(Schema):

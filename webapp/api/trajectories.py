@@ -4,16 +4,16 @@ from typing import Any
 
 from ninja import FilterSchema, Query, Router, Status
 
-from training.types import Purpose, Source, TrajectoryStatus
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.paging import page_of
 from webapp.lib.access import get_trajectory, member
-from webapp.lib.http import MemberRequest
+from webapp.lib.typed_requests import MemberRequest
 from webapp.trajectories import branching, snapshots
+from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.tree import tree_of
-from webapp.trajectories.wire import trajectory_of
+from webapp.trajectories.row_to_types import trajectory_of
 
 router = Router(tags=["trajectories"])
 

@@ -6,13 +6,13 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern
 from ninja import NinjaAPI
 
-from training.config import ExperimentConfig
-from training.presets import load_presets
+from training.contracts.config import ExperimentConfig
+from training.planning.presets import load_presets
 from webapp.api import checkpoints, experiments, replay, schemas, trajectories
 from webapp.api.auth import AUTH
 from webapp.api.errors import add_handlers
 from webapp.lib.access import memberships
-from webapp.lib.http import MemberRequest
+from webapp.lib.typed_requests import MemberRequest
 
 DOCS = {"openapi-json", "openapi-view", "api-root"}
 

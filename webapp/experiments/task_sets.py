@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.db import transaction
 
+from training.contracts.types import Task
 from training.tasks.judges import Judge, reasons_of
-from training.types import Task
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 
 GONE = "not in the source any more (last import)"

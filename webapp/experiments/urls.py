@@ -3,7 +3,10 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from webapp.experiments import action_views, checkpoint_views, comparison, launch_views, part_views, views
+from webapp.experiments.checkpoints import views as checkpoint_views
+from webapp.experiments.launch import views as launch_views
+from webapp.experiments.lifecycle import views as action_views
+from webapp.experiments.page import comparison, part_views, views
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="experiment-list"), name="home"),

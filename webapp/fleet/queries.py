@@ -11,6 +11,7 @@ from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import Team
+from webapp.fleet.display_rows import DesktopRow, HostRow, WorkerRow
 from webapp.fleet.models import (
     BootFailure,
     Desktop,
@@ -22,8 +23,7 @@ from webapp.fleet.models import (
     Worker,
     WorkerStatus,
 )
-from webapp.fleet.rows import DesktopRow, HostRow, WorkerRow
-from webapp.live.services import cursor_of, last_seq
+from webapp.live.publish import cursor_of, last_seq
 
 RECENT = timedelta(hours=1)
 """Workers that left longer ago are not shown."""

@@ -24,8 +24,8 @@ from django.db import close_old_connections
 
 from webapp.live import streams
 from webapp.live.broadcast import group_name
-from webapp.live.feed import Feed
 from webapp.live.partials import LiveEvent, has_partial, render_events
+from webapp.live.subscription import Feed
 
 logger = logging.getLogger(__name__)
 

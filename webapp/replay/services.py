@@ -17,11 +17,11 @@ from django.db.models import F, IntegerField, Q, QuerySet
 from django.db.models.functions import Cast
 from django.utils import timezone
 
-from training.types import Purpose, ReplayUse, Source, TrajectoryStatus
+from training.contracts.types import Purpose, ReplayUse, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.live.services import publish
-from webapp.replay.checks import longest_still_run, signature_of
+from webapp.live.publish import publish
+from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
 from webapp.trajectories.models import Trajectory
 

@@ -13,15 +13,15 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from training.types import Action
+from training.contracts.types import Action
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.lib.access import member
 from webapp.replay import queries
-from webapp.replay.exporting import CannotExport, ImageForm, action_text, export_line
 from webapp.replay.filters import EntryFilter
-from webapp.replay.importing import ImportRefused, import_lines
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
+from webapp.replay.slime_import import ImportRefused, import_lines
 from webapp.trajectories.models import TurnRecord
 
 MAX_UPLOAD_BYTES = 512 * 1024 * 1024

@@ -26,12 +26,12 @@ from urllib.parse import parse_qs
 from webapp.accounts.models import Role
 from webapp.live.consumers import in_database
 from webapp.screens import queries, services
-from webapp.screens.link import Link, NoScreen, open_link
+from webapp.screens.input_recorder import Scribe
 from webapp.screens.models import ControlStatus
-from webapp.screens.news import News
+from webapp.screens.relay_connection import Link, NoScreen, open_link
 from webapp.screens.rfb.client_side import ClientSide
 from webapp.screens.rfb.protocol import RfbError
-from webapp.screens.scribe import Scribe
+from webapp.screens.screen_changes import News
 
 logger = logging.getLogger(__name__)
 

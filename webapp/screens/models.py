@@ -101,7 +101,7 @@ class HumanInput(models.Model):
     index = models.IntegerField()
     began_at = models.DateTimeField()
     action = models.JSONField(null=True)
-    """`training.types.Action`; null while it goes on."""
+    """`training.contracts.types.Action`; null while it goes on."""
     ended_at = models.DateTimeField(null=True)
 
     class Meta:

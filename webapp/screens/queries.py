@@ -10,12 +10,12 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from training.config import DesktopConfig
-from training.types import Source, TrajectoryStatus
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Source, TrajectoryStatus
 from webapp.accounts.models import Membership, Role
 from webapp.experiments.models import TaskRecord
+from webapp.screens.live_screens import desktops_of, no_screen_reason
 from webapp.screens.models import ACTIVE_CONTROLS, Control
-from webapp.screens.offers import desktops_of, no_screen_reason
 from webapp.trajectories.models import Trajectory
 
 MAX_TASKS_SHOWN = 60

@@ -14,10 +14,11 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from training.config import DesktopConfig
-from training.types import Purpose, Source, TrajectoryStatus
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
-from webapp.live.services import publish
+from webapp.live.publish import publish
+from webapp.screens.live_screens import desktops_of, no_screen_reason
 from webapp.screens.models import (
     ACTIVE_CONTROLS,
     CONTROL_TRANSITIONS,
@@ -26,7 +27,6 @@ from webapp.screens.models import (
     HumanInput,
     Screen,
 )
-from webapp.screens.offers import desktops_of, no_screen_reason
 from webapp.screens.rfb.gestures import Gesture
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import GroupRequest, create_group, stream_of, take_out_of_group

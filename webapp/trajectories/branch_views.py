@@ -10,15 +10,15 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from training.types import Source
+from training.contracts.types import Source
 from webapp.accounts.models import Role
 from webapp.fleet.models import Host
 from webapp.lib.access import get_trajectory
-from webapp.lib.http import MemberRequest
-from webapp.live.services import last_seq
+from webapp.lib.typed_requests import MemberRequest
+from webapp.live.publish import last_seq
 from webapp.trajectories import branching, snapshots
+from webapp.trajectories.branch_tree import count_branches, tree_of
 from webapp.trajectories.models import SnapshotStatus, Trajectory
-from webapp.trajectories.tree import count_branches, tree_of
 
 CONFLICT, BAD = 409, 400
 

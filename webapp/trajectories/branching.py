@@ -14,11 +14,11 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from training.config import DesktopConfig
-from training.types import Purpose, Source, TrajectoryStatus
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.fleet.services import hosts_at_work
-from webapp.live.services import publish
+from webapp.fleet.worker_writes import hosts_at_work
+from webapp.live.publish import publish
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory, TurnRecord
 from webapp.trajectories.services import GroupRequest, create_group, end_trajectory, stream_of
 from webapp.trajectories.snapshots import snapshots_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from training.types import Purpose, Source, TrajectoryStatus
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.trajectories.models import Trajectory
 
 ACTIVE = "active"

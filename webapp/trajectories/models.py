@@ -6,7 +6,7 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
-from training.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
+from training.contracts.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.fleet.models import Desktop, Worker
@@ -57,7 +57,7 @@ class Group(models.Model):
     size = models.IntegerField()
     temperature = models.FloatField(default=1.0)
     desktops = models.JSONField(default=dict)
-    """training.config.DesktopConfig of a group without an experiment; empty = all defaults."""
+    """training.contracts.config.DesktopConfig of a group without an experiment; empty = all defaults."""
     num_final = models.IntegerField(default=0)
     num_scored = models.IntegerField(default=0)
     reward_mean = models.FloatField(null=True)
@@ -180,7 +180,7 @@ class Trajectory(models.Model):
 
 
 class TurnRecord(models.Model):
-    """One turn; `completion` and `action` are `training.types` JSON."""
+    """One turn; `completion` and `action` are `training.contracts.types` JSON."""
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="turns")
     index = models.IntegerField()

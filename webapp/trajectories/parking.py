@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from training.types import TrajectoryStatus
+from training.contracts.types import TrajectoryStatus
 from webapp.fleet.models import Worker
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import HEARTBEAT_TIMEOUT, announce

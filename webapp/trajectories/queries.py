@@ -9,11 +9,11 @@ from typing import Any
 from django.db.models import CharField, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from training.types import TrajectoryStatus
+from training.contracts.types import TrajectoryStatus
 from webapp.live.models import Stream
-from webapp.trajectories.describing import action_signature, turn_state
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.turn_display import action_signature, turn_state
 
 LANE_COLUMNS = (
     "id",

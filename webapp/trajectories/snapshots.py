@@ -12,9 +12,9 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from training.config import ExperimentConfig
-from training.types import TrajectoryStatus
-from webapp.live.services import publish
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import TrajectoryStatus
+from webapp.live.publish import publish
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.services import stream_of
 

@@ -10,15 +10,15 @@ from django.views.decorators.http import require_safe
 
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.access import get_group, get_trajectory, member
-from webapp.lib.http import MemberRequest
 from webapp.lib.keyset import paginate
-from webapp.live.services import last_seq
+from webapp.lib.typed_requests import MemberRequest
+from webapp.live.publish import last_seq
 from webapp.trajectories import queries
 from webapp.trajectories.branch_views import branch_context
-from webapp.trajectories.describing import turn_json
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.partials import (
+from webapp.trajectories.turn_display import turn_json
+from webapp.trajectories.viewer_parts import (
     card_context,
     coordinate_space,
     end_frame,

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import uvicorn
 
-from training.secrets import SecretError, read_secret, variable_of
+from training.contracts.secrets import SecretError, read_secret, variable_of
 from webapp.lib.env import stored_secret
-from workers.deskhost.client import DeskHostClient
-from workers.env_server.call import ServerFacts
+from workers.desktops.contract import EnvError
+from workers.desktops.host.client import DeskHostClient
 from workers.env_server.episodes import Episodes
+from workers.env_server.request import ServerFacts
 from workers.env_server.server import EnvServer
-from workers.environments.base import EnvironmentRequest
+from workers.environments.contract import EnvironmentRequest
 from workers.environments.local import LocalEnvironment
-from workers.providers.base import EnvError
 
 LEASE_S = 60.0
 """Longer than a stall of a busy machine; a killed server's desktops are taken back after as long."""

@@ -8,12 +8,12 @@ from typing import Any
 
 from starlette.responses import JSONResponse
 
-from training.tasks.loaders import LoadError, task_from_osworld
-from training.types import Task
-from workers.desktop import Frame
+from training.contracts.types import Task
+from training.tasks.importers import LoadError, task_from_osworld
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.leased_desktop import Frame
 from workers.env_server.episodes import Episode, UnknownEpisode
-from workers.environments.base import AtCapacity
-from workers.providers.base import EnvError, ErrorKind
+from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError, TaskErrorKind
 
 Fields = dict[str, Any]

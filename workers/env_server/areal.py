@@ -6,13 +6,13 @@ and an action that cannot be done is told in `info` beside the unchanged screen.
 
 from __future__ import annotations
 
-from workers.desktop import Frame
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.leased_desktop import Frame
 from workers.env_server.answers import BadRequest, Fields, observation, pause_of, screen_of, task_of
-from workers.env_server.call import Call
 from workers.env_server.episodes import Episode
-from workers.env_server.programs import read_program
-from workers.environments.base import EnvironmentRequest
-from workers.providers.base import EnvError, ErrorKind
+from workers.env_server.request import Call
+from workers.env_server.step_actions import read_program
+from workers.environments.contract import EnvironmentRequest
 
 PICTURE = "screenshot_b64"
 

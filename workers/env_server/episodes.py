@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from training.types import Action, ActionKind, Task
-from workers.desktop import Frame
-from workers.env_server.line import WaitingLine
-from workers.environments.base import AtCapacity, EnvironmentRequest
+from training.contracts.types import Action, ActionKind, Task
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.leased_desktop import Frame
+from workers.env_server.waiting_line import WaitingLine
+from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.environments.local import LocalEnvironment
-from workers.providers.base import EnvError, ErrorKind
 
 log = logging.getLogger("env server")
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pydantic import ValidationError
 from starlette.responses import Response
 
-from training.types import Action, ActionKind
+from training.contracts.types import Action, ActionKind
 from workers.env_server.answers import BadRequest, Fields, screen_of, text_of
-from workers.env_server.call import Call
 from workers.env_server.episodes import Episode
-from workers.environments.base import EnvironmentRequest
+from workers.env_server.request import Call
+from workers.environments.contract import EnvironmentRequest
 
 MAX_COMMAND_S = 300.0
 

@@ -22,12 +22,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from workers.desktops.contract import EnvError
 from workers.env_server import areal, sandboxes, slime
 from workers.env_server.answers import BadRequest, problem
-from workers.env_server.call import Call, ServerFacts
 from workers.env_server.episodes import UnknownEpisode
-from workers.environments.base import AtCapacity
-from workers.providers.base import EnvError
+from workers.env_server.request import Call, ServerFacts
+from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError
 
 log = logging.getLogger("env server")

@@ -14,9 +14,9 @@ from workers.env_server.answers import (
     task_of,
     text_of,
 )
-from workers.env_server.call import Call
-from workers.env_server.programs import read_program
-from workers.environments.base import EnvironmentRequest
+from workers.env_server.request import Call
+from workers.env_server.step_actions import read_program
+from workers.environments.contract import EnvironmentRequest
 
 PICTURE = "screenshot_base64"
 PAUSE_S = 2.0

@@ -11,14 +11,14 @@ from typing import Any, Self
 
 from django.conf import settings
 
-from training.types import Action, Task
-from workers.deskhost.client import DeskHostClient, HostAway, LeaseKeeper
-from workers.deskhost.models import KeptSnapshot, Lease
-from workers.desktop import DesktopEnv, Frame
-from workers.environments.base import AtCapacity, EnvironmentRequest
-from workers.providers.base import DesktopSpec, EnvError, ErrorKind
-from workers.tasks import runner
-from workers.tasks.room import require_room
+from training.contracts.types import Action, Task
+from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
+from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper
+from workers.desktops.host.messages import KeptSnapshot, Lease
+from workers.desktops.leased_desktop import DesktopEnv, Frame
+from workers.environments.contract import AtCapacity, EnvironmentRequest
+from workers.tasks import prepare_and_score
+from workers.tasks.disk_space import require_room
 
 LEASE_S = 15.0
 QUOTA_WAIT_S = 60.0
@@ -89,11 +89,11 @@ class LocalEnvironment:
     def prepare(self, task: Task) -> None:
         if self._keeps_setups and task.config:
             with _no_room_is_no_failure():
-                self.desktop.prepare(setup_key(task), lambda: runner.setup(task, self.desktop))
+                self.desktop.prepare(setup_key(task), lambda: prepare_and_score.setup(task, self.desktop))
         else:
             if self._reset_is_due:
                 self._reset()
-            runner.setup(task, self.desktop)
+            prepare_and_score.setup(task, self.desktop)
         self._reset_is_due = False
 
     def observe(self) -> Frame:
@@ -103,7 +103,7 @@ class LocalEnvironment:
         self.desktop.act(action)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
-        score = runner.evaluate(task, self.desktop, last_action)
+        score = prepare_and_score.evaluate(task, self.desktop, last_action)
         if score < 1:
             require_room(self.desktop)
         return score

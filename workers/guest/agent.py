@@ -13,17 +13,17 @@ import json
 import os
 import sys
 
-from workers.guest import http, xorg
+from workers.guest import http_server, xorg
+from workers.guest.base_processes import SHIM, Layout, Session, SessionError, adopt_orphans, die_with_parent
 from workers.guest.cleanup import Cleaned, Dirty, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.files import Files
-from workers.guest.interpreter import Interpreter
-from workers.guest.keeper import Keeper
-from workers.guest.machine import Machine, become
+from workers.guest.machine_routes import Machine, become
+from workers.guest.panel_zygote import Zygote
+from workers.guest.preloaded_python import Interpreter
 from workers.guest.programs import Programs
 from workers.guest.recording import Recording
+from workers.guest.root_helper import Keeper
 from workers.guest.screen import Screen
-from workers.guest.session import SHIM, Layout, Session, SessionError, adopt_orphans, die_with_parent
-from workers.guest.zygote import Zygote
 
 
 class Agent:
@@ -45,7 +45,7 @@ class Agent:
     def remember_sockets(self) -> None:
         self.sockets = inodes(self.session.layout.run_dir)
 
-    def routes(self) -> dict[tuple[str, str], http.Route]:
+    def routes(self) -> dict[tuple[str, str], http_server.Route]:
         parts = (self.programs, self.files, self.screen, self.recording)
         table = {key: route for part in parts for key, route in part.routes().items()}
         table["GET", "/health"] = self.health
@@ -55,12 +55,12 @@ class Agent:
             table["POST", "/reset"] = self.reset
         return table
 
-    async def health(self, _request: http.Request) -> http.Response:
+    async def health(self, _request: http_server.Request) -> http_server.Response:
         processes = descendants(os.getpid())
         base = self.session.base_pids() | self.helpers()
         extra = {str(pid): name for pid, name in processes.items() if pid not in base}
         answer = {"status": "ok", "server": "deskhand", "base": sorted(base), "programs": extra}
-        return http.json_response(answer)
+        return http_server.json_response(answer)
 
     def helpers(self) -> set[int]:
         """Pids of the agent's own other processes."""
@@ -68,15 +68,15 @@ class Agent:
         interpreter = {self.interpreter.pid} - {0}
         return {self.zygote.pid} | keeper | interpreter
 
-    async def reset(self, _request: http.Request) -> http.Response:
+    async def reset(self, _request: http_server.Request) -> http_server.Response:
         """Clean the inside. 500 with the reason when the desktop must be rebuilt."""
         self.programs.abandon()
         self.screen.forget()
         try:
             cleaned = self.clean()
         except (Dirty, SessionError, OSError) as exc:
-            return http.json_response({"status": "dirty", "message": str(exc)}, 500)
-        return http.json_response(
+            return http_server.json_response({"status": "dirty", "message": str(exc)}, 500)
+        return http_server.json_response(
             {
                 "status": "clean",
                 "killed": cleaned.killed,
@@ -147,7 +147,7 @@ async def watch_base(agent: Agent) -> None:
 
 async def serve(agent: Agent) -> None:
     layout = agent.session.layout
-    handler = functools.partial(http.serve_connection, routes=agent.routes())
+    handler = functools.partial(http_server.serve_connection, routes=agent.routes())
     if layout.agent_port:
         server = await asyncio.start_server(handler, "0.0.0.0", layout.agent_port)
     else:

@@ -9,11 +9,11 @@ import time
 from dataclasses import dataclass
 from typing import IO
 
+from workers.guest.base_processes import Session, die_with_parent
 from workers.guest.files import Files
-from workers.guest.http import HttpError, Request, Response, Route, json_response
-from workers.guest.interpreter import MAX_CODE, Interpreter, Job
-from workers.guest.session import Session, die_with_parent
-from workers.guest.zygote import PROGRAMS, Zygote
+from workers.guest.http_server import HttpError, Request, Response, Route, json_response
+from workers.guest.panel_zygote import PROGRAMS, Zygote
+from workers.guest.preloaded_python import MAX_CODE, Interpreter, Job
 
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0

@@ -5,10 +5,10 @@ import shutil
 import signal
 import subprocess
 
+from workers.guest.base_processes import Session
 from workers.guest.files import Files
-from workers.guest.http import HttpError, Request, Response, Route, json_response
+from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.programs import Programs
-from workers.guest.session import Session
 
 FRAMES_PER_S = 10
 END_LIMIT_S = 30.0

@@ -6,10 +6,10 @@ import os
 import shlex
 import time
 
+from workers.guest.base_processes import Session
 from workers.guest.files import Files
-from workers.guest.http import HttpError, Request, Response, Route, json_response
+from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.programs import Programs
-from workers.guest.session import Session
 
 WALLPAPER_CONFIG = ".config/pcmanfm/default/desktop-items-0.conf"
 
@@ -43,7 +43,7 @@ class Screen:
     def windows(self):
         """Made on first use: it loads python-xlib, which a sandbox's agent otherwise does without."""
         if self._windows is None:
-            from workers.guest.windows import Windows
+            from workers.guest.window_list import Windows
 
             self._windows = Windows(self.session.env["DISPLAY"])
         return self._windows
@@ -56,7 +56,7 @@ class Screen:
 
     async def screenshot(self, _request: Request) -> Response:
         """The screen as PNG, pointer included."""
-        return Response(await self.programs.tool("picture"), content_type="image/png")
+        return Response(await self.programs.tool("screenshot"), content_type="image/png")
 
     async def accessibility(self, _request: Request) -> Response:
         """{"AT": XML of all programs' widgets}."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from training.types import Action, Task, Turn
+from training.contracts.types import Action, Task, Turn
 from workers.tasks.errors import OracleError, TaskErrorKind
 
 

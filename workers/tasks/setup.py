@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from training.types import Action, ActionKind
-from workers.settle import settle_for, wait_until_settled
-from workers.tasks.base import TaskDesktop
-from workers.tasks.disc import content_of, insert_disc
+from training.contracts.types import Action, ActionKind
+from workers.desktops.screen_at_rest import settle_for, wait_until_settled
 from workers.tasks.errors import SetupError, TaskErrorKind
-from workers.tasks.panel import show_panel
-from workers.tasks.placement import is_named, limit_of, place, wait_focused, wait_painted
+from workers.tasks.setup_disc import content_of, insert_disc
+from workers.tasks.setup_panel import show_panel
+from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.window_placement import is_named, limit_of, place, wait_focused, wait_painted
 
 Parameters = dict[str, Any]
 UNTIL_LIMIT_S = 30.0

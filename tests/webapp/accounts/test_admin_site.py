@@ -5,7 +5,7 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.urls import reverse
 
-from tests.factories import make_replay_entry, make_user
+from testing.factories import make_replay_entry, make_user
 
 pytestmark = pytest.mark.django_db
 

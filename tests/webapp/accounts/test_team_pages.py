@@ -5,7 +5,7 @@ import re
 import pytest
 from django.test import Client
 
-from tests.factories import PASSWORD, make_team, make_user
+from testing.factories import PASSWORD, make_team, make_user
 from webapp.accounts import services
 from webapp.accounts.models import Membership, Role
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.factories import make_replay_entry
+from testing.factories import make_replay_entry
 from tests.webapp.api.test_rest_api import api, team  # noqa: F401 (fixtures)
 from tests.webapp.trajectories.test_branching import (  # noqa: F401
     branch,
@@ -14,7 +14,7 @@ from tests.webapp.trajectories.test_branching import (  # noqa: F401
     sent,
     worker,
 )
-from webapp.replay.exporting import export_record
+from webapp.replay.slime_export import export_record
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from tests.factories import (
+from testing.factories import (
     make_experiment,
     make_group,
     make_replay_entry,

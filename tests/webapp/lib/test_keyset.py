@@ -4,7 +4,7 @@ import pytest
 from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
-from tests.factories import make_group, make_trajectory
+from testing.factories import make_group, make_trajectory
 from webapp.lib import keyset
 from webapp.lib.keyset import paginate
 from webapp.trajectories.models import Trajectory

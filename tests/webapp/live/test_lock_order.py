@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from webapp.live.models import Event
-from webapp.live.services import publish
+from webapp.live.publish import publish
 
 
 @pytest.mark.django_db(transaction=True)

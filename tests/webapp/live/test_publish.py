@@ -5,9 +5,10 @@ import threading
 import pytest
 from django.db import connection, transaction
 
-from webapp.live import broadcast, services
+from webapp.live import broadcast
+from webapp.live import publish as services
 from webapp.live.models import Event, Stream
-from webapp.live.services import last_seq, prune_events, publish
+from webapp.live.publish import last_seq, prune_events, publish
 
 
 def seqs(stream: str) -> list[int]:

@@ -6,8 +6,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from websockets.asyncio.client import connect
 
-from tests.factories import make_team, make_trajectory, make_user
-from tests.webapp.live.live_client import publish_many, session_cookie
+from testing.factories import make_team, make_trajectory, make_user
+from testing.live_client import publish_many, session_cookie
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

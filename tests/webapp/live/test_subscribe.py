@@ -6,11 +6,11 @@ import threading
 import pytest
 from asgiref.sync import sync_to_async
 
-from tests.factories import make_experiment, make_team, make_trajectory, make_user
-from tests.webapp.live.live_client import communicator, open_socket, publish_many, receive_events, subscribe
+from testing.factories import make_experiment, make_team, make_trajectory, make_user
+from testing.live_client import communicator, open_socket, publish_many, receive_events, subscribe
 from webapp.live import consumers, partials, streams
 from webapp.live.models import Event
-from webapp.live.services import publish
+from webapp.live.publish import publish
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import (
+from testing.factories import (
     make_experiment,
     make_group,
     make_replay_entry,
@@ -11,7 +11,7 @@ from tests.factories import (
     make_trajectory,
     make_user,
 )
-from training.types import ReplayUse
+from training.contracts.types import ReplayUse
 from webapp.experiments.models import Experiment
 from webapp.replay.models import ReplayEntry, ReplayUseRecord
 from webapp.replay.services import label_entry, offer_to_inbox, record_uses, usable_entries

@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.test import Client
 
-from tests.factories import (
+from testing.factories import (
     make_experiment,
     make_group,
     make_replay_entry,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import make_replay_entry, make_team, make_user
+from testing.factories import make_replay_entry, make_team, make_user
 from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 from webapp.replay.services import (
     LabelConflict,

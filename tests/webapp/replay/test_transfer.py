@@ -5,14 +5,21 @@ from base64 import b64encode
 
 import pytest
 
-from tests.drawn import menu_screen
-from tests.factories import make_group, make_replay_entry, make_task, make_team, make_trajectory, make_user
-from training.types import Action
-from webapp.replay.exporting import CannotExport, action_text, export_line, export_record
-from webapp.replay.importing import ASSUMED_TAG, ImportRefused, import_lines
+from testing.factories import (
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_team,
+    make_trajectory,
+    make_user,
+)
+from testing.first_desk_screens import menu_screen
+from training.contracts.types import Action
+from webapp.replay.imported_messages import read_action
 from webapp.replay.models import ReplayEntry
-from webapp.replay.reading import read_action
 from webapp.replay.services import label_entry
+from webapp.replay.slime_export import CannotExport, action_text, export_line, export_record
+from webapp.replay.slime_import import ASSUMED_TAG, ImportRefused, import_lines
 
 pytestmark = pytest.mark.django_db
 

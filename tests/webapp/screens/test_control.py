@@ -5,17 +5,17 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.factories import make_experiment, make_group, make_task, make_team, make_trajectory, make_user
-from training.config import DesktopConfig
-from training.types import Action, Purpose, Source, TrajectoryStatus
+from testing.factories import make_experiment, make_group, make_task, make_team, make_trajectory, make_user
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Action, Purpose, Source, TrajectoryStatus
 from webapp.screens import services
 from webapp.screens.models import CONTROL_TRANSITIONS, Control, ControlStatus, HumanInput, Screen
 from webapp.screens.queries import screen_state, standing_of
+from webapp.screens.relay_tickets import make_ticket, read_ticket
 from webapp.screens.rfb.gestures import Gesture
-from webapp.screens.tokens import make_ticket, read_ticket
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.row_to_types import group_of
 from webapp.trajectories.services import end_trajectory, move_trajectory
-from webapp.trajectories.wire import group_of
 
 pytestmark = pytest.mark.django_db
 
@@ -183,7 +183,7 @@ def test_a_ticket_opens_one_trajectorys_screen_for_a_moment(settings, monkeypatc
     assert read_ticket(ticket) == 17
     assert read_ticket(ticket[:-1] + ("A" if ticket[-1] != "A" else "B")) is None
     assert read_ticket("") is None
-    monkeypatch.setattr("webapp.screens.tokens.MAX_AGE_S", -1)
+    monkeypatch.setattr("webapp.screens.relay_tickets.MAX_AGE_S", -1)
     assert read_ticket(ticket) is None
     monkeypatch.undo()
     settings.SECRET_KEY = "of another installation"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.webapp.screens.rfb_words import (
+from testing.rfb_messages import (
     CLICK,
     CONTINUOUS,
     CUT_TEXT,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from training.types import Action
+from training.contracts.types import Action
 from webapp.screens.rfb.gestures import GestureReader
 from webapp.screens.rfb.keysyms import character
 from webapp.screens.rfb.protocol import KeyEvent, PointerEvent

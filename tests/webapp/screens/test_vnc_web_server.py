@@ -12,17 +12,17 @@ from django.conf import settings
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from tests.factories import make_team, make_trajectory, make_user
-from tests.webapp.live.live_client import session_cookie
-from tests.webapp.screens.rfb_words import CLICK, HELLO, KEY, SERVER_INIT, UPDATE
-from training.types import TrajectoryStatus
+from testing.factories import make_team, make_trajectory, make_user
+from testing.live_client import session_cookie
+from testing.rfb_messages import CLICK, HELLO, KEY, SERVER_INIT, UPDATE
+from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import Membership
 from webapp.screens import services
 from webapp.screens.models import Control, ControlStatus
-from webapp.screens.tokens import read_ticket
+from webapp.screens.relay_tickets import read_ticket
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import end_trajectory
-from workers.takeover.relay import Relay
+from workers.env.takeover.screen_relay import Relay
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHUNK = os.urandom(1 << 16)  # nothing that could be compressed away

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories import make_trajectory, make_user
+from testing.factories import make_trajectory, make_user
 from tests.webapp.trajectories.test_branching import (  # noqa: F401 (fixtures)
     branch,
     keep,

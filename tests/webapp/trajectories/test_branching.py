@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.factories import (
+from testing.factories import (
     make_experiment,
     make_frame,
     make_group,
@@ -14,18 +14,19 @@ from tests.factories import (
     make_team,
     make_trajectory,
 )
-from training.config import ExperimentConfig
-from training.types import Purpose, Source, TrajectoryStatus
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.dispatcher import pump
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
-from webapp.fleet.services import beat_worker
+from webapp.fleet.worker_writes import beat_worker
 from webapp.live.models import Event
 from webapp.replay.services import offer_to_inbox
-from webapp.trajectories import branching, pump, snapshots
+from webapp.trajectories import branching, snapshots
+from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.branching import BranchRefused, BranchRequest, branch_trajectory
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory
+from webapp.trajectories.row_to_types import trajectory_of
 from webapp.trajectories.services import cancel_groups_of, claim_trajectory, end_trajectory
-from webapp.trajectories.tree import tree_of
-from webapp.trajectories.wire import trajectory_of
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from tests.factories import make_frame, make_team, make_user
+from testing.factories import make_frame, make_team, make_user
 from webapp.trajectories import frame_views
 from webapp.trajectories.frames import encode_views, frame_path, read_frame, store_frame
 from webapp.trajectories.models import Frame

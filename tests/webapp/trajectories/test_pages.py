@@ -4,8 +4,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
-from training.types import Observation, Source
+from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
+from training.contracts.types import Observation, Source
 from webapp.trajectories import services
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 

@@ -8,13 +8,14 @@ from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
-from tests.factories import make_experiment, make_task, make_team, make_user
-from training.types import Purpose, TrajectoryStatus
+from testing.factories import make_experiment, make_task, make_team, make_user
+from training.contracts.types import Purpose, TrajectoryStatus
+from webapp.dispatcher import pump
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
-from webapp.fleet.services import beat_worker
+from webapp.fleet.worker_writes import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import parking, pump, services
+from webapp.trajectories import parking, services
 from webapp.trajectories.models import Group, Trajectory
 
 pytestmark = pytest.mark.django_db

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from training.config import DesktopConfig
+from training.contracts.config import DesktopConfig
 from training.tasks.judges import Judge, judge_of
 
 
@@ -36,7 +36,7 @@ class TaskRecordQuerySet(models.QuerySet):
 
 
 class TaskRecord(models.Model):
-    """One task of a set; `spec` is `training.types.Task` as JSON."""
+    """One task of a set; `spec` is `training.contracts.types.Task` as JSON."""
 
     task_set = models.ForeignKey(TaskSet, on_delete=models.CASCADE, related_name="tasks")
     task_id = models.CharField(max_length=120)

@@ -116,7 +116,7 @@ def machines() -> Finding:
 
 def isolation() -> Finding:
     """Whether desktops get a sandbox here, as the provider of X11 desktops sees it."""
-    command = [sys.executable, "-m", "workers.providers.x11_sandbox"]
+    command = [sys.executable, "-m", "workers.desktops.x11.sandbox"]
     asked = subprocess.run(
         command, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=SANDBOX_TIMEOUT_S, check=False
     )

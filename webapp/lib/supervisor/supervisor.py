@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from webapp.lib.supervisor.child import Child, ChildSpec
 from webapp.lib.supervisor.logs import ChildLog, Terminal
 from webapp.lib.supervisor.orphans import become_subreaper, reap, sweep
+from webapp.lib.supervisor.supervised_process import Child, ChildSpec
 
 START_TIMEOUT_S = 120
 MAX_FIRST_STARTS = 3

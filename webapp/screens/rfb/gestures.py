@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from training.types import Action, ActionKind
+from training.contracts.types import Action, ActionKind
 from webapp.screens.rfb import keysyms
 from webapp.screens.rfb.protocol import InputEvent, KeyEvent, PointerEvent
 

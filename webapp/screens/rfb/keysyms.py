@@ -1,4 +1,4 @@
-"""X keysyms (RFC 6143, 7.5.4) -> characters and the key names of `training.types.Action.keys`."""
+"""X keysyms (RFC 6143, 7.5.4) -> characters and the key names of `training.contracts.types.Action.keys`."""
 
 from __future__ import annotations
 

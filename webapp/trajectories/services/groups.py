@@ -5,15 +5,15 @@ from typing import Any
 
 from django.db import transaction
 
-from training.config import DesktopConfig
-from training.types import Purpose, Source, TrajectoryStatus
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.services import stream_of as experiment_stream
-from webapp.live.services import publish
+from webapp.live.publish import publish
 from webapp.trajectories.models import Group, Snapshot, Trajectory
-from webapp.trajectories.pump import pump
-from webapp.trajectories.services.life import end_trajectory, final_values
+from webapp.trajectories.services.events import announce_work
 from webapp.trajectories.services.lineage import copy_parents_turns
+from webapp.trajectories.services.status_changes import end_trajectory, final_values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def create_group(
                 "purpose": request.purpose,
             },
         )
-    transaction.on_commit(pump)
+    transaction.on_commit(announce_work)
     return group
 
 

@@ -7,12 +7,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from training.types import ActionKind, Observation, Source, Turn
-from webapp.experiments.services import stream_of as experiment_stream
-from webapp.lib.text import storable
-from webapp.live.services import publish
+from training.contracts.types import ActionKind, Observation, Source, Turn
+from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
+from webapp.lib.storable_text import storable
+from webapp.live.publish import publish
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.services.announcing import stream_of
+from webapp.trajectories.services.events import stream_of
 
 
 def open_turn(

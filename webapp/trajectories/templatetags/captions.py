@@ -4,7 +4,7 @@ from typing import Any
 
 from django import template
 
-from webapp.trajectories.describing import action_caption
+from webapp.trajectories.turn_display import action_caption
 
 register = template.Library()
 

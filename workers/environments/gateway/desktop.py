@@ -10,16 +10,16 @@ from typing import Any
 
 from PIL import Image
 
-from training.types import Action, ActionKind
-from workers import images
-from workers.consoles.base import MAX_WAIT_S, Console
-from workers.desktop import Desktop
-from workers.environments.frames import frame_of
+from training.contracts.types import Action, ActionKind
+from workers.desktops import frame_images
+from workers.desktops.agent_client import AgentClient, ExecResult
+from workers.desktops.console import MAX_WAIT_S, Console
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.leased_desktop import Desktop
+from workers.desktops.screen_at_rest import Pace
 from workers.environments.gateway.vendor import Sandbox, SandboxVendor
-from workers.environments.gateway.windows import ShellWindows
-from workers.providers.agent_client import AgentClient, ExecResult
-from workers.providers.base import EnvError, ErrorKind
-from workers.settle import Pace
+from workers.environments.gateway.window_list import ShellWindows
+from workers.environments.received_frames import frame_of
 
 CHUNK = 48 * 1024
 """Bytes per command of an upload; a multiple of 3, and its base64 stays below the kernel's argument limit."""
@@ -148,12 +148,12 @@ class SandboxConsole:
             self._vendor.input(self._sandbox, action)
 
     def forget_changes(self) -> None:
-        self._seen = images.digest(self.image())
+        self._seen = frame_images.digest(self.image())
 
     def wait_change(self, timeout_s: float) -> bool:
         deadline = time.monotonic() + timeout_s
         while True:
-            now = images.digest(self.image())
+            now = frame_images.digest(self.image())
             if now != self._seen:
                 self._seen = now
                 return True

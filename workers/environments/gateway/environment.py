@@ -13,15 +13,15 @@ from typing import Self
 
 from django.conf import settings
 
-from training.config_fleets import GatewayConfig
-from training.types import Action, Task
-from workers.desktop import Frame
-from workers.environments.base import EnvironmentRequest
+from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.types import Action, Task
+from workers.desktops.contract import EnvError
+from workers.desktops.leased_desktop import Frame
+from workers.environments.contract import EnvironmentRequest
 from workers.environments.gateway.desktop import SandboxDesktop
 from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor, make_vendor
-from workers.environments.tokens import secret_value
-from workers.providers.base import EnvError
-from workers.tasks import runner
+from workers.environments.secret_values import secret_value
+from workers.tasks import prepare_and_score
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class GatewayEnvironment:
         return self._is_closed
 
     def prepare(self, task: Task) -> None:
-        runner.setup(task, self.desktop)
+        prepare_and_score.setup(task, self.desktop)
 
     def observe(self) -> Frame:
         return self.desktop.observe()
@@ -85,7 +85,7 @@ class GatewayEnvironment:
         self.desktop.act(action)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
-        return runner.evaluate(task, self.desktop, last_action)
+        return prepare_and_score.evaluate(task, self.desktop, last_action)
 
     def reset(self) -> None:
         """Nothing is kept: an idle sandbox costs money and quota."""

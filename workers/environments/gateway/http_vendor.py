@@ -11,12 +11,12 @@ import secrets
 from typing import Any
 from urllib.parse import quote
 
-from training.config_fleets import GatewayConfig
-from training.types import Action
+from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.types import Action
+from workers.desktops.agent_client import ExecResult
+from workers.desktops.contract import EnvError, ErrorKind
 from workers.environments.gateway.vendor import Sandbox, SandboxRequest
-from workers.environments.transport import Answer, Transport
-from workers.providers.agent_client import ExecResult
-from workers.providers.base import EnvError, ErrorKind
+from workers.environments.http_transport import Answer, Transport
 
 OWN_ERRORS = frozenset({"desktop", "setup", "evaluator"})
 """Codes of 5xx answers that a repetition would not change."""

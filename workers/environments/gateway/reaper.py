@@ -8,9 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
-from training.config_fleets import GatewayConfig
+from training.contracts.config.remote_desktops import GatewayConfig
+from workers.desktops.contract import EnvError
 from workers.environments.gateway.environment import open_vendor, owner_of
-from workers.providers.base import EnvError
 
 log = logging.getLogger(__name__)
 

@@ -20,10 +20,10 @@ import importlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from training.config_fleets import GatewayConfig
-from training.types import Action
-from workers.providers.agent_client import ExecResult
-from workers.providers.base import EnvError
+from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.types import Action
+from workers.desktops.agent_client import ExecResult
+from workers.desktops.contract import EnvError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from workers.tasks.base import TaskDesktop
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
-from workers.tasks.evaluators.windows_getters import WINDOWS_GETTERS
+from workers.tasks.evaluators.keyboard_task_getters import WINDOWS_GETTERS
+from workers.tasks.task_desktop import TaskDesktop
 
 Getter = dict[str, Any]
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from workers.tasks.evaluators.windows_checkers import CHECKERS
+from workers.tasks.evaluators.keyboard_task_checkers import CHECKERS
 
 Options = dict[str, Any]
 

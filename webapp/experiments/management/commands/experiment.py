@@ -5,13 +5,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.experiments import checkpoints, exports, services
+from webapp.experiments.checkpoints import exports, requests
+from webapp.experiments.lifecycle import queue
 from webapp.experiments.models import Experiment
 
 VERBS = {
-    "pause": services.request_pause,
-    "resume": services.resume_experiment,
-    "cancel": services.request_cancel,
+    "pause": queue.request_pause,
+    "resume": queue.resume_experiment,
+    "cancel": queue.request_cancel,
 }
 CHECKPOINT_VERBS = ("evaluate", "export")
 
@@ -51,17 +52,17 @@ class Command(BaseCommand):
 def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str, Any]:
     """Evaluate or export a checkpoint; what was queued, in plain values."""
     try:
-        checkpoint = checkpoints.find_checkpoint(experiment, options["checkpoint"])
+        checkpoint = requests.find_checkpoint(experiment, options["checkpoint"])
         if options["verb"] == "export":
             export = exports.request_export(checkpoint=checkpoint, user=None, dtype=options["dtype"])
             return {"export": export.pk, "status": export.status, "step": checkpoint.step}
-        queued = checkpoints.request_evaluation(
+        queued = requests.request_evaluation(
             checkpoint=checkpoint,
             user=None,
             num_tasks=options["tasks"],
             temperature=options["temperature"],
         )
-    except checkpoints.CheckpointRefused as refused:
+    except requests.CheckpointRefused as refused:
         name = {"num_tasks": "--tasks: "}.get(refused.field, f"--{refused.field}: " if refused.field else "")
         raise CommandError(f"{name}{refused}") from refused
     return {"experiment": queued.pk, "status": queued.status, "step": checkpoint.step}

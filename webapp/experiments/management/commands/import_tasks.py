@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from training.tasks.importers import LoadError, load_tasks
 from training.tasks.judges import Judge
-from training.tasks.loaders import LoadError, load_tasks
-from training.tasks.real_apps import generate_all
-from training.tasks.windows_keyboard import generate as generate_windows_keyboard
+from training.tasks.sets.real_apps import generate_all
+from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
 from webapp.experiments.models import TaskRecord, TaskStatus
 from webapp.experiments.task_sets import Import, import_task_set
 

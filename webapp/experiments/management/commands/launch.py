@@ -7,10 +7,10 @@ from typing import Any
 import yaml
 from django.core.management.base import BaseCommand, CommandError
 
-from training.config import ConfigError, ExperimentConfig, from_yaml, parse_config
-from training.presets import load_presets
+from training.contracts.config import ConfigError, ExperimentConfig, from_yaml, parse_config
+from training.planning.presets import load_presets
 from webapp.accounts.models import Team
-from webapp.experiments.services import queue_experiment
+from webapp.experiments.lifecycle.queue import queue_experiment
 
 
 class Command(BaseCommand):

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.lib.assets import PACKAGES, AssetsMissing, installed_version
-from webapp.lib.supervisor.prepare import collect_assets
+from webapp.lib.supervisor.before_start import collect_assets
 
 
 class Command(BaseCommand):

@@ -15,12 +15,12 @@ from django.db import connections
 
 from webapp.lib.assets import AssetsMissing
 from webapp.lib.env import stored_secret
+from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, hold_lock, import_task_sets
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import sweep
-from webapp.lib.supervisor.plan import OPTIONAL, Plan, default_slots
 from webapp.lib.supervisor.ports import PortTaken, require_free
-from webapp.lib.supervisor.prepare import AlreadyRunning, collect_assets, hold_lock, import_task_sets
-from webapp.lib.supervisor.queues import queue_executes
+from webapp.lib.supervisor.process_table import OPTIONAL, Plan, default_slots
+from webapp.lib.supervisor.queue_probe import queue_executes
 from webapp.lib.supervisor.redis_server import RedisMissing
 from webapp.lib.supervisor.supervisor import StartFailed, Supervisor
 

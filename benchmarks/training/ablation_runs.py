@@ -1,0 +1,141 @@
+"""One run of the ablation: an arm, a seed, a budget, on some of the cores."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.training.experiment_runs import evaluation, follow, launch, settings, stage_seconds
+from testing.private_installation import Instance, InstanceFailed
+
+STALE: dict[str, object] = {"algorithm.max_staleness": 2}
+REPLAY: dict[str, object] = {"replay.enabled": True}
+GSPO: dict[str, object] = {"algorithm.name": "gspo"}
+ARMS: dict[str, dict[str, object]] = {
+    "grpo": {},
+    "gspo": GSPO,
+    "grpo, staleness 2": STALE,
+    "grpo, staleness 2, TIS": {**STALE, "algorithm.correction": "truncate"},
+    "grpo, cold": {},
+    "grpo, cold, replay": REPLAY,
+    "gspo, cold": GSPO,
+    "gspo, cold, replay": {**GSPO, **REPLAY},
+}
+"""Name -> what differs from plain GRPO."""
+
+
+def is_cold(arm: str) -> bool:
+    """Whether it begins with the policy of `ablation_cold` instead of the shipped one."""
+    return ", cold" in arm
+
+
+SERIES = (
+    "rollout/success",
+    "time/step_s",
+    "replay/failed_groups",
+    "replay/injected",
+    "async/staleness_mean",
+    "policy/correction_cut_fraction",
+)
+SLOTS_PER_CORE = 3
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What every arm may use."""
+
+    steps: int
+    groups: int
+    """Of 8 trajectories, per step."""
+    tasks: int
+    """Held-out, before and after."""
+    limit_s: float
+    """Per run, without the installation's start."""
+    cold: Path | None = None
+    """Model folder of the arms that begin cold."""
+
+
+def cores_of(place: int, parallel: int) -> list[int]:
+    """The cores of one of `parallel` runs at once; all of them when it is alone."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[place * len(cores) // parallel : (place + 1) * len(cores) // parallel] or cores
+
+
+def run_once(arm: str, seed: int, budget: Budget, cores: list[int]) -> dict[str, Any]:
+    """Start an installation, train, and return the figures; a failure is a status, not an exception."""
+    os.sched_setaffinity(0, cores)  # of this thread, inherited by everything that it starts
+    slots = max(2, min(16, SLOTS_PER_CORE * len(cores)))
+    # The same arithmetic everywhere: models of this size train on a CPU.
+    env, workers = {"CUDA_VISIBLE_DEVICES": ""}, max(1, len(cores) // 4)
+    # Rollouts and optimiser steps take turns: with few cores each may use them all.
+    env["DESKHAND_TORCH_THREADS"] = str(max(len(cores) // 2, min(2, len(cores))))
+    try:
+        with Instance(without=["web"], slots=slots, env_workers=workers, env=env) as deskhand:
+            return _run(deskhand, arm, seed, budget, slots)
+    except (InstanceFailed, subprocess.SubprocessError) as error:
+        return {"arm": arm, "seed": seed, "status": "failed", "message": str(error)[-2000:]} | EMPTY
+
+
+EMPTY: dict[str, Any] = {"step": 0, "before": None, "after": None, "step_s": None}
+
+
+def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) -> dict[str, Any]:
+    values = {
+        "optimiser.seed": seed,
+        "algorithm.num_steps": budget.steps,
+        "algorithm.groups_per_step": budget.groups,
+        "evaluation.num_tasks": budget.tasks,
+        "desktops.num_desktops": slots,
+        "desktops.trajectory_timeout_s": 300.0,  # many desktops on few cores
+        "checkpoints.every": max(5, budget.steps),
+        **ARMS[arm],
+    }
+    if is_cold(arm):
+        values["model.path"] = str(budget.cold)
+    accepted = 0
+    if ARMS[arm].get("replay.enabled"):
+        accepted = accept_demonstrations(deskhand, seed, budget.steps * budget.groups, budget.limit_s / 2)
+    number = launch(deskhand, "--preset", "first-desk", *settings(values))
+    described = follow(deskhand, number, budget.limit_s, *SERIES, poll_s=8.0, say=lambda line: None)
+    metrics = described["metrics"]
+    steps = [value for _, value in metrics["time/step_s"]]
+    return {
+        "arm": arm,
+        "seed": seed,
+        "status": described["status"],
+        "message": described["message"],
+        "step": described["step"],
+        "before": evaluation(described, "before"),
+        "after": evaluation(described, "after"),
+        "step_s": sum(steps) / len(steps) if steps else None,
+        "stage_s": stage_seconds(described),
+        "accepted": accepted,
+        "failed_groups": sum(value for _, value in metrics["replay/failed_groups"]),
+        "injected": sum(value for _, value in metrics["replay/injected"]),
+        "curve": metrics["rollout/success"],
+        "staleness": [value for _, value in metrics["async/staleness_mean"]],
+        "cut_fraction": [value for _, value in metrics["policy/correction_cut_fraction"]],
+        "alarms": [alarm["name"] for alarm in described["alarms"]],
+    }
+
+
+def accept_demonstrations(deskhand: Instance, seed: int, count: int, limit_s: float) -> int:
+    """Record the oracle on the tasks that the run will practise and accept what succeeds; how many."""
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.training.ablation_replay",
+        str(seed),
+        str(count),
+        str(limit_s),
+    ]
+    done = subprocess.run(
+        command, env=deskhand.environment, capture_output=True, text=True, timeout=limit_s + 120, check=False
+    )
+    if done.returncode:
+        raise InstanceFailed(f"recording for the replay buffer failed:\n{done.stderr[-2000:]}")
+    return int(done.stdout.split()[-1])

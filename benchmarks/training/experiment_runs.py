@@ -1,0 +1,122 @@
+"""Experiments of a private installation as benchmarks use them: launch, wait, read the curve."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from testing.private_installation import Instance, InstanceFailed
+
+FINAL = {"finished", "failed", "cancelled"}
+CANCEL_S = 60.0
+"""What a cancelled experiment gets to end."""
+
+
+def launch(deskhand: Instance, *arguments: str) -> int:
+    """Queue an experiment (arguments of `manage.py launch`); returns its number."""
+    return int(json.loads(deskhand.manage("launch", *arguments))["experiment"])
+
+
+def settings(values: dict[str, object]) -> list[str]:
+    """{"sft.enabled": True} as arguments of `manage.py launch`."""
+    return [part for name, value in values.items() for part in ("--set", f"{name}={json.dumps(value)}")]
+
+
+def describe(deskhand: Instance, number: int, *metrics: str) -> dict[str, Any]:
+    """What `manage.py experiment` says, with these series under "metrics"."""
+    arguments = ["experiment", str(number)]
+    return json.loads(deskhand.manage(*arguments, *(("--metrics", *metrics) if metrics else ())))
+
+
+def follow(
+    deskhand: Instance,
+    number: int,
+    limit_s: float,
+    *metrics: str,
+    poll_s: float = 5.0,
+    cancel_s: float = CANCEL_S,
+    say: Callable[[str], None] = print,
+) -> dict[str, Any]:
+    """Describe the experiment once it has ended; cancel it when `limit_s` passes first.
+
+    Then "ran_out" is True, and everything is as it stood at that moment; `cancel_s` is how long the end of
+    the cancelled experiment is waited for. 0: it is left to the installation's end. The same as soon as an
+    evaluation scored no task at all, be it the last one: its desktops do not work, and the message says why.
+    """
+    deadline = time.monotonic() + limit_s
+    last, ending = "", {"ran_out": True, "status": "ran out of time"}
+    while True:
+        described = describe(deskhand, number)
+        line = progress(described)
+        if line != last:
+            say(f"[{number}] {line}")
+            last = line
+        if not all(was_scored(found) for found in described["evaluations"]):
+            ending |= {"status": "every trajectory errored", "message": commonest_errors(deskhand)}
+            say(f"[{number}] {ending['status']}: {ending['message']}")
+            break
+        if described["status"] in FINAL:
+            return describe(deskhand, number, *metrics) | {"ran_out": False}
+        left = deadline - time.monotonic()
+        if left < 0:
+            break
+        time.sleep(min(poll_s, left + 0.1))
+    snapshot = describe(deskhand, number, *metrics)
+    if cancel_s:
+        with contextlib.suppress(InstanceFailed):  # it may have ended by itself since that look
+            deskhand.manage("experiment", str(number), "cancel")
+    ends = time.monotonic() + cancel_s
+    while time.monotonic() < ends and describe(deskhand, number)["status"] not in FINAL:
+        time.sleep(poll_s / 2)
+    return snapshot | ending
+
+
+def progress(described: dict[str, Any]) -> str:
+    """Status, the stage that runs, and the newest evaluation in one line."""
+    stages = [stage for stage in described["stages"] if stage["status"] == "running"]
+    stage = f" {stages[-1]['name']} {stages[-1]['done']}/{stages[-1]['total']}" if stages else ""
+    found = described["evaluations"]
+    success = f", {found[-1]['name']} {found[-1]['success']:.0%}" if found else ""
+    return f"{described['status']}{stage}{success} {described['message']}".strip()
+
+
+ERRORS = """
+from collections import Counter
+from webapp.trajectories.models import Trajectory
+rows = Trajectory.objects.filter(status="errored").values_list("error", flat=True)
+print(Counter(rows).most_common(3))
+"""
+
+
+def was_scored(found: dict[str, Any] | None) -> bool:
+    """Whether an evaluation measured anything: with every trajectory errored it says 0 % of 0 tasks."""
+    return bool(found and found["num_tasks"])
+
+
+def commonest_errors(deskhand: Instance) -> str:
+    """The commonest messages of trajectories that errored, for a run without a result."""
+    return deskhand.manage("shell", "-c", ERRORS).strip().splitlines()[-1]
+
+
+def evaluation(described: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """The last evaluation of this name: success, its interval, tasks."""
+    found = [item for item in described["evaluations"] if item["name"] == name]
+    keys = ("step", "success", "low", "high", "num_tasks", "num_success", "per_family")
+    return {key: found[-1][key] for key in keys} if found else None
+
+
+def seconds(start: str | None, end: str | None) -> float | None:
+    """Between two times as `manage.py experiment` prints them."""
+    if not start or not end:
+        return None
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
+def stage_seconds(described: dict[str, Any]) -> dict[str, float]:
+    """Stage -> seconds that it took; stages that did not end are left out."""
+    spans = {stage["name"]: seconds(stage["started_at"], stage["ended_at"]) for stage in described["stages"]}
+    return {name: span for name, span in spans.items() if span is not None}

@@ -1,0 +1,37 @@
+# Web process, dispatcher, desk host and env workers. Build from the repository's root:
+#   docker build -f deploy/app.Dockerfile --target web .
+ARG PYTHON=3.11-slim-bookworm
+
+FROM node:22-bookworm-slim AS assets
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --no-audit --no-fund --ignore-scripts
+
+FROM python:${PYTHON} AS web
+ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
+WORKDIR /app
+COPY requirements/core.txt requirements/
+RUN pip install -r requirements/core.txt
+COPY --from=assets /app/node_modules node_modules
+COPY manage.py ./
+COPY webapp webapp
+COPY workers workers
+COPY training training
+COPY templates templates
+COPY static static
+RUN useradd --uid 1000 --create-home deskhand && install -d -o deskhand -g deskhand /data
+USER deskhand
+VOLUME /data
+EXPOSE 8700
+CMD ["uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8700", "--lifespan", "off", "--ws-per-message-deflate", "false"]
+
+# The programs of the desktops on top; bubblewrap makes its namespaces as this user.
+FROM web AS env-worker
+USER root
+COPY requirements/system.txt requirements/
+RUN apt-get update \
+ && grep -v '^#' requirements/system.txt | xargs apt-get install -y --no-install-recommends \
+ && rm -rf /var/lib/apt/lists/*
+USER deskhand
+CMD ["celery", "-q", "-A", "workers.app", "worker", "-Q", "env", "-n", "env@%h", "--pool=threads", "--concurrency=8", \
+     "--without-gossip", "--without-mingle", "--loglevel", "INFO"]

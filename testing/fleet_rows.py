@@ -1,0 +1,45 @@
+"""Plain functions that make rows of the fleet; everything unnamed is unremarkable."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from webapp.fleet.models import Desktop, Host, Worker
+from webapp.fleet.worker_writes import beat_worker
+
+
+def make_host(name: str = "h1", **values: Any) -> Host:
+    now = timezone.now()
+    usual = {
+        "mirrored_by": f"env1@{name}",
+        "mirrored_at": now,
+        "heartbeat_at": now,
+        "started_at": now - timedelta(hours=1),
+        "max_desktops": 16,
+        "cores": 4,
+        "memory_mb": 8192,
+        "memory_used_mb": 2048,
+        "disk_mb": 100_000,
+        "disk_free_mb": 60_000,
+    }
+    return Host.objects.create(name=name, **usual | values)
+
+
+def make_worker(name: str = "env1@h1", *, host: str = "h1", queue: str = "env", slots: int = 4) -> Worker:
+    return beat_worker(name=name, queue=queue, host=host, pid=1, slots=slots, version="0.1.0")
+
+
+def make_desktop(name: str = "d1", **values: Any) -> Desktop:
+    now = timezone.now()
+    usual = {
+        "host": "h1",
+        "provider": "x11",
+        "phase": "leased",
+        "width": 512,
+        "height": 384,
+        "holder": "env1@h1/t0" if values.get("phase", "leased") == "leased" else "",
+        "born_at": now - timedelta(minutes=5),
+        "mirrored_at": now,
+    }
+    return Desktop.objects.create(name=name, **usual | values)

@@ -1,0 +1,232 @@
+"""Rewards are pure, versioned, and add up."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import training.rewards
+from training.contracts.config import RewardConfig
+from training.contracts.types import Action, Observation, Task, Trajectory, Turn
+from training.rewards import PRESETS, compute_reward, rescore
+
+CLICK = Action(kind="click", x=10, y=10)
+OTHER_CLICK = Action(kind="click", x=90, y=10)
+TYPE = Action(kind="type", text="fox")
+WAIT = Action(kind="wait", seconds=1)
+DONE = Action(kind="terminate", status="success")
+FAIL = Action(kind="terminate", status="failure")
+
+
+def turn(action: Action | None, *, refused: bool = False, changed: bool = True) -> Turn:
+    return Turn(
+        index=0,
+        observation=Observation(sha256="", width=512, height=384),
+        action=action,
+        parse_error=None if action else "no action",
+        action_error="off screen" if refused else None,
+        screen_changed=changed,
+    )
+
+
+def terms_of(turns, score=0.0, preset="slime-osworld.v1", **settings) -> dict[str, float]:
+    result = compute_reward(turns, score, preset, **settings)
+    return {term.name: term.value for term in result.terms}
+
+
+EPISODES = {
+    "nothing": [],
+    "one good turn": [turn(DONE)],
+    "solved": [turn(CLICK), turn(TYPE), turn(DONE)],
+    "only gibberish": [turn(None, changed=False)] * 8,
+    "stuck": [turn(CLICK, changed=False)] * 8,
+    "waiting": [turn(WAIT, changed=False)] * 5,
+    "refused": [turn(CLICK, refused=True), turn(None), turn(DONE)],
+    "very long": [turn(CLICK), turn(OTHER_CLICK)] * 40,
+    "unknown change": [turn(CLICK).model_copy(update={"screen_changed": None})],
+}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("score", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("name", EPISODES)
+def test_contributions_add_up_to_the_reward(name, score, preset):
+    result = compute_reward(EPISODES[name], score, preset)
+    assert result.reward == pytest.approx(sum(term.contribution for term in result.terms))
+    for term in result.terms:
+        assert term.contribution == pytest.approx(term.weight * term.value)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", EPISODES)
+def test_turn_terms_add_up_to_their_term(name, preset):
+    result = compute_reward(EPISODES[name], 1.0, preset)
+    assert len(result.turn_terms) == len(EPISODES[name])
+    by_turn = {term.name for terms in result.turn_terms for term in terms}
+    for term in result.terms:
+        if term.name in by_turn:
+            shares = [t.contribution for terms in result.turn_terms for t in terms if t.name == term.name]
+            assert sum(shares) == pytest.approx(term.contribution)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", EPISODES)
+def test_the_same_episode_always_has_the_same_reward(name, preset):
+    assert compute_reward(EPISODES[name], 0.5, preset) == compute_reward(EPISODES[name], 0.5, preset)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("failed", EPISODES)
+def test_a_success_is_worth_more_than_any_failure(preset, failed):
+    success = compute_reward(EPISODES["solved"], 1.0, preset).reward
+    assert success > compute_reward(EPISODES[failed], 0.0, preset).reward
+
+
+def test_every_preset_of_the_config_exists():
+    assert set(PRESETS) == set(RewardConfig.model_fields["preset"].annotation.__args__)
+
+
+def test_task_score_is_the_score_alone():
+    for name in EPISODES:
+        assert compute_reward(EPISODES[name], 0.25, "task-score.v1").reward == 0.25
+
+
+@pytest.mark.parametrize(
+    ("name", "score", "reward"),
+    [
+        ("solved", 1.0, 1.0 + 0.1 - 0.05 * 3 / 8),
+        ("solved", 0.0, 0.1),
+        ("one good turn", 0.0, 0.1),
+        ("only gibberish", 0.0, -0.1),
+        ("refused", 0.0, 0.1 * 2 / 3 - 0.1 * 2 / 3),
+        ("nothing", 0.0, 0.0),
+    ],
+)
+def test_first_desk_pays_the_score_and_a_little_for_clean_turns(name, score, reward):
+    assert compute_reward(EPISODES[name], score, "first-desk.v1").reward == pytest.approx(reward)
+
+
+def test_first_desk_failures_gain_nothing_by_giving_up_early():
+    short, long = [turn(DONE)], [turn(CLICK)] * 7 + [turn(DONE)]
+    assert (
+        compute_reward(short, 0.0, "first-desk.v1").reward
+        == compute_reward(long, 0.0, "first-desk.v1").reward
+    )
+
+
+@pytest.mark.parametrize(
+    ("turns", "term", "value"),
+    [
+        ([turn(CLICK), turn(None)], "action_parse_valid.v1", 0.5),
+        ([turn(CLICK), turn(CLICK, refused=True), turn(None)], "action_executed.v1", 1 / 3),
+        ([turn(CLICK), turn(TYPE), turn(DONE)], "tool_calling.v1", 0.4 + 0.4 + 0.2),
+        ([turn(CLICK)], "tool_calling.v1", 0.4 / 3 + 0.4 / 2 + 0.2 / 2),
+        ([turn(CLICK)] * 8, "tool_calling.v1", 0.4 / 3 + 0.4 * 5 / 8 + 0.2 / 2),
+        ([turn(CLICK)] * 40, "tool_calling.v1", 0.4 / 3 + 0.4 * 0.5 + 0.2 / 2),
+        ([turn(None)] * 3, "tool_calling.v1", 0.4),
+        ([turn(CLICK)] * 2, "efficiency.v1", 0.75),
+        ([turn(CLICK)] * 9, "efficiency.v1", 0.0),
+        ([], "efficiency.v1", 1.0),
+        ([turn(CLICK), turn(CLICK, changed=False)], "screen_change.v1", 0.5),
+        ([turn(CLICK), turn(CLICK)], "repetition_penalty.v1", 0.2),
+        ([turn(CLICK), turn(OTHER_CLICK)], "repetition_penalty.v1", 0.0),
+        ([turn(TYPE), turn(TYPE)], "repetition_penalty.v1", 0.2),
+        ([turn(CLICK)] * 20, "repetition_penalty.v1", 0.30),
+        ([turn(CLICK)], "repetition_penalty.v1", 0.0),
+        ([turn(CLICK), turn(None), turn(TYPE)], "invalid_penalty.v1", 0.1),
+        ([turn(None)] * 4, "invalid_penalty.v1", 0.15),
+        ([turn(None)], "invalid_penalty.v1", 0.0),
+        ([turn(WAIT), turn(CLICK)], "wait_penalty.v1", 0.15),
+        ([turn(WAIT)] * 4, "wait_penalty.v1", 0.3),
+        ([turn(CLICK)], "fallback_penalty.v1", 0.0),
+        ([turn(CLICK)], "a11y_grounding.v1", 0.0),
+        ([turn(CLICK)], "a11y_change.v1", 0.0),
+        ([turn(CLICK)], "terminal_change.v1", 0.0),
+    ],
+)
+def test_slime_osworld_counts_each_term_as_published(turns, term, value):
+    assert terms_of(turns)[term] == pytest.approx(value)
+
+
+def test_slime_osworld_adds_them_up_with_the_published_weights():
+    turns = [turn(CLICK), turn(TYPE, changed=False), turn(None)]
+    partial = 0.10 * 2 / 3 + 0.15 * 2 / 3 + 0.15 * (0.4 * 2 / 3 + 0.4 + 0.2) + 0.05 * 5 / 8 + 0.05 * 2 / 3
+    result = compute_reward(turns, 0.0, "slime-osworld.v1", alpha=0.5)
+    assert result.reward == pytest.approx(max(0.0, 0.5 * partial - 0.1))
+    assert len(terms_of(turns)) == 13
+
+
+def test_slime_osworld_stays_between_0_and_1_and_says_what_the_limit_took():
+    result = compute_reward(EPISODES["solved"], 1.0, "slime-osworld.v1")
+    assert result.reward == 1.0
+    assert result.terms[-1].name == "limit.v1"
+    assert result.terms[-1].contribution < 0
+    assert compute_reward(EPISODES["only gibberish"], 0.0, "slime-osworld.v1").reward == 0.0
+
+
+def test_slime_osworld_without_turns_is_the_efficiency_alone():
+    assert compute_reward([], 0.0, "slime-osworld.v1", alpha=0.3).reward == pytest.approx(0.3 * 0.05)
+
+
+@pytest.mark.parametrize(
+    ("turns", "score", "reward"),
+    [
+        ([turn(TYPE), turn(DONE)], 1.0, 3 * (1 + 0.5 + 0.5)),
+        ([turn(TYPE), turn(DONE)], 0.5, 3 * (0.5 + 0.2 + 0.5 + 0.5)),
+        ([turn(TYPE, changed=False), turn(TYPE)], 0.0, 3 * (0.5 + 0.25)),
+        ([turn(None)] * 3, 0.0, 0.0),
+        ([turn(TYPE), turn(FAIL)], 0.0, 3 * (0.5 + 0.5)),
+        ([], 0.0, 0.0),
+    ],
+)
+def test_windows_keyboard_is_the_seeds_final_reward_without_the_noise(turns, score, reward):
+    assert compute_reward(turns, score, "windows-keyboard.v1").reward == pytest.approx(reward)
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_score_outside_0_to_1_is_refused(score):
+    with pytest.raises(ValueError, match="score must be"):
+        compute_reward([], score, "task-score.v1")
+
+
+def test_an_unknown_preset_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"unknown reward preset 'mine'.*first-desk\.v1"):
+        compute_reward([], 0.0, "mine")
+
+
+def trajectory(**values) -> Trajectory:
+    base = {
+        "trajectory_id": 7,
+        "group_id": 1,
+        "task": Task(task_id="t", instruction="", max_turns=6),
+        "status": "terminated",
+        "turns": tuple(EPISODES["solved"]),
+        "score": 1.0,
+        "reward": 1.0,
+    }
+    return Trajectory(**{**base, **values})
+
+
+def test_a_replay_entry_is_rescored_under_another_preset():
+    again = rescore(trajectory(), "first-desk.v1")
+    assert again.reward == pytest.approx(1.0 + 0.1 - 0.05 * 3 / 6)
+    assert [term.name for term in again.terms][:2] == ["task_score.v1", "parsable.v1"]
+    assert again.turns[0].terms
+    assert rescore(again, "task-score.v1").reward == 1.0
+
+
+def test_an_errored_trajectory_is_never_rescored():
+    with pytest.raises(ValueError, match="trajectory 7 has no score"):
+        rescore(trajectory(status="errored", score=None, reward=None), "task-score.v1")
+
+
+def test_no_term_reads_a_clock_or_rolls_dice():
+    folder = Path(training.rewards.__file__).parent
+    imported = {
+        name.name.split(".")[0]
+        for file in folder.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Import)
+        for name in node.names
+    }
+    assert imported <= {"math"}

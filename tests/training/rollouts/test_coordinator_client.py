@@ -1,0 +1,62 @@
+"""The coordinator client: patient with a restart, plain about mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from testing.training.toy_coordinator import TOKEN, ToyCoordinator
+from training.contracts.types import Control, Purpose
+from training.rollouts.coordinator_client import (
+    Coordinator,
+    CoordinatorAddress,
+    CoordinatorRefused,
+    CoordinatorUnreachable,
+)
+
+
+def client(server: ToyCoordinator, *, token: str = TOKEN, patience_s: float = 5.0) -> Coordinator:
+    return Coordinator(CoordinatorAddress(url=server.url, token=token), patience_s=patience_s)
+
+
+def test_tasks_and_groups_travel_as_types(coordinator: ToyCoordinator) -> None:
+    ours = client(coordinator)
+    task = ours.tasks("train")[0]
+    group_id = ours.request_group(
+        task.task_id, 2, purpose=Purpose.TRAIN, step=0, temperature=1.0, policy_version=0
+    )
+    answer = ours.finished_groups(0, 1.0)
+    assert [group.group_id for group in answer.groups] == [group_id]
+    assert len(answer.groups[0].scored()) == 2
+    assert ours.finished_groups(answer.cursor, 0.0).groups == ()
+
+
+def test_server_errors_are_tried_again(coordinator: ToyCoordinator) -> None:
+    coordinator.wishes.failures = [503, 500, 502]
+    assert client(coordinator).control() is Control.RUN
+    assert coordinator.wishes.failures == []
+
+
+def test_patience_is_bounded(coordinator: ToyCoordinator) -> None:
+    coordinator.wishes.failures = [503] * 50
+    with pytest.raises(CoordinatorUnreachable, match="GET /control: .* silent"):
+        client(coordinator, patience_s=0.5).control()
+
+
+def test_a_coordinator_that_is_gone_is_named(coordinator: ToyCoordinator) -> None:
+    ours = client(coordinator, patience_s=0.3)
+    coordinator.close()
+    with pytest.raises(CoordinatorUnreachable, match=coordinator.url):
+        ours.tasks("train")
+
+
+def test_a_refusal_is_not_tried_again(coordinator: ToyCoordinator) -> None:
+    with pytest.raises(CoordinatorRefused, match="401") as refusal:
+        client(coordinator, token="wrong").control()
+    assert refusal.value.status == 401
+
+
+def test_missing_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DESKHAND_COORDINATOR_URL", "http://127.0.0.1:1")
+    monkeypatch.delenv("DESKHAND_COORDINATOR_TOKEN", raising=False)
+    with pytest.raises(ValueError, match="DESKHAND_COORDINATOR_TOKEN is not set"):
+        CoordinatorAddress.from_environment()

@@ -1,0 +1,74 @@
+"""Curriculum by solve rate, and the temperature's two phases."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from testing.training.sample_values import make_group, make_task
+from training.contracts.config import ConfigError, SamplingConfig, parse_config
+from training.rollouts.groups_ahead import num_flat
+from training.rollouts.solve_rate_curriculum import SolveRateOrder, SolveRates
+from training.rollouts.temperature_schedule import temperature_at
+
+TASKS = [make_task(f"menu-{number}") for number in range(4)]
+
+
+def order(rates: SolveRates, floor: float = 0.0) -> SolveRateOrder:
+    return SolveRateOrder(TASKS, 7, rates, floor)
+
+
+def test_tasks_solved_half_of_the_time_come_more_often() -> None:
+    rates = SolveRates()
+    for task, rewards in zip(TASKS, ([1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 0], [1, 1, 1, 0]), strict=True):
+        rates.record([make_group([float(reward) for reward in rewards], task=task)] * 3)
+    drawn = Counter(order(rates).take(position, 1)[0].task_id for position in range(400))
+    assert drawn["menu-2"] > drawn["menu-3"] > max(drawn["menu-0"], drawn["menu-1"]) > 0
+
+
+def test_unseen_tasks_are_tried_before_known_ones() -> None:
+    rates = SolveRates()
+    rates.record([make_group([0.0] * 8, task=TASKS[0])])
+    assert rates.weight("menu-1") == 1.0
+    assert rates.weight("menu-0") < 0.4
+
+
+def test_the_floor_keeps_hopeless_tasks_in_the_game() -> None:
+    rates = SolveRates()
+    for task in TASKS[:3]:
+        rates.record([make_group([0.0] * 50, task=task)] * 5)
+    drawn = Counter(order(rates, floor=1.0).take(position, 1)[0].task_id for position in range(200))
+    assert min(drawn.values()) > 30
+
+
+def test_a_step_has_different_tasks_and_draws_repeat_exactly() -> None:
+    taken = order(SolveRates()).take(8, 4)
+    assert len({task.task_id for task in taken}) == 4
+    assert order(SolveRates()).take(8, 4) == taken
+
+
+def test_old_results_fade() -> None:
+    rates = SolveRates()
+    rates.record([make_group([1.0] * 8, task=TASKS[0])])
+    for _ in range(6):
+        rates.record([make_group([0.0] * 8, task=TASKS[0])])
+    wins, trials = rates.counts["menu-0"]
+    assert wins / trials < 0.06
+
+
+@pytest.mark.parametrize(("step", "temperature"), [(0, 0.8), (4, 0.8), (5, 0.5), (50, 0.5)])
+def test_the_temperature_has_two_phases(step: int, temperature: float) -> None:
+    config = SamplingConfig(temperature=0.8, later_temperature=0.5, later_from_step=5)
+    assert temperature_at(config, step) == temperature
+
+
+@pytest.mark.parametrize("half", [{"later_temperature": 0.5}, {"later_from_step": 5}])
+def test_half_a_schedule_is_refused(half: dict) -> None:
+    with pytest.raises(ConfigError, match=r"sampling\.later_temperature"):
+        parse_config({"sampling": half})
+
+
+def test_flat_groups_are_those_that_teach_nothing() -> None:
+    groups = [make_group(rewards) for rewards in ([0.0, 0.0], [1.0, 0.0], [1.0, None], [None, None])]
+    assert num_flat(groups) == 3

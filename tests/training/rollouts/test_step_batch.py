@@ -1,0 +1,131 @@
+"""From groups to the batch of a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testing.training.sample_values import make_group, make_trajectory, make_turn
+from tests.training.conftest import toy_config
+from training.contracts.types import Group
+from training.render.token_sequences import Renderer
+from training.rollouts.coordinator_client import ReplayCandidate
+from training.rollouts.replay_injection import ReplayState
+from training.rollouts.step_batch import Batch, prepare_batch
+
+
+@pytest.fixture
+def prepare(toy_model: Path, toy_renderer: Renderer):
+    def prepare(groups: list[Group], entries: tuple = (), policy_version: int = 3, **sections: dict) -> Batch:
+        return prepare_batch(
+            groups,
+            toy_renderer,
+            toy_config(toy_model, **sections),
+            candidates=lambda _: entries,
+            replay=ReplayState(),
+            policy_version=policy_version,
+        )
+
+    return prepare
+
+
+def test_errored_members_neither_train_nor_shift_the_mean(prepare) -> None:
+    batch = prepare([make_group([1.0, 0.0, None])])
+    assert {sample.trajectory_id for sample in batch.samples} == {10, 11}
+    assert sum(batch.advantages.values()) == pytest.approx(0)
+    assert batch.metrics["rollout/errored_rate"] == pytest.approx(1 / 3)
+
+
+def test_a_group_with_one_valid_member_is_dropped_and_counted(prepare) -> None:
+    batch = prepare([make_group([1.0, None]), make_group([1.0, 0.0], group_id=2)])
+    assert {sample.group_id for sample in batch.samples} == {2}
+    assert batch.metrics["rollout/dropped_groups"] == 1
+
+
+def test_equal_rewards_stay_out_of_the_loss_but_are_reported(prepare) -> None:
+    groups = [make_group([0.0, 0.0]), make_group([1.0, 0.0], group_id=2)]
+    batch = prepare(groups)
+    assert {sample.group_id for sample in batch.samples} == {2}
+    assert batch.metrics["rollout/zero_variance_fraction"] == 0.5
+    assert batch.advantages[10] == 0
+    kept = prepare(groups, algorithm={"skip_zero_variance": False})
+    assert {sample.group_id for sample in kept.samples} == {1, 2}
+
+
+def test_an_injected_success_gives_a_failed_group_its_advantages_again(prepare) -> None:
+    entry = ReplayCandidate(
+        entry_id=9, label="gold", policy_version=1, trajectory=make_trajectory(99, 1.0, replay_entry_id=9)
+    )
+    batch = prepare([make_group([0.0] * 4)], (entry,), replay={"enabled": True})
+    replayed = [sample for sample in batch.samples if sample.replay_entry_id == 9]
+    assert [sample.advantage for sample in replayed] == [pytest.approx(1.5, rel=1e-4)]
+    assert len(batch.samples) == 4
+    assert not replayed[0].as_likelihood
+    assert batch.metrics["rollout/success"] == 0, "metrics describe what the desktops returned"
+    assert batch.metrics["replay/failed_groups"] == batch.metrics["replay/injected"] == 1
+    (use,) = batch.replay_uses(step=5, per_sequence={99: (0.8, 0.1)})
+    assert (use.entry_id, use.importance_ratio, use.policy_age) == (9, 0.8, 2)
+    assert 99 not in {update.trajectory_id for update in batch.member_updates({})}
+
+
+def test_samples_of_an_older_policy_are_dropped_beyond_the_bound(prepare) -> None:
+    batch = prepare([make_group([1.0, 0.0])], policy_version=5)
+    assert batch.samples == []
+    assert batch.metrics["async/dropped"] == 2
+    later = prepare([make_group([1.0, 0.0])], policy_version=5, algorithm={"max_staleness": 2})
+    assert len(later.samples) == 2
+    assert later.metrics["async/dropped"] == 0
+    assert (later.metrics["async/staleness_mean"], later.metrics["async/staleness_max"]) == (2, 2)
+
+
+def test_a_trajectory_with_an_uncompleted_turn_counts_but_is_never_imitated(prepare) -> None:
+    group = make_group([1.0, 0.0, 0.0])
+    cut = group.trajectories[0].model_copy(update={"turns": (make_turn(), make_turn(1, completion=None))})
+    batch = prepare([group.model_copy(update={"trajectories": (cut, *group.trajectories[1:])})])
+    assert {sample.trajectory_id for sample in batch.samples} == {11, 12}
+    assert set(batch.advantages) == {10, 11, 12}
+    assert batch.metrics["rollout/unrecorded"] == 1
+
+
+def test_metrics_count_turns_errors_and_families(prepare) -> None:
+    broken = make_turn(parse_error="no action")
+    group = make_group([1.0, 0.0])
+    members = (
+        group.trajectories[0],
+        group.trajectories[1].model_copy(update={"turns": (broken, broken, broken)}),
+    )
+    batch = prepare([group.model_copy(update={"trajectories": members})])
+    assert batch.metrics["rollout/parse_error_rate"] == 0.75
+    assert batch.metrics["rollout/turns_mean"] == 2
+    assert batch.metrics["success/menu"] == 0.5
+    assert batch.metrics["reward/task_score.v1"] == 0.5
+
+
+def test_stale_tokens_are_masked_one_by_one_when_the_config_says_so(prepare) -> None:
+    group = make_group([1.0, 0.0])
+    newer = make_turn(1)
+    newer = newer.model_copy(update={"completion": newer.completion.model_copy(update={"policy_version": 5})})
+    long = group.trajectories[0].model_copy(update={"turns": (make_turn(), newer)})
+    group = group.model_copy(update={"trajectories": (long, group.trajectories[1])})
+    batch = prepare([group], policy_version=5, algorithm={"mask_stale_tokens": True})
+    (sample,) = batch.samples
+    kept = {v for v, bit in zip(sample.policy_versions, sample.loss_mask, strict=True) if bit}
+    assert kept == {5}, "the turn of the same policy stays, the older one is only context"
+    assert batch.metrics["async/masked_tokens"] == 4
+
+
+def test_discounted_turns_and_last_turns_reach_the_tokens(prepare) -> None:
+    group = make_group([1.0, 0.0])
+    long = group.trajectories[0].model_copy(update={"turns": (make_turn(), make_turn(1), make_turn(2))})
+    group = group.model_copy(update={"trajectories": (long, group.trajectories[1])})
+    batch = prepare([group], algorithm={"turn_discount": 0.5, "train_last_turns": 2})
+    first = next(sample for sample in batch.samples if sample.trajectory_id == 10)
+    on = [a for a, bit in zip(first.token_advantages, first.loss_mask, strict=True) if bit]
+    assert len(on) == 4, "two turns of two tokens"
+    assert on[0] == on[1] < on[2] == on[3]
+
+
+def test_only_own_successes_are_imitated_beside_their_gradient(prepare) -> None:
+    batch = prepare([make_group([1.0, 0.0])], algorithm={"success_likelihood": 0.3})
+    assert {sample.trajectory_id: sample.imitation_weight for sample in batch.samples} == {10: 0.3, 11: 0.0}

@@ -1,0 +1,96 @@
+"""`manage.py import_tasks` brings tasks into the database, marks what cannot run, and forgets nothing."""
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from training.contracts.types import Task
+from training.tasks.sets.real_apps import generate_all
+from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.task_sets import GONE, import_task_set
+
+pytestmark = pytest.mark.django_db
+
+
+def run(capsys, *arguments: str) -> str:
+    call_command("import_tasks", *arguments)
+    return capsys.readouterr().out
+
+
+def task(task_id: str = "a", **values) -> Task:
+    return Task(**{"task_id": task_id, "instruction": "Go.", "evaluator": {"func": "infeasible"}, **values})
+
+
+def test_first_desk_is_imported_whole_and_supported(capsys):
+    tasks = generate_all()
+    assert f"first-desk: {len(tasks)} added, 0 changed" in run(capsys, "first-desk")
+    rows = TaskRecord.objects.filter(task_set__name="first-desk", status="supported")
+    assert rows.count() == len(tasks)
+    assert Task.model_validate(rows.get(task_id=tasks[500].task_id).spec) == tasks[500]
+
+
+def test_a_second_import_changes_nothing(capsys, django_assert_max_num_queries):
+    run(capsys, "first-desk")
+    verified = TaskRecord.objects.first()
+    TaskRecord.objects.filter(pk=verified.pk).update(oracle_score=1.0, verified_at=timezone.now())
+    with django_assert_max_num_queries(6):
+        out = run(capsys, "first-desk")
+    assert "0 added, 0 changed" in out
+    assert TaskRecord.objects.get(pk=verified.pk).oracle_score == 1.0
+
+
+def test_a_changed_task_keeps_its_row_and_loses_its_verification():
+    import_task_set(name="s", origin="x", tasks=[task()])
+    TaskRecord.objects.update(oracle_score=1.0, idle_score=0.0, verified_at=timezone.now())
+    before = TaskRecord.objects.get()
+    result = import_task_set(name="s", origin="x", tasks=[task(instruction="Stop.")])
+    row = TaskRecord.objects.get()
+    assert (result.added, result.changed) == (0, 1)
+    assert (row.pk, row.instruction, row.oracle_score, row.verified_at) == (before.pk, "Stop.", None, None)
+
+
+def test_a_task_that_left_the_source_stays_as_unsupported():
+    import_task_set(name="s", origin="x", tasks=[task("a"), task("b")])
+    result = import_task_set(name="s", origin="y", tasks=[task("b")])
+    assert result.gone == 1
+    assert TaskRecord.objects.get(task_id="a").reason == GONE
+    assert TaskSet.objects.get().origin == "y"
+    import_task_set(name="s", origin="y", tasks=[task("a"), task("b")])
+    assert set(TaskRecord.objects.values_list("status", flat=True)) == {"supported"}
+
+
+def test_a_folder_is_imported_and_unsupported_tasks_are_listed_with_the_reason(capsys, tmp_path):
+    folder = tmp_path / "My Tasks"
+    folder.mkdir()
+    good = {"id": "good", "instruction": "Go.", "evaluator": {"func": "infeasible"}}
+    bad = {**good, "id": "bad", "config": [{"type": "download", "parameters": {"files": []}}]}
+    for values in (good, bad):
+        (folder / f"{values['id']}.json").write_text(json.dumps(values))
+    out = run(capsys, str(folder))
+    assert "my-tasks: 2 added, 0 changed, 0 unchanged, 0 gone, 1 unsupported" in out
+    assert "unsupported bad: config[0]: setup verb download is not supported" in out
+    assert dict(TaskRecord.objects.values_list("task_id", "status")) == {
+        "good": "supported",
+        "bad": "unsupported",
+    }
+
+
+def test_the_name_can_be_chosen(tmp_path):
+    (tmp_path / "a.json").write_text(json.dumps({"id": "a", "instruction": "Go.", "evaluator": {}}))
+    call_command("import_tasks", str(tmp_path), "--name", "mine", verbosity=0)
+    assert TaskSet.objects.get().name == "mine"
+    assert "evaluator.func is missing" in TaskRecord.objects.get().reason
+
+
+@pytest.mark.parametrize(
+    ("source", "part"), [("nowhere", "neither a generated set"), ("BROKEN", "not readable")]
+)
+def test_a_source_that_cannot_be_read_says_why(tmp_path, source, part):
+    if source == "BROKEN":
+        (tmp_path / "a.json").write_text("{")
+        source = str(tmp_path)
+    with pytest.raises(CommandError, match=part):
+        call_command("import_tasks", source)
+    assert not TaskSet.objects.exists()

@@ -1,0 +1,91 @@
+"""Which tasks can run depends on who judges them: our evaluators, or OSWorld's on some machine."""
+
+import json
+
+import pytest
+from django.core.management import call_command
+
+from training.contracts.config import DesktopConfig
+from training.contracts.types import Task
+from training.tasks.judges import Judge, judge_of, reason_of
+from training.tasks.sets.first_desk import generate
+from webapp.experiments.models import TaskRecord
+
+OURS = DesktopConfig.model_validate({"provider": "osworld"})
+THEIRS = DesktopConfig.model_validate({"provider": "osworld", "osworld": {"machines": "docker"}})
+
+
+def task(func="exact_match", result="vm_command_line", *config: dict, **evaluator) -> Task:
+    file = {"path": "/x", "dest": "x"} if result == "vm_file" else {"command": "true"}
+    getter = {"type": result, **file}
+    rule = {"type": "rule", "rules": {"expected": ""}}
+    evaluator = {"func": func, "result": getter, "expected": rule, **evaluator}
+    return Task(task_id="t", instruction="Go.", config=config, evaluator=evaluator)
+
+
+def step(verb: str, **parameters) -> dict:
+    return {"type": verb, "parameters": parameters}
+
+
+def test_the_desktops_of_an_experiment_name_its_judge():
+    assert judge_of(DesktopConfig()) is Judge.OWN
+    assert judge_of(OURS) is Judge.OSWORLD_HERE
+    assert judge_of(THEIRS) is Judge.OSWORLD
+
+
+@pytest.mark.parametrize(
+    ("wanted", "own", "here", "anywhere"),
+    [
+        (task(), "", "", ""),
+        (task("compare_docx_files", "vm_file"), "metric compare_docx_files is not supported", "", ""),
+        (task("is_expected_tabs", "open_tabs_info"), "not supported", "no Google Chrome", ""),
+        (task("exact_match", "rule", step("download", files=[])), "no network", "", ""),
+        (
+            task("exact_match", "rule", step("launch", command=["vlc"])),
+            "vlc is not installed",
+            "vlc is not",
+            "",
+        ),
+        (task("no_such_metric"), "not supported", "has no such function", "has no such function"),
+        (
+            task("exact_match", "rule", step("tidy_desktop")),
+            "not supported",
+            "raises NotImplementedError",
+            "raises NotImplementedError",
+        ),
+    ],
+)
+def test_each_judge_says_what_it_lacks(wanted, own, here, anywhere):
+    for judge, part in ((Judge.OWN, own), (Judge.OSWORLD_HERE, here), (Judge.OSWORLD, anywhere)):
+        reason = reason_of(judge, wanted)
+        assert part in reason
+        assert bool(reason) == bool(part), reason
+
+
+def test_tasks_with_verbs_of_our_own_do_not_run_with_osworld():
+    panel = next(task for task in generate() if task.family == "menu")
+    assert reason_of(Judge.OWN, panel) == ""
+    assert "panel: DesktopEnv 1.0.2 has no such function" in reason_of(Judge.OSWORLD, panel)
+
+
+@pytest.mark.django_db
+def test_an_import_notes_every_judge_and_experiments_see_what_theirs_can_run(tmp_path, capsys):
+    checkout = tmp_path / "evaluation_examples" / "examples"
+    for domain, name, wanted in (
+        ("os", "plain", task()),
+        ("writer", "docx", task("compare_docx_files", "vm_file")),
+        ("chrome", "tabs", task("is_expected_tabs", "open_tabs_info")),
+    ):
+        (checkout / domain).mkdir(parents=True, exist_ok=True)
+        values = {"id": name, "instruction": "Go.", "config": [], "evaluator": wanted.evaluator}
+        (checkout / domain / f"{name}.json").write_text(json.dumps(values))
+    call_command("import_tasks", str(tmp_path), "--name", "osworld")
+
+    def names(desktops: DesktopConfig) -> set[str]:
+        return set(TaskRecord.objects.runnable(desktops).values_list("task_id", flat=True))
+
+    assert names(DesktopConfig()) == {"plain"}
+    assert names(OURS) == {"plain", "docx"}
+    assert names(THEIRS) == {"plain", "docx", "tabs"}
+    assert "2 can run with provider osworld on our desktops" in capsys.readouterr().out
+    assert "no Google Chrome" in TaskRecord.objects.get(task_id="tabs").reasons["osworld-here"]

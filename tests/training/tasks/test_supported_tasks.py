@@ -1,0 +1,105 @@
+"""What cannot run is marked with its reason; what is marked as supported has code behind it."""
+
+import pytest
+
+from training.contracts.types import Task
+from training.tasks import supported_tasks
+from workers.tasks.evaluators.getters import GETTERS
+from workers.tasks.evaluators.metrics import METRICS
+from workers.tasks.setup import SETUP_VERBS
+
+GOOD = {
+    "func": "exact_match",
+    "result": {"type": "vm_command_line", "command": "cat x", "shell": True},
+    "expected": {"type": "rule", "rules": {"expected": "x"}},
+}
+
+
+def reason(config=(), evaluator=None) -> str:
+    return supported_tasks.unsupported_reason(
+        Task(
+            task_id="t",
+            instruction="",
+            config=tuple(config),
+            evaluator=GOOD if evaluator is None else evaluator,
+        )
+    )
+
+
+def step(verb: str, **parameters) -> dict:
+    return {"type": verb, "parameters": parameters}
+
+
+def test_the_table_and_the_code_name_the_same_verbs_getters_and_metrics():
+    assert set(supported_tasks.SETUP_VERBS) == set(SETUP_VERBS)
+    assert set(supported_tasks.GETTERS) == set(GETTERS)
+    assert set(supported_tasks.METRICS) == set(METRICS)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [],
+        [step("launch", command=["mousepad", "x.txt"]), step("sleep", seconds=1)],
+        [step("execute", command="ls | wc", shell=True, until={"returncode": 0})],
+        [step("upload_file", files=[{"path": "a", "content": "x"}])],
+        [step("activate_window", window_name="x", strict=True, by_class=False)],
+    ],
+)
+def test_known_steps_are_supported(steps):
+    assert reason(steps) == ""
+
+
+@pytest.mark.parametrize(
+    ("steps", "part"),
+    [
+        ([step("download", files=[])], "setup verb download is not supported (desktops have no network)"),
+        ([step("chrome_open_tabs", urls_to_open=[])], "no browser is installed"),
+        ([step("teleport")], "config[0]: setup verb teleport is not supported"),
+        ([step("sleep")], "setup verb sleep needs seconds"),
+        ([step("sleep", seconds=1, minutes=2)], "setup verb sleep does not support minutes"),
+        ([step("upload_file", files=[{"local_path": "a", "path": "b"}])], "needs inline content"),
+        ([step("upload_file", files=[{"content": "a"}])], "every upload needs a path"),
+        ([step("launch", command=["google-chrome", "--x"])], "google-chrome is not installed"),
+        ([step("launch", command="/usr/bin/vlc -f")], "vlc is not installed"),
+        ([step("launch", command=[])], "command must be"),
+        ([step("execute", command="x", until={"weather": 1})], "until may hold"),
+        ([{"type": "launch", "parameters": [1]}], "must be an object"),
+    ],
+)
+def test_an_unsupported_step_gives_the_reason(steps, part):
+    assert part in reason(steps)
+
+
+@pytest.mark.parametrize(
+    ("change", "part"),
+    [
+        ({"func": "compare_table"}, "metric compare_table is not supported"),
+        ({"func": None}, "evaluator.func is missing"),
+        ({"result": {"type": "cloud_file", "path": "x", "dest": "y"}}, "getter cloud_file is not supported"),
+        ({"result": {"type": "vm_file"}}, "getter vm_file needs path"),
+        (
+            {"result": {"type": "vm_file", "path": "x", "multi": True}},
+            "getter vm_file does not support multi",
+        ),
+        ({"result": None}, "evaluator[0].result must be an object"),
+        ({"options": {"ignore_case": True}}, "metric exact_match does not support ignore_case"),
+        ({"conj": "xor"}, "conj must be and, or or mean"),
+        ({"func": ["exact_match", "exact_match"]}, "evaluator.result must have one entry per func"),
+        ({"postconfig": [step("download", files=[])]}, "evaluator.postconfig[0]: setup verb download"),
+        ({"postconfig": ["launch"]}, "evaluator.postconfig[0] must be an object"),
+        ({"postconfig": "launch"}, "evaluator.postconfig must be a list of steps"),
+        ({"magic": 1}, "evaluator.magic is not supported"),
+    ],
+)
+def test_an_unsupported_evaluator_gives_the_reason(change, part):
+    assert part in reason(evaluator={**GOOD, **change})
+
+
+def test_an_infeasible_task_needs_no_getters():
+    assert reason(evaluator={"func": "infeasible"}) == ""
+
+
+def test_lists_of_metrics_are_supported():
+    lists = {key: [value, value] for key, value in GOOD.items()}
+    assert reason(evaluator={**lists, "conj": "or"}) == ""

@@ -1,0 +1,174 @@
+"""The optimiser step: what it changes, what it skips, what it reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.toy_desktops import ToyDesktops
+from tests.training.conftest import toy_config
+from training.batch.samples import Sample
+from training.dist.parallel import World, full_state, start_world, stop_world
+from training.model.load_sharded import build_policy
+from training.update.optimiser_step import Trainer
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    yield start_world()
+    stop_world()
+
+
+@pytest.fixture
+def samples(toy_desktops: ToyDesktops) -> list[Sample]:
+    return record_samples(toy_desktops)
+
+
+@pytest.fixture
+def make(toy_model: Path, toy_desktops: ToyDesktops, world: World):
+    def make(**sections: dict) -> Trainer:
+        return toy_trainer(
+            toy_config(toy_model, **sections), world, toy_desktops.renderer, toy_desktops.frames
+        )
+
+    return make
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    """A copy of all weights by name."""
+    return {name: weight.clone() for name, weight in full_state(trainer.policy.model).items()}
+
+
+def moved(trainer: Trainer, before: dict[str, torch.Tensor]) -> set[str]:
+    """Names of the weights that changed."""
+    after = full_state(trainer.policy.model)
+    return {name for name, weight in after.items() if not torch.equal(weight, before[name])}
+
+
+def test_fresh_samples_have_ratio_one_and_the_recorded_logprobs(make, samples: list[Sample]) -> None:
+    result = make().policy_step(samples, 0)
+    assert result.metrics["policy/importance_ratio_mean"] == pytest.approx(1, abs=1e-4)
+    assert result.metrics["policy/logprob_gap"] < 1e-4
+    assert result.metrics["policy/clip_fraction"] == 0
+    assert result.metrics["loss/entropy"] > 1
+    assert set(result.per_sequence) == {sample.trajectory_id for sample in samples}
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "gspo"])
+def test_a_step_makes_good_trajectories_likelier_than_bad_ones(
+    algorithm: str, make, samples: list[Sample]
+) -> None:
+    trainer = make(algorithm={"name": algorithm})
+    before = [sum(row) for row in trainer.token_logprobs(samples)]
+    trainer.policy_step(samples, 0)
+    after = [sum(row) for row in trainer.token_logprobs(samples)]
+    gain = [(b - a) * sample.advantage for a, b, sample in zip(before, after, samples, strict=True)]
+    assert sum(gain) > 0
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_the_microbatch_size_does_not_change_the_gradient(size: int, make, samples: list[Sample]) -> None:
+    sections = {"algorithm": {"aggregation": "sequence_mean"}}
+    whole = make(**sections, optimiser={"microbatch_size": 100}).policy_step(samples, 0)
+    split = make(**sections, optimiser={"microbatch_size": size}).policy_step(samples, 0)
+    assert split.loss == pytest.approx(whole.loss, abs=1e-6)
+    assert split.grad_norm == pytest.approx(whole.grad_norm, rel=1e-4)
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted(make, samples: list[Sample]) -> None:
+    trainer = make()
+    before = weights(trainer)
+    result = trainer.policy_step([replace(samples[0], advantage=math.nan), *samples[1:]], 0)
+    assert result.was_skipped
+    assert moved(trainer, before) == set()
+    assert trainer.policy_step(samples, 1).metrics["optimiser/skipped_steps"] == 1
+    assert moved(trainer, before)
+
+
+def test_a_frozen_vision_tower_stays_as_it_was(make, samples: list[Sample]) -> None:
+    trainer = make(model={"freeze_vision": True})
+    before = weights(trainer)
+    trainer.policy_step(samples, 0)
+    changed = moved(trainer, before)
+    assert changed
+    assert not any("visual" in name for name in changed)
+
+
+def test_every_weight_learns_from_images_and_text(make, samples: list[Sample]) -> None:
+    trainer = make()
+    before = weights(trainer)
+    trainer.policy_step(samples, 0)
+    # The bias of a key shifts all scores of a query alike: softmax gives it no gradient.
+    assert {name for name in before if name not in moved(trainer, before)} <= {
+        name for name in before if "qkv.bias" in name
+    }
+
+
+@pytest.mark.parametrize("offload", [False, True])
+def test_kl_to_a_reference_is_zero_at_the_start_and_grows(
+    offload: bool, make, toy_model: Path, toy_renderer, world: World, samples: list[Sample]
+) -> None:
+    settings = {"kl_coefficient": 0.1, "reference_path": str(toy_model), "reference_offload": offload}
+    trainer = make(algorithm=settings)
+    trainer.reference = build_policy(
+        trainer.config, toy_model, world, banned_ids=toy_renderer.banned_ids, is_reference=True
+    )
+    found = [trainer.policy_step(samples, step).metrics["loss/kl"] for step in range(3)]
+    assert found[0] == pytest.approx(0, abs=1e-6)
+    assert found[2] > found[0] + 1e-4
+
+
+def test_likelihood_samples_are_imitated_whatever_their_advantage(make, samples: list[Sample]) -> None:
+    trainer = make()
+    human = replace(
+        samples[0],
+        as_likelihood=True,
+        advantage=-1.0,
+        behaviour_logprobs=tuple(math.nan if bit else 0.0 for bit in samples[0].loss_mask),
+    )
+    others = [replace(sample, advantage=0.0) for sample in samples[1:]]
+    before = sum(trainer.token_logprobs([human])[0])
+    result = trainer.policy_step([human, *others], 0)
+    assert not result.was_skipped
+    assert result.metrics["loss/likelihood"] > 0
+    assert sum(trainer.token_logprobs([human])[0]) > before
+
+
+def test_bfloat16_is_only_for_computing(make, samples: list[Sample]) -> None:
+    trainer = make(model={"dtype": "bfloat16"})
+    result = trainer.policy_step(samples, 0)
+    assert result.metrics["policy/logprob_gap"] < 0.1
+    assert not result.was_skipped
+    assert {weight.dtype for weight in weights(trainer).values()} == {torch.float32}
+
+
+def test_warm_up_raises_the_rate_linearly(make, samples: list[Sample]) -> None:
+    trainer = make(optimiser={"warmup_steps": 4, "learning_rate": 1e-3})
+    rates = [trainer.policy_step(samples[:4], step).learning_rate for step in range(5)]
+    assert rates == pytest.approx([2.5e-4, 5e-4, 7.5e-4, 1e-3, 1e-3])
+
+
+def test_sampling_temperature_divides_the_logits(make, samples: list[Sample]) -> None:
+    usual = make().policy_step(samples, 0).metrics["loss/entropy"]
+    assert make(sampling={"temperature": 0.2}).policy_step(samples, 0).metrics["loss/entropy"] < usual - 0.5
+
+
+def test_the_first_step_on_a_gpu_takes_start_up_out_of_garbage_collection(
+    make, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr("training.update.optimiser_step.gc.collect", lambda: done.append("collect"))
+    monkeypatch.setattr("training.update.optimiser_step.gc.freeze", lambda: done.append("freeze"))
+    trainer = make()
+    trainer.policy_step(samples, 0)
+    assert done == [], "a CPU is busy in any case"
+    trainer._has_settled = False
+    for step in range(2):
+        trainer.policy_step(samples, step)
+    assert done == ["collect", "freeze"]

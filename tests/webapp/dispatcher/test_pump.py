@@ -1,0 +1,127 @@
+"""The pump: who gets the free slots when several experiments and teams wait."""
+
+import pytest
+import redis
+from django.utils import timezone
+
+from testing.factories import make_experiment, make_group, make_task, make_team, make_trajectory
+from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.models import Team
+from webapp.dispatcher import pump
+from webapp.experiments.models import Experiment
+from webapp.fleet.worker_writes import beat_worker
+from webapp.trajectories import services
+from webapp.trajectories.models import Trajectory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Ids of the trajectories whose jobs were sent, in order."""
+    ids: list[int] = []
+    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: ids.append(pk))
+    return ids
+
+
+def experiment_with(
+    *, num_desktops: int, waiting: int, team: Team | None = None, priority: int = 0
+) -> Experiment:
+    """A running experiment with so many queued trajectories; no slots yet, so none is sent."""
+    config = {"desktops": {"num_desktops": num_desktops}}
+    experiment = make_experiment(team=team or make_team(), config=config, priority=priority)
+    for _ in range(waiting):
+        request = services.GroupRequest(task=make_task(), size=1, purpose=Purpose.TRAIN)
+        services.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
+    return experiment
+
+
+def open_slots(number: int) -> None:
+    """One worker: `number` jobs may be out, the one at hand included."""
+    beat_worker(name="env@here", queue="env", host="here", pid=7, slots=number - 1, version="1")
+
+
+def counts(sent: list[int]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for row in Trajectory.objects.filter(pk__in=sent):
+        found[row.experiment_id] = found.get(row.experiment_id, 0) + 1
+    return found
+
+
+def finish(ids: list[int]) -> None:
+    rows = Trajectory.objects.filter(pk__in=ids)
+    rows.update(status=TrajectoryStatus.TERMINATED, ended_at=timezone.now())
+
+
+def test_an_older_experiment_at_its_limit_does_not_hold_up_a_younger_one(sent: list[int]) -> None:
+    older = experiment_with(num_desktops=2, waiting=40)
+    younger = experiment_with(num_desktops=4, waiting=4)
+    open_slots(8)
+    pump.pump()
+    assert counts(sent) == {older.pk: 3, younger.pk: 4}  # one more than its desktops is always at hand
+
+
+def test_slots_are_shared_evenly_whoever_queued_more(sent: list[int]) -> None:
+    many = experiment_with(num_desktops=32, waiting=30)
+    few = experiment_with(num_desktops=32, waiting=12)
+    open_slots(12)
+    pump.pump()
+    assert counts(sent) == {many.pk: 6, few.pk: 6}
+    finish([pk for pk in sent if Trajectory.objects.get(pk=pk).experiment_id == few.pk])
+    pump.pump()
+    assert counts(sent) == {many.pk: 6, few.pk: 12}  # freed slots go where fewest are out
+
+
+def test_what_one_cannot_use_goes_to_the_other(sent: list[int]) -> None:
+    few = experiment_with(num_desktops=32, waiting=2)
+    many = experiment_with(num_desktops=32, waiting=30)
+    open_slots(12)
+    pump.pump()
+    assert counts(sent) == {few.pk: 2, many.pk: 10}
+
+
+def test_a_higher_priority_is_served_first_up_to_its_desktops(sent: list[int]) -> None:
+    usual = experiment_with(num_desktops=32, waiting=20)
+    urgent = experiment_with(num_desktops=5, waiting=20, priority=3)
+    open_slots(8)
+    pump.pump()
+    assert counts(sent) == {urgent.pk: 6, usual.pk: 2}
+    assert Trajectory.objects.get(pk=sent[0]).experiment_id == urgent.pk
+
+
+def test_a_team_with_two_experiments_gets_no_more_than_a_team_with_one(sent: list[int]) -> None:
+    big, small = make_team(), make_team()
+    first = experiment_with(num_desktops=32, waiting=20, team=big)
+    second = experiment_with(num_desktops=32, waiting=20, team=big)
+    only = experiment_with(num_desktops=32, waiting=20, team=small)
+    open_slots(8)
+    pump.pump()
+    assert counts(sent) == {first.pk: 2, second.pk: 2, only.pk: 4}
+
+
+def test_a_person_at_a_desktop_goes_before_everybody(sent: list[int]) -> None:
+    experiment_with(num_desktops=32, waiting=20, priority=9)
+    person = make_trajectory(
+        group=make_group(team=make_team()), turns=0, status=TrajectoryStatus.QUEUED, source=Source.HUMAN
+    )
+    open_slots(3)
+    pump.pump()
+    assert sent[0] == person.pk
+
+
+def test_within_an_experiment_the_oldest_goes_first(sent: list[int]) -> None:
+    experiment = experiment_with(num_desktops=32, waiting=5)
+    open_slots(4)
+    pump.pump()
+    assert sent == sorted(experiment.trajectories.values_list("pk", flat=True))[:4]
+
+
+def test_a_full_fleet_asks_nothing_more_of_the_database(
+    sent: list[int], django_assert_max_num_queries
+) -> None:
+    experiment_with(num_desktops=32, waiting=10)
+    open_slots(4)
+    pump.pump()
+    with django_assert_max_num_queries(3):
+        pump.pump()
+    assert len(sent) == 4

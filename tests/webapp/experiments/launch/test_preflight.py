@@ -1,0 +1,164 @@
+"""Pre-flight: what is checked before an experiment is queued, and what it says."""
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.utils import timezone
+
+from testing.factories import make_experiment, make_replay_entry, make_task, make_task_set, make_team
+from training.contracts.config import ExperimentConfig, parse_config
+from webapp.accounts.models import Team
+from webapp.experiments.launch.preflight.checks import run_preflight
+from webapp.experiments.launch.preflight.result import Check
+from webapp.experiments.models import ExperimentStatus
+from webapp.fleet.worker_writes import beat_worker
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}
+    (tmp_path / "config.json").write_text(json.dumps({"text_config": sizes}))
+    return str(tmp_path)
+
+
+def checks(config: ExperimentConfig, team: Team) -> dict[str, Check]:
+    return {check.title: check for check in run_preflight(config, team=team).checks}
+
+
+def level_of(path: str, config: ExperimentConfig, team: Team) -> str:
+    found = [check.level for check in run_preflight(config, team=team).checks if check.path == path]
+    assert found, f"no check about {path}"
+    return found[0]
+
+
+def test_a_config_whose_needs_are_met_may_be_launched(team: Team, model: str):
+    task_set = make_task_set("first-desk")
+    for split in ("train", "heldout"):
+        make_task(task_set=task_set, split=split)
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=8, version="")
+    beat_worker(name="gpu", queue="gpu", host="here", pid=2, slots=1, version="")
+    found = run_preflight(parse_config({"model": {"path": model}, "evaluation": {"num_tasks": 1}}), team=team)
+    assert {check.level for check in found.checks} == {"good"}
+    assert found.may_launch
+    assert (found.queue_position, found.num_active) == (1, 0)
+
+
+def test_a_missing_model_or_task_set_stops_the_launch(team: Team):
+    config = parse_config({"model": {"path": "nowhere"}, "tasks": {"task_set": "unknown"}})
+    assert level_of("model.path", config, team) == "bad"
+    assert level_of("tasks.task_set", config, team) == "bad"
+    assert not run_preflight(config, team=team).may_launch
+
+
+def test_the_tiny_random_model_needs_no_folder(team: Team):
+    found = checks(parse_config({"model": {"path": "tiny-random"}}), team)
+    assert found["A random tiny model is made at the start"].level == "good"
+
+
+def test_families_that_no_task_has_are_answered_with_those_that_exist(team: Team):
+    make_task(task_set=make_task_set("first-desk"), family="menu")
+    found = checks(parse_config({"tasks": {"families": ["typo"]}}), team)["No task to practise"]
+    assert found.level == "bad"
+    assert "menu" in found.detail
+
+
+@pytest.mark.parametrize(
+    ("values", "path"),
+    [
+        ({"algorithm": {"group_size": 2}}, "algorithm.group_size"),
+        ({"optimiser": {"microbatch_size": 5}}, "optimiser.microbatch_size"),
+        ({}, "desktops.num_desktops"),
+        ({"replay": {"enabled": True}}, "replay.enabled"),
+    ],
+)
+def test_what_is_unwise_is_a_warning_at_its_knob(values: dict, path: str, team: Team):
+    assert level_of(path, parse_config(values), team) == "warning"
+
+
+def test_fewer_slots_than_desktops_are_named(team: Team):
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=3, version="")
+    assert "3 of 8 desktops online" in checks(ExperimentConfig(), team)
+
+
+def test_a_reference_that_is_not_there_stops_the_launch(team: Team):
+    config = parse_config({"algorithm": {"kl_coefficient": 0.1, "reference_path": "nowhere"}})
+    assert level_of("algorithm.reference_path", config, team) == "bad"
+
+
+def test_an_unwritable_checkpoint_folder_stops_the_launch(team: Team, tmp_path: Path):
+    file = tmp_path / "file"
+    file.write_text("in the way")
+    config = parse_config({"checkpoints": {"directory": str(file / "below")}})
+    assert level_of("checkpoints.directory", config, team) == "bad"
+
+
+def test_replay_counts_the_accepted_entries_of_this_task_set_and_team(team: Team):
+    entry = make_replay_entry(team=team, verdict="accepted")
+    make_replay_entry(team=team, verdict="inbox")
+    make_replay_entry(verdict="gold")
+    task_set = entry.trajectory.task.task_set.name
+    config = parse_config({"replay": {"enabled": True}, "tasks": {"task_set": task_set}})
+    assert "1 accepted replay entry" in checks(config, team)
+
+
+def test_the_place_in_the_queue_counts_those_of_equal_or_higher_priority(team: Team):
+    for priority in (0, 5):
+        make_experiment(status=ExperimentStatus.QUEUED, priority=priority)
+    make_experiment(status=ExperimentStatus.RUNNING)
+    config = ExperimentConfig()
+    assert run_preflight(config, team=team, priority=0).queue_position == 3
+    assert run_preflight(config, team=team, priority=5).queue_position == 2
+    assert run_preflight(config, team=team, priority=6).queue_position == 1
+    assert run_preflight(config, team=team).num_active == 1
+
+
+def test_the_duration_is_that_of_finished_experiments_of_the_preset_else_a_formula(team: Team):
+    config, now = ExperimentConfig(), timezone.now()
+    assert "formula" in run_preflight(config, team=team, preset="first-desk").seconds_basis
+    for minutes in (4, 6, 20):
+        make_experiment(
+            team=team,
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=minutes),
+            ended_at=now,
+        )
+    found = run_preflight(config, team=team, preset="first-desk")
+    assert found.seconds == pytest.approx(360)
+    assert "3 finished experiments" in found.seconds_basis
+
+
+def test_the_duration_follows_the_number_of_steps_when_finished_experiments_had_others(team: Team):
+    def of(steps: int) -> ExperimentConfig:
+        return parse_config({"algorithm": {"num_steps": steps}, "evaluation": {"num_tasks": 0}})
+
+    now = timezone.now()
+    for steps in (20, 10):
+        make_experiment(
+            team=team,
+            config=of(steps).model_dump(mode="json"),
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=steps),
+            ended_at=now,
+        )
+    assert run_preflight(of(40), team=team, preset="first-desk").seconds == pytest.approx(40 * 60)
+
+
+def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team):
+    knobs = {"python": "/nowhere/python", "machines": "docker", "checkout": "/nowhere"}
+    config = parse_config({"desktops": {"provider": "osworld", "osworld": knobs}})
+    for knob in knobs:
+        assert level_of(f"desktops.osworld.{knob}", config, team) == "warning"
+    assert not [
+        path for path in run_preflight(ExperimentConfig(), team=team).checks if "osworld" in path.path
+    ]

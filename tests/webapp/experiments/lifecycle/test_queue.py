@@ -1,0 +1,231 @@
+"""The queue of record: claims, transitions, attempts, restarts."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from testing.factories import make_experiment, make_team, make_user
+from training.contracts.config import ExperimentConfig, SftConfig
+from webapp.experiments.lifecycle import (
+    attempts,
+    trainer_reports,
+)
+from webapp.experiments.lifecycle import (
+    queue as services,
+)
+from webapp.experiments.lifecycle import (
+    queue_order as waiting,
+)
+from webapp.experiments.models import (
+    EXPERIMENT_TRANSITIONS,
+    Attempt,
+    AttemptStatus,
+    Experiment,
+    ExperimentStatus,
+    Incident,
+)
+from webapp.fleet.worker_writes import beat_worker
+
+pytestmark = pytest.mark.django_db
+
+
+def queue(name: str = "first", **values: object) -> Experiment:
+    return services.queue_experiment(
+        team=values.pop("team", None) or make_team(),
+        owner=None,
+        name=name,
+        config=values.pop("config", ExperimentConfig()),
+        **values,
+    )
+
+
+def gpu_worker(name: str = "gpu@here") -> None:
+    beat_worker(name=name, queue="gpu", host="here", pid=1, slots=1, version="1")
+
+
+def test_queueing_stores_the_resolved_config_and_its_stages() -> None:
+    config = ExperimentConfig(sft=SftConfig(enabled=True))
+    experiment = queue(config=config)
+    assert ExperimentConfig.model_validate(experiment.config) == config
+    assert [stage.name for stage in experiment.stages.all()] == [
+        "demonstrations",
+        "sft",
+        "evaluation-before",
+        "grpo",
+        "evaluation-after",
+    ]
+
+
+def test_only_one_of_two_jobs_claims_an_experiment() -> None:
+    experiment = queue()
+    first = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    again = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@b")
+    assert first is not None
+    assert again is None
+    assert Attempt.objects.get().worker_name == "gpu@a"
+
+
+def test_a_redelivered_job_of_an_earlier_attempt_steps_aside_after_a_requeue() -> None:
+    experiment = queue()
+    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempts.requeue_after_crash(
+        attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
+    )
+    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
+    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
+
+
+def test_an_attempt_after_a_crash_knows_the_step_of_the_checkpoint_it_goes_on_from() -> None:
+    experiment = queue()
+    for step, deleted_at in ((4, None), (8, None), (12, timezone.now())):
+        experiment.checkpoints.create(
+            step=step, path=f"/{step}", policy_version=step, size_bytes=1, deleted_at=deleted_at
+        )
+    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    assert attempt.resumed_step is None
+    attempts.requeue_after_crash(
+        attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
+    )
+    again = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
+    assert again.resumed_step == 8
+
+
+def test_a_failed_claim_leaves_no_attempt_behind() -> None:
+    experiment = queue()
+    services.request_cancel(experiment=experiment)
+    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
+    assert not Attempt.objects.exists()
+
+
+def test_the_queue_runs_by_priority_then_by_order() -> None:
+    first, second, urgent = queue("first"), queue("second"), queue("urgent", priority=5)
+    assert waiting.queue_in_order() == [urgent, first, second]
+    services.move_in_queue(experiment=second, before=first)
+    assert waiting.queue_in_order() == [urgent, second, first]
+    services.move_in_queue(experiment=second, before=None)
+    assert [e.pk for e in waiting.queue_in_order()] == [urgent.pk, first.pk, second.pk]
+
+
+def test_a_waiting_experiment_is_cancelled_at_once_and_a_running_one_is_asked() -> None:
+    waiting, running = queue(), make_experiment(status=ExperimentStatus.RUNNING)
+    user = make_user("operator", name="olga")
+    assert services.request_cancel(experiment=waiting, user=user)
+    assert services.request_cancel(experiment=running, user=user)
+    waiting.refresh_from_db()
+    running.refresh_from_db()
+    assert waiting.status == ExperimentStatus.CANCELLED
+    assert running.status == ExperimentStatus.CANCELLING
+    assert "olga" in running.message
+
+
+@pytest.mark.parametrize("status", [ExperimentStatus.FINISHED, ExperimentStatus.CANCELLED])
+def test_an_ended_experiment_can_be_neither_paused_nor_cancelled(status: ExperimentStatus) -> None:
+    ended = make_experiment(status=status)
+    assert not services.request_pause(experiment=ended)
+    assert not services.request_cancel(experiment=ended)
+    ended.refresh_from_db()
+    assert ended.status == status
+
+
+def test_pausing_waits_for_the_trainer_and_resuming_queues_again() -> None:
+    experiment = make_experiment(status=ExperimentStatus.RUNNING)
+    assert services.request_pause(experiment=experiment)
+    assert services.change_status(experiment.pk, ExperimentStatus.PAUSED)
+    experiment.refresh_from_db()
+    assert services.resume_experiment(experiment=experiment)
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.QUEUED
+
+
+def test_a_silent_gpu_worker_loses_its_experiment_which_is_queued_again_and_told() -> None:
+    experiment = queue()
+    attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    Experiment.objects.filter(pk=experiment.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    assert attempts.lose_stale_experiments() == [experiment.pk]
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.QUEUED
+    assert Attempt.objects.get().status == AttemptStatus.LOST
+    assert "gpu@a stopped answering" in Incident.objects.get().message
+    assert attempts.lose_stale_experiments() == []
+
+
+def test_restarts_are_bounded_between_checkpoints() -> None:
+    experiment = queue()
+    for number in range(1, 4):
+        attempt = attempts.claim_experiment(
+            experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a"
+        )
+        attempts.requeue_after_crash(
+            attempt=attempt, status=AttemptStatus.CRASHED, reason="out of memory", max_restarts=2
+        )
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.FAILED
+    assert "out of memory" in experiment.message
+
+
+def test_a_checkpoint_gives_the_restarts_back() -> None:
+    experiment = queue()
+    for number in range(1, 5):
+        attempt = attempts.claim_experiment(
+            experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a"
+        )
+        trainer_reports.record_checkpoint(
+            experiment_id=experiment.pk,
+            path=f"/checkpoints/{number}",
+            values={"step": number, "policy_version": number},
+        )
+        attempts.requeue_after_crash(
+            attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=1
+        )
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.QUEUED
+
+
+def test_a_crash_while_cancelling_ends_cancelled() -> None:
+    experiment = queue()
+    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    services.request_cancel(experiment=experiment)
+    attempts.requeue_after_crash(attempt=attempt, status=AttemptStatus.LOST, reason="gone", max_restarts=3)
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.CANCELLED
+
+
+def test_waiting_says_why() -> None:
+    experiment = queue()
+    assert "No gpu worker is online" in waiting.why_waiting(experiment)
+    gpu_worker()
+    assert waiting.why_waiting(experiment) == "Starts in a moment."
+    running = make_experiment(status=ExperimentStatus.RUNNING)
+    assert f"#{running.pk}" in waiting.why_waiting(experiment)
+
+
+def test_metrics_of_a_repeated_step_replace_the_old_ones() -> None:
+    experiment = make_experiment()
+    for attempt, value in ((1, 0.25), (2, 0.5)):
+        trainer_reports.record_metrics(
+            experiment_id=experiment.pk,
+            attempt=attempt,
+            step=3,
+            values={"rollout/reward_mean": value},
+            policy_version=3,
+        )
+    point = experiment.metrics.get()
+    assert (point.step, point.value, point.attempt) == (3, 0.5, 2)
+
+
+def test_every_status_that_is_not_final_can_be_left() -> None:
+    for status, targets in EXPERIMENT_TRANSITIONS.items():
+        assert bool(targets) or status.is_final(), status
+
+
+def test_a_cancel_while_waiting_can_be_taken_back_and_one_while_running_cannot() -> None:
+    waiting, paused, running = (make_experiment(status=status) for status in ("queued", "paused", "running"))
+    for experiment in (waiting, paused, running):
+        assert services.request_cancel(experiment=experiment)
+    assert services.undo_cancel(experiment=waiting, former="queued")
+    assert services.undo_cancel(experiment=paused, former="paused")
+    assert not services.undo_cancel(experiment=running, former="running")
+    statuses = [Experiment.objects.get(pk=row.pk).status for row in (waiting, paused, running)]
+    assert statuses == ["queued", "paused", "cancelling"]
+    assert Experiment.objects.get(pk=waiting.pk).ended_at is None

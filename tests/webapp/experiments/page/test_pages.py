@@ -1,0 +1,271 @@
+"""The list, the queue and the experiment page: what they show, in how many queries."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+from django.utils import timezone
+
+from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
+from webapp.accounts.models import Role, Team
+from webapp.experiments.lifecycle import queue
+from webapp.experiments.models import AlarmRecord, Evaluation, ExperimentStatus, MetricPoint, Stage
+from webapp.experiments.page.metric_series import MAX_POINTS, thinned
+from webapp.experiments.page.parts import PARTS, TABS
+from webapp.fleet.models import Desktop, Worker
+
+pytestmark = pytest.mark.django_db
+MAX_QUERIES = 8
+"""Without the two of session and user."""
+
+
+@pytest.fixture
+def team() -> Team:
+    return make_team()
+
+
+@pytest.fixture
+def operator(client: Client, team: Team):
+    user = make_user(Role.OPERATOR, team=team)
+    client.force_login(user)
+    return user
+
+
+def evaluate(experiment, name: str, won: int) -> None:
+    values = {"step": 0, "policy_version": 0, "split": "heldout", "num_tasks": 72, "low": 0.1, "high": 0.9}
+    Evaluation.objects.create(
+        experiment=experiment,
+        name=name,
+        num_success=won,
+        success=won / 72,
+        per_family={"menu": [1, 2]},
+        **values,
+    )
+
+
+def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team, owner=operator, name="Ours", status="finished")
+    Stage.objects.create(
+        experiment=experiment, name="grpo", position=0, status="finished", done=20, total=20, unit="steps"
+    )
+    evaluate(experiment, "before", 27)
+    evaluate(experiment, "after", 63)
+    make_experiment(name="Theirs")
+    page = client.get("/experiments/").content.decode()
+    assert "Ours" in page
+    assert "+50 pts" in page
+    assert "20/20 steps" in page
+    assert "Theirs" not in page
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ({"status": "failed"}, {"b"}),
+        ({"status": "unfinished"}, {"a"}),
+        ({"q": "lr"}, {"b"}),
+        ({"preset": "first-desk"}, {"a"}),
+        ({"sort": "name"}, {"a", "b"}),
+        ({"owner": "nobody"}, set()),
+    ],
+)
+def test_the_url_filters_the_list(client: Client, operator, team: Team, query: dict, names: set):
+    make_experiment(team=team, name="experiment-a", preset="first-desk")
+    make_experiment(team=team, name="experiment-b", status="failed", note="lr too high")
+    page = client.get("/experiments/", query).content.decode()
+    assert {name for name in "ab" if f"experiment-{name}" in page} == names
+
+
+def test_the_list_needs_few_queries(client: Client, operator, team: Team, django_assert_max_num_queries):
+    for _ in range(60):
+        Stage.objects.create(experiment=make_experiment(team=team), name="grpo", position=0)
+    with django_assert_max_num_queries(MAX_QUERIES + 2):
+        page = client.get("/experiments/")
+    assert len(page.content) < 80_000
+    assert page.content.decode().count('data-key="e') == 40
+
+
+def test_the_queue_is_shown_in_running_order_with_reasons_and_without_foreign_names(
+    client: Client, operator, team: Team
+):
+    for name, priority in (("later", 0), ("sooner", 5)):
+        make_experiment(team=team, name=name, priority=priority, status="queued")
+    make_experiment(name="a secret", status="queued")
+    page = client.get("/queue/").content.decode()
+    assert page.index("sooner") < page.index("later")
+    assert "No gpu worker is online" in page
+    assert "a secret" not in page
+
+
+def test_every_tab_and_part_can_be_drawn(client: Client, operator, team: Team):
+    experiment = full_experiment(team)
+    for tab in TABS:
+        assert client.get(f"/experiments/{experiment.pk}/", {"tab": tab}).status_code == 200, tab
+    for part in PARTS:
+        assert client.get(f"/experiments/{experiment.pk}/parts/{part}/").status_code == 200, part
+    assert client.get(f"/experiments/{experiment.pk}/parts/nonsense/").status_code == 404
+
+
+def full_experiment(team: Team):
+    experiment = make_experiment(team=team, started_at=timezone.now() - timedelta(minutes=2))
+    Stage.objects.create(
+        experiment=experiment,
+        name="grpo",
+        position=0,
+        status="running",
+        done=5,
+        total=20,
+        unit="steps",
+        started_at=timezone.now() - timedelta(minutes=50, seconds=5),
+    )
+    values = {"step": 3, "value": 48.2, "limit": 10.0}
+    AlarmRecord.objects.create(
+        experiment=experiment,
+        name="grad_norm",
+        severity="critical",
+        message="Too big",
+        remedy="Halve it",
+        **values,
+    )
+    queue.tell(experiment.pk, "resumed", "Resumed from step 2")
+    evaluate(experiment, "before", 30)
+    group = make_group(experiment=experiment, size=2, num_scored=2, reward_mean=1.0, reward_std=0.0)
+    group.finished_at = timezone.now()
+    group.save()
+    make_trajectory(group=group, turns=2, advantage=0.5)
+    worker = Worker.objects.create(name="env", queue="env", host="h", pid=1, heartbeat_at=timezone.now())
+    desktop = Desktop.objects.create(
+        name="d1", host="h", provider="x11", width=512, height=384, worker=worker
+    )
+    make_trajectory(group=group, status="running", desktop=desktop, turns=2, member=1)
+    return experiment
+
+
+def test_the_overview_shows_alarms_stages_wall_and_groups(client: Client, operator, team: Team):
+    page = client.get(f"/experiments/{full_experiment(team).pk}/").content.decode()
+    for wanted in ("48.2", "Halve it", "5 / 20 steps", "all 2 solved it", "Click 50, 50", "turn 2/8", "42 %"):
+        assert wanted in page, wanted
+    assert "2 h 30 min left" in page
+
+
+def test_the_overview_needs_few_queries_however_many_groups_there_are(
+    client: Client, operator, team: Team, django_assert_max_num_queries
+):
+    experiment = full_experiment(team)
+    for _ in range(10):
+        make_trajectory(experiment=experiment)
+    with django_assert_max_num_queries(24):
+        client.get(f"/experiments/{experiment.pk}/")
+    with django_assert_max_num_queries(MAX_QUERIES):
+        client.get(f"/experiments/{experiment.pk}/parts/wall/")
+
+
+def test_the_stage_in_which_an_experiment_failed_took_until_then(client: Client, operator, team: Team):
+    now = timezone.now()
+    experiment = make_experiment(team=team, status="failed", ended_at=now - timedelta(hours=1))
+    started_at = now - timedelta(hours=1, minutes=7)
+    Stage.objects.create(
+        experiment=experiment, name="grpo", position=0, status="running", started_at=started_at
+    )
+    assert "7 min<" in client.get(f"/experiments/{experiment.pk}/").content.decode()
+
+
+def test_groups_that_teach_nothing_are_listed_by_themselves(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    for std, finished in ((0.0, True), (0.4, True), (0.0, False)):
+        group = make_group(experiment=experiment, size=2, num_scored=2, reward_mean=1.0, reward_std=std)
+        group.finished_at = timezone.now() if finished else None
+        group.save()
+        make_trajectory(group=group)
+    page = client.get(f"/experiments/{experiment.pk}/", {"tab": "groups", "purpose": "no-variance"})
+    assert page.content.decode().count('class="group-card') == 1
+
+
+def test_groups_appear_when_a_member_has_begun(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    trajectory = make_trajectory(group=make_group(experiment=experiment), status="queued")
+    url = f"/experiments/{experiment.pk}/?tab=groups"
+    assert "No group yet" in client.get(url).content.decode()
+    trajectory.status = "running"
+    trajectory.save()
+    assert client.get(url).content.decode().count('class="group-card') == 1
+
+
+def test_a_viewer_sees_no_buttons_that_he_may_not_use(client: Client, team: Team):
+    client.force_login(make_user(Role.VIEWER, team=team))
+    page = client.get(f"/experiments/{make_experiment(team=team).pk}/").content.decode()
+    assert "/cancel/" not in page
+    assert "clone=" not in page
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"),
+    [
+        ("pause", ExperimentStatus.RUNNING, ExperimentStatus.PAUSING),
+        ("pause", ExperimentStatus.QUEUED, ExperimentStatus.PAUSED),
+        ("resume", ExperimentStatus.PAUSED, ExperimentStatus.QUEUED),
+        ("cancel", ExperimentStatus.RUNNING, ExperimentStatus.CANCELLING),
+        ("cancel", ExperimentStatus.FINISHED, ExperimentStatus.FINISHED),
+    ],
+)
+def test_an_action_changes_the_status_or_says_why_not(
+    client: Client, operator, team: Team, action: str, before: str, after: str
+):
+    experiment = make_experiment(team=team, status=before)
+    page = client.post(f"/experiments/{experiment.pk}/{action}/", follow=True).content.decode()
+    experiment.refresh_from_db()
+    assert experiment.status == after
+    assert ("cannot be cancelled" in page) == (before == after)
+
+
+def test_metrics_come_from_a_step_on_with_gaps_for_what_is_not_finite(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    for step in range(4):
+        MetricPoint.objects.create(experiment=experiment, name="loss/total", step=step, value=step / 2)
+    answer = client.get(f"/experiments/{experiment.pk}/metrics/", {"from_step": "2"}).json()
+    assert answer["series"] == {"loss/total": {"x": [2, 3], "y": [1.0, 1.5]}}
+    limits = {panel["title"]: panel["limit"] for panel in answer["panels"]}
+    assert limits["Groups without variance"] == 0.8
+
+
+def test_long_series_are_thinned_to_means_that_keep_the_last_step():
+    line = thinned([(step, float(step)) for step in range(2500)])
+    assert len(line["x"]) <= MAX_POINTS
+    assert line["x"][-1] == 2499
+    assert line["y"][0] == 1.0
+
+
+def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    folder = Path(settings.DATA_DIR) / "experiments" / str(experiment.pk) / "logs"
+    folder.mkdir(parents=True)
+    lines = [f"INFO line {number}" for number in range(100)]
+    lines[60] = "RuntimeError: broken"
+    (folder / "trainer-1.log").write_text("\n".join(lines) + "\nhalf a li")
+    url = f"/experiments/{experiment.pk}/log/"
+
+    tail = client.get(url, {"file": "trainer-1.log"}).json()
+    assert tail["lines"][-1][1:] == ["info", "INFO line 99"]
+    more = client.get(url, {"file": "trainer-1.log", "after": tail["end"]}).json()
+    assert more["lines"] == []
+    error = client.get(url, {"file": "trainer-1.log", "at": "first-error"}).json()
+    assert ["error", "RuntimeError: broken"] in [line[1:] for line in error["lines"][:25]]
+    assert client.get(url, {"file": "../config.yaml"}).status_code == 404
+
+
+def test_the_fleet_page_shows_workers_desktops_and_hides_foreign_work(client: Client, operator, team: Team):
+    worker = Worker.objects.create(
+        name="env@one", queue="env", host="h", pid=1, slots=4, heartbeat_at=timezone.now()
+    )
+    values = {"host": "h", "provider": "x11", "width": 512, "height": 384, "worker": worker}
+    mine = Desktop.objects.create(name="desk-mine", phase="leased", **values)
+    theirs = Desktop.objects.create(name="desk-theirs", phase="leased", **values)
+    ours = make_trajectory(team=team, desktop=mine, status="running")
+    foreign = make_trajectory(desktop=theirs, status="running")
+    page = client.get("/fleet/").content.decode()
+    assert "env@one" in page
+    assert ours.task.instruction in page
+    assert foreign.task.instruction not in page
+    assert "another team" in page

@@ -1,0 +1,1 @@
+"""The action grammar: what a completion may say, and how a typed action is written as text."""

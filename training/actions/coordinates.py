@@ -1,0 +1,53 @@
+"""What the numbers in a completion mean: one conversion for every coordinate space. Torch-free."""
+
+from __future__ import annotations
+
+import math
+
+from training.contracts.config import CoordinateSpace
+
+Size = tuple[int, int]
+Point = tuple[float, float]
+
+PERMILLE_STEP = 10
+"""Rendered permille coordinates are multiples of this: two digits carry the position."""
+
+
+def space_size(space: CoordinateSpace, screen: Size, image: Size | None = None) -> Size:
+    """Extent of `space` so that its last coordinate is the last pixel of the screen.
+
+    Pixel spaces count from 0 to size - 1; permille counts from 0 to 1000.
+    Raises ValueError for the resized space when the image's size is not given.
+    """
+    if space is CoordinateSpace.SCREEN:
+        return screen
+    if space is CoordinateSpace.PERMILLE:
+        return 1001, 1001
+    if image is None:
+        raise ValueError("coordinate_space resized needs the size of the resized image")
+    return image
+
+
+def convert_point(point: Point, source: Size, target: Size) -> tuple[int, int]:
+    """`point` of a grid of `source` extent as the nearest point of a grid of `target` extent.
+
+    Off-grid points stay off-grid (nothing is clamped): the desktop refuses them visibly.
+    """
+    x, y = (
+        math.floor(value * (to - 1) / (of - 1) + 0.5)
+        for value, of, to in zip(point, source, target, strict=True)
+    )
+    return x, y
+
+
+def resized_size(screen: Size, min_pixels: int, max_pixels: int, factor: int = 32) -> Size:
+    """Size after Qwen's resize: both sides multiples of `factor`, area within the bounds, aspect kept."""
+    width, height = screen
+    new_w, new_h = (max(factor, round(side / factor) * factor) for side in screen)
+    if new_w * new_h > max_pixels:
+        scale = math.sqrt(width * height / max_pixels)
+        new_w, new_h = (max(factor, math.floor(side / scale / factor) * factor) for side in screen)
+    elif new_w * new_h < min_pixels:
+        scale = math.sqrt(min_pixels / (width * height))
+        new_w, new_h = (math.ceil(side * scale / factor) * factor for side in screen)
+    return new_w, new_h

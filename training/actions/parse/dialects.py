@@ -1,0 +1,70 @@
+"""Picks the dialect whose action begins first; a completion that none can read is a visible error."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+from training.actions.coordinates import Size, space_size
+from training.actions.parse import control_words, json_call, keyboard, keyboard_mouse, pyautogui_call
+from training.actions.parse_result import ActionTextError, Points
+from training.contracts.config import CoordinateSpace
+from training.contracts.types import Action, ParsedCompletion
+
+MAX_COMPLETION_CHARACTERS = 40_000
+"""Longer completions are refused unread: no dialect needs them and parsers cost time."""
+_SPECIAL = re.compile(r"<\|(?:im_end|endoftext|eot_id)\|>|</s>")
+
+DIALECTS: dict[str, tuple[ModuleType, ...]] = {
+    "auto": (control_words, keyboard_mouse, pyautogui_call, json_call),
+    "json": (json_call,),
+    "pyautogui": (control_words, pyautogui_call),
+    "keyboard": (keyboard,),
+    "keyboard-mouse": (keyboard_mouse,),
+}
+"""Setting -> dialects; the one whose action begins first in the text decides."""
+
+
+def parse_completion(
+    text: str,
+    *,
+    dialect: str = "auto",
+    space: CoordinateSpace = CoordinateSpace.PERMILLE,
+    screen: Size,
+    image: Size | None = None,
+) -> ParsedCompletion:
+    """The action that `text` says, or why it says none. Never raises for any text.
+
+    `screen` is the desktop's size in pixels, `image` the resized image's (resized space only).
+    """
+    points = Points(space_size(space, screen, image), screen)
+    text = _SPECIAL.sub("", text).strip()
+    if not text:
+        return ParsedCompletion(error="the completion is empty")
+    if len(text) > MAX_COMPLETION_CHARACTERS:
+        return ParsedCompletion(error=f"the completion is longer than {MAX_COMPLETION_CHARACTERS} characters")
+    begins = [(begin, module) for module in DIALECTS[dialect] if (begin := module.start(text)) is not None]
+    if not begins:
+        return ParsedCompletion(error=f"no action in a known form ({dialect})")
+    _, module = min(begins, key=lambda item: item[0])
+    try:
+        found = module.parse(text, points)
+    except ActionTextError as error:
+        return ParsedCompletion(error=str(error), dialect=module.NAME)
+    return ParsedCompletion(action=found.action, dialect=module.NAME, thought=_printable(found.thought))
+
+
+def _printable(text: str) -> str:
+    """Lone surrogates, which no encoding holds, as question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def off_screen_error(action: Action, screen: Size) -> str | None:
+    """Why the desktop must refuse `action`: a point outside the screen; None when it may run."""
+    width, height = screen
+    for x, y in ((action.x, action.y), (action.to_x, action.to_y)):
+        if x is None or y is None:
+            continue
+        if not (0 <= x < width and 0 <= y < height):
+            return f"({x}, {y}) is off the {width}x{height} screen"
+    return None

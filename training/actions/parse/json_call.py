@@ -1,0 +1,197 @@
+"""Dialect json: a computer_use tool call, wrapped in <tool_call> or bare.
+
+<tool_call>{"name":"computer_use","arguments":{"action":"left_click","coordinate":[350,720]}}</tool_call>
+{"action":"key","keys":["ctrl","s"]}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from training.actions.key_names import chord, split_chord
+from training.actions.parse_result import (
+    MORE_THAN_ONE,
+    TEXT_AFTER,
+    ActionTextError,
+    Found,
+    Points,
+    notches,
+    seconds,
+    typed_text,
+)
+from training.contracts.types import Action, ActionKind
+
+NAME = "json"
+OPEN, CLOSE = "<tool_call>", "</tool_call>"
+Arguments = dict[str, Any]
+
+
+_OBJECT = re.compile(r'\{\s*["}]|<tool_call>')
+
+
+def start(text: str) -> int | None:
+    """Where a call begins; None when there is none."""
+    match = _OBJECT.search(text)
+    return match.start() if match else None
+
+
+def parse(text: str, points: Points) -> Found:
+    """The one call in `text`."""
+    start = text.find("{")
+    if start < 0:
+        raise ActionTextError("the tool call holds no JSON object")
+    try:
+        call, end = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode(text, start)
+    except ActionTextError:
+        raise
+    except RecursionError as error:
+        raise ActionTextError("the JSON is nested too deeply") from error
+    except ValueError as error:
+        raise ActionTextError(f"the JSON cannot be read: {error}") from error
+    rest = text[end:].replace(CLOSE, "", 1).strip()
+    if rest:
+        raise ActionTextError(MORE_THAN_ONE if "{" in rest else TEXT_AFTER)
+    return Found(action_of(_arguments(call), points), text[:start].replace(OPEN, "").strip())
+
+
+def _refuse_constant(name: str) -> None:
+    raise ActionTextError(f"{name} is not a number")
+
+
+def _arguments(call: Any) -> Arguments:
+    if not isinstance(call, dict):
+        raise ActionTextError("the tool call must be a JSON object")
+    if "arguments" not in call:
+        return call
+    if call.get("name", "computer_use") != "computer_use":
+        raise ActionTextError(f"unknown tool {str(call['name'])[:40]!r}; the tool is computer_use")
+    if not isinstance(call["arguments"], dict):
+        raise ActionTextError("arguments must be a JSON object")
+    return call["arguments"]
+
+
+def action_of(arguments: Arguments, points: Points) -> Action:
+    """Typed action of tool-call arguments; unknown actions and arguments are refused."""
+    name = arguments.get("action")
+    if not isinstance(name, str):
+        raise ActionTextError('the call has no "action"')
+    row = ACTIONS.get(name)
+    if row is None:
+        raise ActionTextError(f"unknown action {name[:40]!r}")
+    build, allowed = row
+    unknown = set(arguments) - allowed - {"action"}
+    if unknown:
+        raise ActionTextError(f"{name} takes no {sorted(unknown)[0][:40]!r}")
+    return build(arguments, points)
+
+
+def _at_point(kind: ActionKind) -> Callable[[Arguments, Points], Action]:
+    def build(arguments: Arguments, points: Points) -> Action:
+        if "coordinate" not in arguments:
+            raise ActionTextError(f"{kind.value} needs a coordinate")
+        x, y = points.pair(arguments["coordinate"], "coordinate")
+        return Action(kind=kind, x=x, y=y)
+
+    return build
+
+
+def _drag(arguments: Arguments, points: Points) -> Action:
+    """Start and end are (start_coordinate, coordinate) or (coordinate, end_coordinate)."""
+    end_key = "end_coordinate" if "end_coordinate" in arguments else "coordinate"
+    start_key = "coordinate" if end_key == "end_coordinate" else "start_coordinate"
+    if end_key not in arguments:
+        raise ActionTextError("left_click_drag needs a coordinate")
+    to_x, to_y = points.pair(arguments[end_key], end_key)
+    if start_key not in arguments:
+        return Action(kind=ActionKind.DRAG, to_x=to_x, to_y=to_y)
+    x, y = points.pair(arguments[start_key], start_key)
+    return Action(kind=ActionKind.DRAG, x=x, y=y, to_x=to_x, to_y=to_y)
+
+
+def _scroll(arguments: Arguments, points: Points) -> Action:
+    """Either direction and amount (default 3 notches), or Qwen's `pixels` (positive is up)."""
+    x, y = points.pair(arguments["coordinate"], "coordinate") if "coordinate" in arguments else (None, None)
+    if "pixels" in arguments:
+        return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=-notches(arguments["pixels"]))
+    amount = notches(arguments.get("amount", 3))
+    match arguments.get("direction"):
+        case "down":
+            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=amount)
+        case "up":
+            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=-amount)
+        case "right":
+            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=amount)
+        case "left":
+            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=-amount)
+    raise ActionTextError("direction must be up, down, left or right")
+
+
+def _hscroll(arguments: Arguments, points: Points) -> Action:
+    x, y = points.pair(arguments["coordinate"], "coordinate") if "coordinate" in arguments else (None, None)
+    return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=notches(arguments.get("pixels")))
+
+
+def _type(arguments: Arguments, points: Points) -> Action:
+    return Action(kind=ActionKind.TYPE, text=typed_text(arguments.get("text")))
+
+
+def _key(arguments: Arguments, points: Points) -> Action:
+    keys = arguments.get("keys", arguments.get("key"))
+    if isinstance(keys, str) and keys:
+        return Action(kind=ActionKind.KEY, keys=split_chord(keys, "+"))
+    if not isinstance(keys, list):
+        raise ActionTextError("keys must be a list of key names")
+    return Action(kind=ActionKind.KEY, keys=chord(keys))
+
+
+def _wait(arguments: Arguments, points: Points) -> Action:
+    return Action(kind=ActionKind.WAIT, seconds=seconds(arguments.get("time", arguments.get("seconds", 1.0))))
+
+
+def _terminate(arguments: Arguments, points: Points) -> Action:
+    status = arguments.get("status", "success")
+    if status not in ("success", "failure"):
+        raise ActionTextError("status must be success or failure")
+    return Action(kind=ActionKind.TERMINATE, status=status)
+
+
+def _done(arguments: Arguments, points: Points) -> Action:
+    return Action(kind=ActionKind.TERMINATE, status="success")
+
+
+def _fail(arguments: Arguments, points: Points) -> Action:
+    return Action(kind=ActionKind.TERMINATE, status="failure")
+
+
+def _answer(arguments: Arguments, points: Points) -> Action:
+    return Action(kind=ActionKind.TERMINATE, status="success", text=typed_text(arguments.get("text")))
+
+
+_POINT = frozenset({"coordinate"})
+_SCROLL = frozenset({"coordinate", "direction", "amount", "pixels"})
+_KEYS = frozenset({"keys", "key"})
+_NOTHING: frozenset[str] = frozenset()
+ACTIONS: dict[str, tuple[Callable[[Arguments, Points], Action], frozenset[str]]] = {
+    "left_click": (_at_point(ActionKind.CLICK), _POINT),
+    "click": (_at_point(ActionKind.CLICK), _POINT),
+    "right_click": (_at_point(ActionKind.RIGHT_CLICK), _POINT),
+    "middle_click": (_at_point(ActionKind.MIDDLE_CLICK), _POINT),
+    "double_click": (_at_point(ActionKind.DOUBLE_CLICK), _POINT),
+    "triple_click": (_at_point(ActionKind.TRIPLE_CLICK), _POINT),
+    "mouse_move": (_at_point(ActionKind.MOVE), _POINT),
+    "left_click_drag": (_drag, frozenset({"coordinate", "start_coordinate", "end_coordinate"})),
+    "scroll": (_scroll, _SCROLL),
+    "hscroll": (_hscroll, _SCROLL),
+    "type": (_type, frozenset({"text"})),
+    "key": (_key, _KEYS),
+    "hotkey": (_key, _KEYS),
+    "wait": (_wait, frozenset({"time", "seconds"})),
+    "terminate": (_terminate, frozenset({"status"})),
+    "done": (_done, _NOTHING),
+    "fail": (_fail, _NOTHING),
+    "answer": (_answer, frozenset({"text"})),
+}
+"""Whitelist: action name -> (builder, allowed arguments)."""

@@ -1,0 +1,74 @@
+"""Dialect keyboard: the verbs of the Windows seed.
+
+<action>sendkey ctrl-s</action>  <action>type hello</action>  <action>typeline hello</action>
+<action>wait 2</action>  <done/>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from training.actions.key_names import split_chord
+from training.actions.parse_result import MORE_THAN_ONE, ActionTextError, Found, Points, seconds, typed_text
+from training.contracts.types import Action, ActionKind
+
+NAME = "keyboard"
+Verb = Callable[[str, Points], Action]
+_TAG = re.compile(r"<action>(.*?)</action>|<done\s*/>", re.DOTALL)
+
+
+_OPEN = re.compile(r"<action>|<done\s*/>")
+
+
+def start(text: str) -> int | None:
+    """Where the first tag begins; None when there is none."""
+    match = _OPEN.search(text)
+    return match.start() if match else None
+
+
+def parse(text: str, points: Points) -> Found:
+    """The one tag in `text`."""
+    return parse_tag(text, points, VERBS)
+
+
+def parse_tag(text: str, points: Points, verbs: dict[str, Verb]) -> Found:
+    """The one tag in `text`, whose verb must be one of `verbs`."""
+    tags = list(_TAG.finditer(text))
+    if not tags:
+        raise ActionTextError("<action> is not closed")
+    if len(tags) > 1:
+        raise ActionTextError(MORE_THAN_ONE)
+    tag = tags[0]
+    thought = (text[: tag.start()] + text[tag.end() :]).strip()
+    if tag[1] is None:
+        return Found(Action(kind=ActionKind.TERMINATE, status="success"), thought)
+    name, _, rest = tag[1].lstrip().partition(" ")
+    verb = verbs.get(name.strip())
+    if verb is None:
+        raise ActionTextError(f"unknown verb {name[:20]!r}; use {', '.join(verbs)}")
+    return Found(verb(rest, points), thought)
+
+
+def _sendkey(rest: str, points: Points) -> Action:
+    return Action(kind=ActionKind.KEY, keys=split_chord(rest.strip(), "-"))
+
+
+def _type(rest: str, points: Points) -> Action:
+    return Action(kind=ActionKind.TYPE, text=typed_text(rest))
+
+
+def _typeline(rest: str, points: Points) -> Action:
+    return Action(kind=ActionKind.TYPE, text=typed_text(rest + "\n"))
+
+
+def _wait(rest: str, points: Points) -> Action:
+    try:
+        duration = float(rest)
+    except ValueError as error:
+        raise ActionTextError("wait needs a number of seconds") from error
+    return Action(kind=ActionKind.WAIT, seconds=seconds(duration))
+
+
+VERBS: dict[str, Verb] = {"sendkey": _sendkey, "type": _type, "typeline": _typeline, "wait": _wait}
+"""Whitelist: verb -> builder of its action from the words after it."""

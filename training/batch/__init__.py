@@ -1,0 +1,1 @@
+"""Samples and the microbatches made of them."""

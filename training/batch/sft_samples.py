@@ -1,0 +1,167 @@
+"""Supervised warm-up on oracle demonstrations: the data of its batches, and its loss.
+
+Two fifths of every batch are whole demonstrations, rendered exactly like sampled trajectories. The rest
+are first screenshots with several *questions* packed on each, because from random weights where to look
+is learned far slower than what to write:
+
+- locator questions: the name of a widget, answered at once by its coordinate;
+- other instructions: what else one could be asked on this very screen, with the first action it takes.
+  They come from the other widgets that the oracle knows and the texts that other demonstrations type.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+from training.batch.forward_inputs import LoadPixels, completion_logprobs, model_inputs, padded
+from training.batch.screenshot_questions import (
+    Question,
+    instruction_questions,
+    locator_questions,
+    typed_text,
+)
+from training.contracts.types import Trajectory
+from training.render.shifted_screenshots import draw_shift, is_shiftable, shifted
+from training.render.token_sequences import Rendered, Renderer
+
+PACKED_SHARE = 0.6
+"""Of the sequences of a batch."""
+
+
+@dataclass(kw_only=True, slots=True)
+class SftDataset:
+    """Demonstrations by family, drawn at random and rendered when drawn."""
+
+    renderer: Renderer
+    num_questions: int
+    """Packed on one screenshot at most; 0 = demonstrations only."""
+    demonstrations: dict[str, list[Trajectory]] = field(default_factory=dict)
+    """Family -> demonstrations with at least one turn."""
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """Family -> what its demonstrations type first."""
+
+    @classmethod
+    def from_trajectories(
+        cls, trajectories: Iterable[Trajectory], renderer: Renderer, *, locator_questions: int = 10
+    ) -> SftDataset:
+        """Data from finished oracle trajectories. Raises ValueError when there are none."""
+        dataset = cls(renderer=renderer, num_questions=locator_questions)
+        for trajectory in trajectories:
+            if not trajectory.turns:
+                continue
+            family = trajectory.task.family
+            dataset.demonstrations.setdefault(family, []).append(trajectory)
+            if text := typed_text(trajectory):
+                dataset.texts.setdefault(family, []).append(text)
+        if not dataset.demonstrations:
+            raise ValueError(
+                "no demonstrations: record oracle trajectories of the task set's train split first"
+            )
+        return dataset
+
+    def batch(self, size: int, rng: random.Random) -> list[list[Rendered]]:
+        """Microbatches of one step: whole demonstrations first, then packed questions.
+
+        Families have equal shares of the demonstrations; every screenshot of the questions.
+        The two are kept apart because their lengths differ, so that padding stays small.
+        """
+        everything = [one for family in sorted(self.demonstrations) for one in self.demonstrations[family]]
+        num_packed = round(size * PACKED_SHARE) if self.num_questions else 0
+        families = sorted(self.demonstrations)
+        whole = [
+            sequence
+            for _ in range(size - num_packed)
+            for sequence in self.renderer.render_sequences(
+                self._moved(rng.choice(self.demonstrations[rng.choice(families)]), rng)
+            )
+        ]
+        packed = [self._packed(self._moved(rng.choice(everything), rng), rng) for _ in range(num_packed)]
+        return [part for part in (whole, packed) if part]
+
+    def _moved(self, trajectory: Trajectory, rng: random.Random) -> Trajectory:
+        """A keyboard demonstration somewhere else on the screen; any other as it is."""
+        if self.renderer.prompt.text_only or not is_shiftable(trajectory):
+            return trajectory
+        image = self.renderer.resized_size(trajectory.task.screen)
+        return shifted(trajectory, draw_shift(trajectory, image, rng), image)
+
+    def _packed(self, trajectory: Trajectory, rng: random.Random) -> Rendered:
+        """The first screenshot with up to `num_questions` questions, half of them locators."""
+        texts = self.texts.get(trajectory.task.family, [])
+        others = rng.sample(texts, min(self.num_questions, len(texts)))
+        locators = locator_questions(trajectory)
+        instructions = instruction_questions(trajectory, self.renderer.action_text, others)
+        asked = rng.sample(locators, min(self.num_questions // 2, len(locators)))
+        asked += rng.sample(instructions, min(self.num_questions - len(asked), len(instructions)))
+        rng.shuffle(asked)
+        return pack_questions(self.renderer, trajectory, asked)
+
+
+def pack_questions(renderer: Renderer, trajectory: Trajectory, questions: list[Question]) -> Rendered:
+    """A demonstration's first screenshot and several questions about it as one sequence."""
+    first = trajectory.turns[0].observation
+    size = (first.width, first.height) if first.sha256 and not renderer.prompt.text_only else None
+    rendered = Rendered()
+    if size:
+        rendered.images.append(first.sha256)
+        rendered.grids.append(renderer.image_grid(size))
+    for index, question in enumerate(questions):
+        prompt = renderer.question(question.text) if index else renderer.render_turn(0, question.text, size)
+        answer = renderer.completion_ids(question.answer)
+        rendered.append_prompt(prompt)
+        rendered.append_completion(answer, [float("nan")] * len(answer), -1)
+    return rendered
+
+
+def sft_loss(
+    model: torch.nn.Module,
+    samples: list[Rendered],
+    renderer: Renderer,
+    load_pixels: LoadPixels,
+    *,
+    entropy_coefficient: float = 0.0,
+) -> torch.Tensor:
+    """Sum over all completion tokens of the negative log-likelihood minus the entropy bonus."""
+    inputs = model_inputs(
+        samples,
+        load_pixels,
+        image_pad_id=renderer.image_pad_id,
+        pad_id=renderer.pad_id,
+        merge=renderer.merge,
+    )
+    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
+    mask = padded(samples, lambda sample: sample.loss_mask, 0).bool().to(model.device)
+    logits = model(**inputs, use_cache=False).logits
+    loss = -completion_logprobs(logits, inputs["input_ids"])[mask].sum()
+    if entropy_coefficient:
+        logprobs = logits[:, :-1][mask[:, 1:]].float().log_softmax(-1)
+        loss = loss + entropy_coefficient * (logprobs.exp() * logprobs).sum()
+    return loss
+
+
+def sft_step(
+    model: torch.nn.Module,
+    batches: list[list[Rendered]],
+    renderer: Renderer,
+    load_pixels: LoadPixels,
+    *,
+    entropy_coefficient: float = 0.0,
+) -> float:
+    """Forward and backward of one step's microbatches; returns the token mean, whose gradient it is."""
+    num_tokens = sum(sum(sample.loss_mask) for samples in batches for sample in samples)
+    total = 0.0
+    for samples in batches:
+        loss = sft_loss(model, samples, renderer, load_pixels, entropy_coefficient=entropy_coefficient)
+        (loss / num_tokens).backward()
+        total += loss.item()
+    return total / num_tokens
+
+
+def rate_factor(step: int, max_steps: int, *, warmup: int = 30, decay_share: float = 0.2) -> float:
+    """Learning-rate multiplier: linear warm-up, flat, then linear decay to 0 over the last share of steps."""
+    remaining = (max_steps - step) / max(1.0, decay_share * max_steps)
+    return min(1.0, (step + 1) / warmup, max(0.0, remaining))

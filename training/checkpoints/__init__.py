@@ -1,0 +1,1 @@
+"""Saving, restoring and exporting what a trainer holds."""

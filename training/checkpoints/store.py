@@ -1,0 +1,186 @@
+"""Checkpoints: everything that a resume needs, atomically.
+
+NNNNN-STAGE-STEP/
+    COMPLETE      written last, inside a *.tmp folder that is then renamed
+    state.json    step, policy_version, data cursor, replay state, alarm history ...
+    shards/       weights and optimiser (torch.distributed.checkpoint: any number of processes reads it)
+    rng-RANK.pt   torch's generator
+    model/        plain transformers folder: download, start of another experiment
+
+Tensors are copied to host memory and written while training goes on; whoever dies before the rename leaves
+a *.tmp folder that nobody resumes from.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Collection
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+
+from training.checkpoints.tensors import (
+    fill_optimiser,
+    optimiser_space,
+    optimiser_state,
+    weights_of,
+    write_model_folder,
+)
+from training.contracts.experiment_state import ExperimentState as ExperimentState
+from training.dist.parallel import World, barrier
+from training.model.lora import adapter_scales
+from training.update.optimiser_step import Trainer
+from training.weights.model_folder_writer import is_weight_file as is_weight_file
+
+COMPLETE = "COMPLETE"
+
+
+class CheckpointStore:
+    """The checkpoints of one experiment in one folder."""
+
+    def __init__(self, directory: Path, keep_last: int) -> None:
+        self.directory = directory
+        self.keep_last = keep_last
+        self._group: dist.ProcessGroup | None = None
+        self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._saving: Future[Any] | None = None
+        """On rank 0 the whole save, elsewhere this rank's shards."""
+
+    def verify_writable(self) -> None:
+        """Raise ValueError that names the setting unless a file can be written there now."""
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            probe = self.directory / f".probe-{os.getpid()}"
+            probe.write_bytes(b"deskhand")
+            probe.unlink()
+        except OSError as error:
+            raise ValueError(
+                f"checkpoints.directory: cannot write to {self.directory} ({error.strerror}); "
+                "choose a writable folder or free some space"
+            ) from error
+
+    def complete(self) -> list[Path]:
+        """Complete checkpoints, oldest first."""
+        return sorted(marker.parent for marker in self.directory.glob(f"[0-9]*/{COMPLETE}"))
+
+    def newest(self) -> Path | None:
+        """The checkpoint to resume from."""
+        return next(reversed(self.complete()), None)
+
+    def save(self, trainer: Trainer, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+        """Write a checkpoint and wait for it; returns its folder. A collective."""
+        folder = self.start(trainer, state, source, is_best=is_best)
+        self.settle()
+        return folder
+
+    def start(self, trainer: Trainer, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+        """Begin a checkpoint of `state` (its `num_saved` and best are updated). A collective.
+
+        On return the tensors are copied to host memory, so training may go on while they are written. The
+        folder that is returned exists when the save `is_settled`. At most one is written at a time.
+        """
+        self.settle()
+        world = trainer.world
+        state.num_saved += 1
+        step = state.sft_step if state.stage == "sft" else state.grpo_step
+        final = self.directory / f"{state.num_saved:05d}-{state.stage}-{step:06d}"
+        if is_best:
+            state.best_checkpoint = final.name
+        folder = final.with_suffix(".tmp")
+        if world.is_main:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        barrier()
+        torch.save(torch.get_rng_state(), folder / f"rng-{world.rank}.pt")
+        tensors = weights_of(trainer) | optimiser_state(trainer)
+        # A group of its own: the writers' agreement must not mix with the trainer's collectives.
+        self._group = self._group or dist.new_group(backend="gloo")
+        saved = dcp.async_save(tensors, checkpoint_id=folder / "shards", process_group=self._group)
+        assert isinstance(saved, Future), "no asynchronous staging was asked for"
+        self._saving = saved
+        if world.is_main:
+            values, scales = json.dumps(asdict(state), indent=2), adapter_scales(trainer.policy.model)
+
+            def finish() -> None:
+                saved.result()  # every rank has written its shards
+                self._write_model(folder, source, scales)
+                (folder / "state.json").write_text(values + "\n")
+                (folder / COMPLETE).write_text("")
+                folder.rename(final)
+
+            self._saving = self._finisher.submit(finish)
+        return final
+
+    def restate(self, folder: Path, state: ExperimentState, world: World, *, is_best: bool = False) -> None:
+        """Give the complete checkpoint `folder`, whose tensors are today's, a new state. A collective."""
+        self.settle()
+        if is_best:
+            state.best_checkpoint = folder.name
+        if world.is_main:
+            fresh = folder / "state.json.tmp"
+            fresh.write_text(json.dumps(asdict(state), indent=2) + "\n")
+            fresh.replace(folder / "state.json")
+        barrier()
+
+    @property
+    def is_settled(self) -> bool:
+        """True when nothing is being written by this rank (rank 0: by any). Raises what went wrong in it."""
+        if self._saving is None:
+            return True
+        if not self._saving.done():
+            return False
+        self._saving.result()
+        return True
+
+    def settle(self) -> None:
+        """Wait for the save in flight; raises what went wrong in it. A collective when there is one."""
+        saving, self._saving = self._saving, None
+        if saving is not None:
+            saving.result()
+            barrier()
+
+    def _write_model(self, folder: Path, source: Path, scales: dict[str, float]) -> None:
+        write_model_folder(folder / "shards", source, folder / "model", scales)
+
+    def load(self, folder: Path, trainer: Trainer) -> None:
+        """Read weights, optimiser and generator into `trainer`. A collective."""
+        shards = folder / "shards"
+        tensors = weights_of(trainer) | optimiser_space(trainer, shards)
+        dcp.load(tensors, checkpoint_id=shards)
+        fill_optimiser(trainer, tensors)
+        generator = folder / f"rng-{trainer.world.rank}.pt"
+        if generator.exists():
+            torch.set_rng_state(torch.load(generator, weights_only=True))
+
+    @staticmethod
+    def read_state(folder: Path) -> ExperimentState:
+        """The JSON part of a checkpoint."""
+        return ExperimentState(**json.loads((folder / "state.json").read_text()))
+
+    def prune(self, best: str, in_use: Collection[str] = ()) -> list[Path]:
+        """Delete all but the newest `keep_last`, the best and those `in_use`; returns what was deleted.
+
+        Rank 0 only.
+        """
+        old = self.complete()[: -self.keep_last]
+        doomed = [folder for folder in old if folder.name != best and str(folder) not in in_use]
+        for folder in doomed:
+            (
+                folder / COMPLETE
+            ).unlink()  # no longer a checkpoint, even if the rest of the removal is interrupted
+            shutil.rmtree(folder, ignore_errors=True)
+        for leftover in self.directory.glob("[0-9]*.tmp"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        return doomed
+
+
+def folder_bytes(folder: Path) -> int:
+    """Size of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,116 @@
+"""The tensors of a checkpoint: weights and optimiser by name, and the plain model folder made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.metadata import TensorStorageMetadata
+
+from training.model.lora import BASE, is_adapter, merged
+from training.update.optimiser_step import Trainer
+from training.weights.model_folder_writer import copy_settings, write_safetensors
+
+OPTIMISER = "optimiser|"
+MODEL = "policy.model."
+LAYERS_AT_ONCE = 64
+"""Tensors read together while the model folder is written: bounds the memory that it takes."""
+
+
+def weights_of(trainer: Trainer) -> dict[str, Any]:
+    """The (sharded) weights by name; loading fills them in place."""
+    return {f"policy.{name}": p.detach() for name, p in trainer.policy.named_parameters()}
+
+
+def optimiser_state(trainer: Trainer) -> dict[str, Any]:
+    """Every tensor that the optimiser keeps, as optimiser|PARAMETER|KEY."""
+    names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
+    return {
+        f"{OPTIMISER}{names[parameter]}|{key}": value
+        for member in trainer.optimiser.members
+        for parameter, state in member.state.items()
+        for key, value in state.items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+def optimiser_space(trainer: Trainer, shards: Path) -> dict[str, Any]:
+    """Empty tensors, sharded like their weights, for the optimiser state that the checkpoint holds."""
+    parameters = dict(trainer.policy.named_parameters())
+    space = {}
+    for key, shape in saved_shapes(shards).items():
+        if not key.startswith(OPTIMISER):
+            continue
+        parameter = parameters[key.split("|")[1]]
+        same = shape == tuple(parameter.shape)
+        space[key] = torch.zeros_like(parameter.detach()) if same else torch.zeros(shape)
+    return space
+
+
+def saved_shapes(shards: Path) -> dict[str, tuple[int, ...]]:
+    """Name and whole shape of every saved tensor."""
+    found = dcp.FileSystemReader(shards).read_metadata().state_dict_metadata
+    return {
+        key: tuple(saved.size) for key, saved in found.items() if isinstance(saved, TensorStorageMetadata)
+    }
+
+
+def fill_optimiser(trainer: Trainer, tensors: dict[str, Any]) -> None:
+    """Hand loaded tensors to the optimisers that own them."""
+    names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
+    owners = {
+        names[parameter]: (member, group, parameter)
+        for member in trainer.optimiser.members
+        for group in member.param_groups
+        for parameter in group["params"]
+    }
+    for key, value in tensors.items():
+        if key.startswith(OPTIMISER):
+            _, name, part = key.split("|")
+            member, group, parameter = owners[name]
+            member.state[parameter][part] = _placed(value, group, parameter)
+
+
+def _placed(value: torch.Tensor, group: dict[str, Any], parameter: torch.Tensor) -> torch.Tensor:
+    """`value` where its optimiser wants it: a fused one counts steps beside the weights, others on the host.
+
+    As `torch.optim.Optimizer.load_state_dict` does it.
+    """
+    is_count = value.ndim == 0 and parameter.ndim > 0
+    if is_count and (group.get("fused") or group.get("capturable")):
+        return value.to(parameter.device, torch.float32)
+    return value
+
+
+def write_model_folder(shards: Path, source: Path, folder: Path, scales: dict[str, float]) -> None:
+    """A plain transformers folder of saved shards, adapters merged by their `scales`; one process, no group.
+
+    Reading the shards back costs the trainer nothing: no rank gathers, no GPU holds a whole model.
+    """
+    copy_settings(source, folder)
+    sizes = {
+        key.removeprefix(MODEL): shape for key, shape in saved_shapes(shards).items() if key.startswith(MODEL)
+    }
+    manifest = [(name.replace(BASE, "."), shape) for name, shape in sizes.items() if not is_adapter(name)]
+    write_safetensors(
+        folder / "model.safetensors", manifest, torch.float32, _plain_tensors(shards, sizes, scales)
+    )
+
+
+def _plain_tensors(
+    shards: Path, sizes: dict[str, tuple[int, ...]], scales: dict[str, float]
+) -> Iterator[torch.Tensor]:
+    """The tensors of a model folder, in the order of `sizes`."""
+    names = [name for name in sizes if not is_adapter(name)]
+    for start in range(0, len(names), LAYERS_AT_ONCE):
+        wanted = names[start : start + LAYERS_AT_ONCE]
+        layers = {name.partition(BASE)[0] for name in wanted if BASE in name}
+        adapters = [name for name in sizes if is_adapter(name) and name.partition(".lora_")[0] in layers]
+        space = {name: torch.empty(sizes[name]) for name in (*wanted, *adapters)}
+        dcp.load({MODEL + name: tensor for name, tensor in space.items()}, checkpoint_id=shards, no_dist=True)
+        plain = merged(space, scales)
+        for name in wanted:
+            yield plain[name.replace(BASE, ".")]

@@ -1,0 +1,1 @@
+"""What the ranks of one trainer share: process group, sharding, agreed interrupts."""

@@ -1,0 +1,1 @@
+"""The trainer's main program and the stages of an experiment."""

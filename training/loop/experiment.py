@@ -1,0 +1,238 @@
+"""What all stages of an experiment share: trainer, coordinator, state and checkpoints."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import EvaluationResult, Group, Purpose, Task
+from training.dist.interrupts import on_main
+from training.dist.parallel import World
+from training.loop.alarms import AlarmHistory
+from training.render.token_sequences import Renderer
+from training.rollouts.coordinator_client import Coordinator
+from training.rollouts.groups_ahead import Ahead
+from training.rollouts.held_out_success import evaluate_groups
+from training.rollouts.replay_injection import ReplayState
+from training.rollouts.request_groups import GroupRequest, Rollouts, Ticket, WeightsLost
+from training.rollouts.solve_rate_curriculum import SolveRates
+from training.rollouts.task_order import TaskOrder, evaluation_tasks
+from training.update.optimiser_step import Trainer
+from training.update.optimisers import sft_rates
+from training.weights.sync import WeightSync
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A checkpoint that this process wrote."""
+
+    moment: tuple[str, int, int, int]
+    """Stage, steps of SFT and GRPO, policy version: where the same, weights and optimiser are the same."""
+    folder: Path
+    success: float | None
+    """Held-out, of 0..1; None = not evaluated."""
+
+    def is_there(self) -> bool:
+        return (self.folder / COMPLETE).exists()
+
+
+@dataclass(slots=True, kw_only=True)
+class Experiment:
+    """Everything that the stages share."""
+
+    config: ExperimentConfig
+    world: World
+    trainer: Trainer
+    renderer: Renderer
+    sync: WeightSync
+    checkpoints: CheckpointStore
+    source: Path
+    """Model folder that the experiment started from."""
+    coordinator: Coordinator | None = None
+    """None on ranks other than 0."""
+    rollouts: Rollouts | None = None
+    """None on ranks other than 0."""
+    ahead: Ahead | None = None
+    """What is being sampled for this step and the coming ones; rank 0 only, in the GRPO stage."""
+    unreported: dict[str, Any] | None = None
+    """What the coordinator will hear of the checkpoint that is being written."""
+    saved: Saved | None = None
+    """The newest checkpoint of this process."""
+    state: ExperimentState = field(default_factory=ExperimentState)
+    history: AlarmHistory = field(default_factory=AlarmHistory)
+    replay: ReplayState = field(default_factory=ReplayState)
+    solve_rates: SolveRates = field(default_factory=SolveRates)
+
+    def tell(self, report: Callable[[Coordinator], Any]) -> None:
+        """Report something from rank 0."""
+        if self.coordinator is not None:
+            report(self.coordinator)
+
+    def collect(self, tasks: list[Task], request: GroupRequest, stage: str) -> list[Group]:
+        """Groups of `tasks` on every rank; `stage` gets the progress, "" for none."""
+        ticket: list[Ticket] = []
+
+        def work() -> list[Group]:
+            assert self.rollouts is not None, "rank 0 has rollouts"
+            if not ticket:
+                ticket.append(self.rollouts.ask(tasks, request))
+            return self.rollouts.wait(ticket[0], progress)
+
+        def progress(done: int, total: int) -> None:
+            if stage:
+                self.tell(lambda c: c.report_progress(stage, done, total))
+
+        return self.wait_for(work)
+
+    def wait_for(self, work: Callable[[], list[Group]]) -> list[Group]:
+        """Groups that `work` waits for on rank 0, on every rank; a restarted engine gets its weights again.
+
+        `work` is begun anew after that. Raises Interrupted. A collective.
+        """
+
+        def attempt() -> list[Group] | None:
+            try:
+                return work()
+            except WeightsLost:
+                return None
+
+        while (groups := on_main(self.world, attempt)) is None:
+            logger.warning("the engine was started again: it gets the current weights")
+            self.sync_weights()
+        return groups
+
+    def use_order(self, order: TaskOrder) -> None:
+        """Sample the train tasks in this order from now on, from where the state stands."""
+        if self.rollouts is not None:
+            self.ahead = Ahead(rollouts=self.rollouts, order=order, config=self.config, state=self.state)
+
+    def next_groups(self) -> list[Group]:
+        """The groups of the step that begins, on every rank. Raises Interrupted. A collective."""
+
+        def work() -> list[Group]:
+            assert self.ahead is not None, "use_order comes first"
+            return self.ahead.next_groups()
+
+        return self.wait_for(work)
+
+    def cancel_ahead(self) -> None:
+        """Give up on what is being sampled for coming steps."""
+        if self.ahead is not None:
+            self.ahead.cancel()
+
+    def tasks(self, split: str) -> list[Task]:
+        """Tasks of a split on every rank."""
+        return on_main(self.world, lambda: self.coordinator.tasks(split) if self.coordinator else [])
+
+    def sync_weights(self) -> dict[str, float]:
+        """Push the current weights as `state.policy_version`; sync/* metrics."""
+        return self.sync.push(self.state.policy_version).metrics()
+
+    def save(self, *, is_best: bool = False, success: float | None = None) -> Path:
+        """Write a checkpoint; returns its folder. A collective.
+
+        With `checkpoints.asynchronous` the folder appears later: see `settle`. When no step was made since
+        the last one (an evaluation in between, a pause), that one gets the new state instead.
+        """
+        self.settle()
+        state = self.state
+        if is_best and success is not None:
+            state.best_success = success
+        self.history.last_checkpoint_step = state.grpo_step
+        state.replay, state.alarms = self.replay.to_json(), self.history.to_json()
+        state.solve_rates = self.solve_rates.counts
+        last, moment = self.saved, (state.stage, state.sft_step, state.grpo_step, state.policy_version)
+        if last is not None and last.moment == moment and on_main(self.world, last.is_there):
+            folder = last.folder
+            self.checkpoints.restate(folder, state, self.world, is_best=is_best)
+            is_best = folder.name == state.best_checkpoint
+            success = last.success if success is None else success
+        else:
+            folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
+        self.saved = Saved(moment, folder, success)
+        self.unreported = {
+            "step": state.sft_step if state.stage == "sft" else state.grpo_step,
+            "path": str(folder),
+            "policy_version": state.policy_version,
+            "is_best": is_best,
+            "success": success,
+        }
+        if not self.config.checkpoints.asynchronous:
+            self.settle()
+        return folder
+
+    def settle(self) -> None:
+        """Wait for the checkpoint that is being written, and report it. A collective."""
+        self.checkpoints.settle()
+        self.report_saved()
+
+    def report_saved(self) -> None:
+        """Report a checkpoint that has been written meanwhile, and delete old ones."""
+        if self.unreported is None or not self.checkpoints.is_settled:
+            return
+        values, self.unreported = self.unreported, None
+        if self.coordinator is None:
+            return
+        self.coordinator.report_checkpoint(values | {"bytes": folder_bytes(Path(values["path"]))})
+        for gone in self.checkpoints.prune(
+            self.state.best_checkpoint, in_use=self.coordinator.checkpoints_in_use()
+        ):
+            self.coordinator.report_checkpoint_deleted(str(gone))
+
+    def close(self) -> None:
+        """Finish what goes on in the background. A collective."""
+        self.settle()
+        self.sync.close()
+
+    def resume(self, folder: Path) -> None:
+        """Take up the state of a checkpoint. A collective."""
+        self.state = self.checkpoints.read_state(folder)
+        self.replay = ReplayState.from_json(self.state.replay)
+        self.history = AlarmHistory(**self.state.alarms)
+        self.solve_rates = SolveRates(self.state.solve_rates)
+        if self.state.stage == "sft":
+            self.trainer.use_rates(sft_rates(self.config.sft))
+        self.checkpoints.load(folder, self.trainer)
+
+
+@contextmanager
+def stage(experiment: Experiment, name: str, total: int, unit: str):
+    """Report that a stage started, and that it finished when nothing went wrong in it; "" reports nothing."""
+    if not name:
+        yield
+        return
+    experiment.tell(lambda c: c.report_stage(name, "started", total, unit))
+    yield
+    experiment.tell(lambda c: c.report_stage(name, "finished", total, unit))
+
+
+def evaluate(
+    experiment: Experiment, name: str, *, stage_name: str = "", step: int | None = None
+) -> EvaluationResult:
+    """Held-out success with the weights that the engine has now. A collective.
+
+    `stage_name` is empty for an evaluation inside another stage; `step` defaults to the GRPO step.
+    """
+    config, state = experiment.config.evaluation, experiment.state
+    step = state.grpo_step if step is None else step
+    tasks = evaluation_tasks(experiment.tasks("heldout"), config.num_tasks)
+    request = GroupRequest(
+        size=1,
+        purpose=Purpose.EVALUATION,
+        step=step,
+        temperature=config.temperature,
+        policy_version=state.policy_version,
+    )
+    with stage(experiment, stage_name, len(tasks), "tasks"):
+        groups = experiment.collect(tasks, request, stage_name)
+    result = evaluate_groups(groups, name=name, step=step, policy_version=state.policy_version)
+    experiment.tell(lambda c: c.report_evaluation(result))
+    return result

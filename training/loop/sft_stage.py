@@ -1,0 +1,179 @@
+"""The SFT stage: demonstrations of oracles or people, then imitation until held-out success says stop."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+
+from training.batch.samples import Sample
+from training.batch.sft_samples import SftDataset, rate_factor
+from training.contracts.types import Purpose, Source, Task, Trajectory
+from training.dist.interrupts import on_main
+from training.loop.experiment import Experiment, evaluate, stage
+from training.render.token_sequences import Rendered
+from training.rollouts.request_groups import GroupRequest
+from training.rollouts.task_order import TaskOrder
+from training.update.optimisers import sft_rates
+
+logger = logging.getLogger(__name__)
+
+MAX_PASSES = 3
+"""Times that missing demonstrations are asked for: an oracle that fails on a desktop may pass later."""
+METRICS_EVERY = 10
+"""SFT steps between two metric points."""
+
+
+def run_sft(experiment: Experiment) -> None:
+    """Record what is missing, then train until `sft.stop_at_success` on held-out tasks or `max_steps`."""
+    state, config = experiment.state, experiment.config.sft
+    collect = {"oracle": collect_demonstrations, "replay": curated_demonstrations}[config.source]
+    demonstrations = collect(experiment)
+    dataset = SftDataset.from_trajectories(
+        demonstrations, experiment.renderer, locator_questions=config.locator_questions
+    )
+    if state.stage != "sft":
+        state.stage = "sft"
+        experiment.trainer.use_rates(sft_rates(config))
+    with stage(experiment, "sft", config.max_steps, "steps"):
+        while state.sft_step < config.max_steps:
+            _step(experiment, dataset)
+            if state.sft_step % config.evaluate_every and state.sft_step < config.max_steps:
+                continue
+            if _evaluate(experiment) >= config.stop_at_success:
+                break
+
+
+def _step(experiment: Experiment, dataset: SftDataset) -> None:
+    state, config = experiment.state, experiment.config
+    # The seed of a step is its number: a resumed stage draws what it would have drawn.
+    rng = random.Random(f"{config.optimiser.seed}/sft/{state.sft_step}")
+    rows = [row for part in dataset.batch(config.sft.batch_size, rng) for row in part]
+    samples = [likelihood_sample(row, index) for index, row in enumerate(rows, start=1)]
+    scale = rate_factor(state.sft_step, config.sft.max_steps)
+    result = experiment.trainer.likelihood_step(samples, scale)
+    state.sft_step += 1
+    if state.sft_step % METRICS_EVERY == 0:
+        values = {
+            "sft/loss": result.loss,
+            "sft/grad_norm": result.grad_norm,
+            "sft/learning_rate": result.learning_rate,
+            "sft/entropy": result.metrics["loss/entropy"],
+        }
+        logger.info("sft step %d: loss %.3f grad %.3g", state.sft_step, result.loss, result.grad_norm)
+        experiment.tell(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
+        experiment.tell(lambda c: c.report_progress("sft", state.sft_step, config.sft.max_steps))
+        on_main(experiment.world, lambda: experiment.rollouts and experiment.rollouts.check_control())
+
+
+def _evaluate(experiment: Experiment) -> float:
+    """Held-out success of the weights as they are; saves a checkpoint."""
+    state = experiment.state
+    state.policy_version += 1
+    values = experiment.sync_weights()
+    if not experiment.config.evaluation.num_tasks:
+        experiment.save()
+        return 0.0
+    result = evaluate(experiment, "during", step=state.sft_step)
+    values["sft/success"] = result.success
+    logger.info("sft step %d: held-out success %.0f%%", state.sft_step, 100 * result.success)
+    experiment.tell(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
+    experiment.save()
+    return result.success
+
+
+def likelihood_sample(rendered: Rendered, number: int) -> Sample:
+    """A rendered demonstration as a sample of the likelihood loss."""
+    return Sample(
+        trajectory_id=number,
+        group_id=0,
+        token_ids=tuple(rendered.token_ids),
+        loss_mask=tuple(rendered.loss_mask),
+        behaviour_logprobs=(0.0,) * len(rendered.token_ids),
+        policy_versions=tuple(rendered.policy_versions),
+        images=tuple(rendered.images),
+        grids=tuple(rendered.grids),
+        as_likelihood=True,
+    )
+
+
+def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:
+    """Oracle trajectories on train tasks, `demonstrations_per_family` of each family. A collective.
+
+    Raises ValueError when a family has none: its oracle does not solve it.
+    """
+    wanted = experiment.config.sft.demonstrations_per_family
+    by_family: dict[str, list[Task]] = {}
+    for task in experiment.tasks("train"):
+        by_family.setdefault(task.family, []).append(task)
+    total = sum(min(wanted, len(tasks)) for tasks in by_family.values())
+    with stage(experiment, "demonstrations", total, "trajectories"):
+        for _ in range(MAX_PASSES):
+            found = _demonstrations(experiment)
+            have = Counter(trajectory.task.family for trajectory in found)
+            missing = _missing_tasks(by_family, found, have, wanted)
+            if not missing:
+                break
+            request = GroupRequest(
+                size=1,
+                purpose=Purpose.DEMONSTRATION,
+                step=0,
+                temperature=1.0,
+                policy_version=experiment.state.policy_version,
+                source=Source.ORACLE,
+            )
+            experiment.collect(missing, request, "demonstrations")
+        found = _demonstrations(experiment)
+    have = Counter(trajectory.task.family for trajectory in found)
+    if lacking := [family for family in by_family if not have[family]]:
+        raise ValueError(f"sft: no oracle demonstration of {', '.join(lacking)} succeeded; run verify_tasks")
+    return [trajectory for trajectory in found if trajectory.task.family in by_family]
+
+
+def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
+    """Accepted and gold successes of the train tasks, at most `demonstrations_per_family`. A collective.
+
+    Raises ValueError when there are none.
+    """
+    wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train")
+
+    def collect() -> list[Trajectory]:
+        assert experiment.coordinator is not None
+        found: list[Trajectory] = []
+        have: Counter[str] = Counter()
+        for task in tasks:
+            candidates = experiment.coordinator.replay_candidates(task.task_id)
+            for candidate in candidates[: wanted - have[task.family]]:
+                found.append(candidate.trajectory)
+                have[task.family] += 1
+        return found
+
+    demonstrations = on_main(experiment.world, collect)
+    if not demonstrations:
+        raise ValueError(
+            "sft.source: the replay buffer has no accepted success of these tasks; record or import "
+            "demonstrations and accept them, or use oracle"
+        )
+    return demonstrations
+
+
+def _demonstrations(experiment: Experiment) -> list[Trajectory]:
+    coordinator = experiment.coordinator
+    return on_main(experiment.world, lambda: coordinator.demonstrations() if coordinator else [])
+
+
+def _missing_tasks(
+    by_family: dict[str, list[Task]],
+    found: list[Trajectory],
+    have: Counter[str],
+    wanted: int,
+) -> list[Task]:
+    """Tasks to demonstrate, at most each once per pass: `demonstrations()` keeps one per task."""
+    seen = {trajectory.task.task_id for trajectory in found}
+    missing: list[Task] = []
+    for family, tasks in by_family.items():
+        count = max(0, min(wanted, len(tasks)) - have[family])
+        new = [task for task in tasks if task.task_id not in seen]
+        order = TaskOrder(new or tasks, seed=0)
+        missing += order.take(0, count)
+    return missing

@@ -1,0 +1,181 @@
+"""The trainer: `torchrun --nproc-per-node N -m training.loop.train --config FILE --output DIR`.
+
+Runs all stages of one experiment (with `evaluation.only`: one evaluation) against a coordinator
+(DESKHAND_COORDINATOR_URL and DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes
+from the newest complete checkpoint, and works without torchrun as a single process.
+
+Exit codes: 0 finished, 75 paused (checkpoint saved; also after SIGTERM), 76 cancelled,
+2 the config or the environment is wrong, anything else is a crash. torchrun turns every
+non-zero code into 1, so the code also stands in DIR/outcome.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from training.contracts.config import ConfigError, ExperimentConfig, from_yaml
+from training.contracts.types import Control
+from training.model.cpu_threads import num_threads
+from training.rollouts.coordinator_client import Coordinator, CoordinatorAddress
+
+if TYPE_CHECKING:
+    from training.dist.interrupts import TermSignal
+
+logger = logging.getLogger("training")
+
+EXIT_WRONG_SETTINGS = 2
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse, run, and turn how it ended into an exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.loop.train", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("--config", type=Path, required=True, help="experiment config, YAML")
+    parser.add_argument("--output", type=Path, required=True, help="folder for checkpoints and weights")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    is_main = os.environ.get("RANK", "0") == "0"
+    outcome = options.output / "outcome.json"
+    try:
+        config = from_yaml(options.config.read_text())
+        address = CoordinatorAddress.from_environment()
+        options.output.mkdir(parents=True, exist_ok=True)
+        outcome.unlink(missing_ok=True)
+        code, status, step = _train(config, options.output, address)
+        message = ""
+    except (ConfigError, ValueError, OSError) as error:
+        logger.exception("the experiment cannot run")
+        code, status, step, message = EXIT_WRONG_SETTINGS, "failed", 0, str(error)
+    if is_main and options.output.is_dir():
+        values = {"exit_code": code, "status": status, "step": step, "message": message}
+        outcome.write_text(json.dumps(values) + "\n")
+    return code
+
+
+def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) -> tuple[int, str, int]:
+    """(exit code, status, finished GRPO steps). torch is imported here: bad settings fail in a moment."""
+    import torch
+
+    from training.dist.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted, TermSignal
+    from training.dist.parallel import start_world, stop_world
+    from training.loop.stages import run
+
+    term = TermSignal()
+    term.install()
+    if config.evaluation.only:
+        return _evaluate_only(config, address, term)
+    torch.set_num_threads(num_threads())
+    torch.manual_seed(config.optimiser.seed)
+    # SGLang's servers run so: peers of one NCCL group must agree on how they share memory, or they hang.
+    os.environ.setdefault("NCCL_CUMEM_ENABLE", "0")
+    world = start_world()
+    experiment = None
+    try:
+        coordinator = Coordinator(address)
+        experiment = build_experiment(config, output, address, coordinator, world, term)
+        run(experiment)
+        experiment.close()
+        return 0, "finished", experiment.state.grpo_step
+    except Interrupted as stop:
+        assert experiment is not None
+        step = experiment.state.grpo_step
+        if stop.command is Control.PAUSE:
+            experiment.save()
+        experiment.close()
+        if stop.command is Control.CANCEL:
+            return EXIT_CANCELLED, "cancelled", step
+        return EXIT_PAUSED, "paused", step
+    finally:
+        stop_world()
+
+
+def _evaluate_only(
+    config: ExperimentConfig, address: CoordinatorAddress, term: TermSignal
+) -> tuple[int, str, int]:
+    """As `_train`, without weights; ranks other than 0 have nothing to do."""
+    from training.dist.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted
+    from training.loop.evaluate_only import evaluate_only
+
+    if os.environ.get("RANK", "0") != "0":
+        return 0, "finished", 0
+    try:
+        evaluate_only(config, Coordinator(address), term)
+    except Interrupted as stop:
+        if stop.command is Control.CANCEL:
+            return EXIT_CANCELLED, "cancelled", 0
+        return EXIT_PAUSED, "paused", 0
+    return 0, "finished", 0
+
+
+def build_experiment(
+    config: ExperimentConfig,
+    output: Path,
+    address: CoordinatorAddress,
+    coordinator: Coordinator,
+    world,
+    term,
+):
+    """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
+    from training.batch.screenshots import FramePixels
+    from training.checkpoints.store import CheckpointStore
+    from training.loop.experiment import Experiment
+    from training.model.load_sharded import build_policy
+    from training.render.token_sequences import Renderer
+    from training.rollouts.request_groups import Rollouts
+    from training.update.optimiser_step import TokenIds, Trainer
+    from training.weights.sync import build_weight_sync
+
+    directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
+    store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last)
+    store.verify_writable()
+    source = model_folder(config)
+    renderer = Renderer.from_folder(source, config.model, config.prompt)
+    pixels = FramePixels(renderer, directory=address.frames_directory, fetch=coordinator.frame)
+    tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
+    policy = build_policy(config, source, world, banned_ids=renderer.banned_ids)
+    trainer = Trainer(policy, world, config, tokens, pixels)
+    if config.algorithm.kl_coefficient > 0:
+        trainer.reference = build_policy(
+            config, config.algorithm.reference_path, world, banned_ids=renderer.banned_ids, is_reference=True
+        )
+    own = coordinator if world.is_main else None
+    experiment = Experiment(
+        config=config,
+        world=world,
+        trainer=trainer,
+        renderer=renderer,
+        sync=build_weight_sync(
+            trainer,
+            config,
+            own,
+            pixels=pixels,
+            renderer=renderer,
+            source=source,
+            directory=output / "weights",
+        ),
+        checkpoints=store,
+        source=source,
+        coordinator=own,
+        rollouts=Rollouts(coordinator, term) if world.is_main else None,
+    )
+    if (newest := store.newest()) is not None:
+        logger.info("resuming from %s", newest)
+        experiment.resume(newest)
+    return experiment
+
+
+def model_folder(config: ExperimentConfig) -> Path:
+    """The folder that `model.path` names: a path, or a shipped checkpoint."""
+    return Path(config.model.path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Qwen3-VL as the trainer runs it."""

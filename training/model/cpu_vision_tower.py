@@ -1,0 +1,65 @@
+"""Two faster ways through Qwen3-VL's vision tower on a CPU, with the same numbers.
+
+- Patch embedding: the Conv3d has stride = kernel, so it is one matrix product (about 10x faster here).
+- Vision attention: transformers loops over the images; images of equal size fit one batched call.
+
+`use_cpu_paths(model)` binds them to the modules of one model; parameters and checkpoints are untouched.
+"""
+
+from __future__ import annotations
+
+import types
+
+import torch
+from torch.nn import functional
+from transformers.models.qwen3_vl.modeling_qwen3_vl import (
+    Qwen3VLVisionAttention,
+    Qwen3VLVisionPatchEmbed,
+    apply_rotary_pos_emb_vision,
+)
+
+from training.model.qwen3_vl_classes import PATCH_EMBEDS, VISION_ATTENTIONS
+
+
+def use_cpu_paths(model: torch.nn.Module) -> None:
+    """Bind both paths to `model` (call it before wrapping the model in FSDP)."""
+    use_matmul_embedding(model)
+    for module in model.modules():
+        if isinstance(module, VISION_ATTENTIONS):
+            module.slow_forward = module.forward
+            module.forward = types.MethodType(batched_vision_attention, module)
+
+
+def use_matmul_embedding(model: torch.nn.Module) -> None:
+    """Bind the patch embedding's path alone: it is the faster one on a GPU, too."""
+    for module in model.modules():
+        if isinstance(module, PATCH_EMBEDS):
+            module.forward = types.MethodType(patch_embed_as_matmul, module)
+
+
+def patch_embed_as_matmul(self: Qwen3VLVisionPatchEmbed, hidden_states: torch.Tensor) -> torch.Tensor:
+    """[P, channels * time * patch * patch] -> [P, hidden]"""
+    weight = self.proj.weight.view(self.embed_dim, -1)
+    return functional.linear(hidden_states.to(weight.dtype), weight, self.proj.bias)
+
+
+def batched_vision_attention(
+    self: Qwen3VLVisionAttention,
+    hidden_states: torch.Tensor,
+    cu_seqlens: torch.Tensor,
+    position_embeddings=None,
+    **kwargs,
+):
+    """As the original for images of equal size: [P, hidden] -> [P, hidden]; else the original itself."""
+    lengths = cu_seqlens.diff()
+    if not bool((lengths == lengths[0]).all()):
+        return self.slow_forward(hidden_states, cu_seqlens, position_embeddings=position_embeddings, **kwargs)
+    images, length = len(lengths), int(lengths[0])
+    qkv = self.qkv(hidden_states).reshape(images * length, 3, self.num_heads, -1)
+    query, key, value = qkv.permute(1, 0, 2, 3).unbind(0)
+    query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
+    per_image = [
+        part.view(images, length, self.num_heads, -1).transpose(1, 2) for part in (query, key, value)
+    ]
+    attended = functional.scaled_dot_product_attention(*per_image, scale=self.scaling)
+    return self.proj(attended.transpose(1, 2).reshape(images * length, -1))

@@ -1,0 +1,71 @@
+"""A checkpoint folder becomes a sharded policy, laid out as the config says.
+
+    load -> packed attention -> adapters -> frozen vision -> compiled blocks -> recomputed blocks -> FSDP2
+
+The order matters: adapters before sharding (they are sharded, too), compiling before sharding (so that
+FSDP2's hooks stay outside of the compiled graphs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from training.contracts.config import ExperimentConfig
+from training.dist.parallel import World, shard
+from training.model.compile_and_recompute import compile_blocks, recompute_blocks
+from training.model.lora import add_lora
+from training.model.policy import Policy, load_model
+
+
+def build_policy(
+    config: ExperimentConfig,
+    folder: str | Path,
+    world: World,
+    *,
+    banned_ids: Sequence[int],
+    is_reference: bool = False,
+) -> Policy:
+    """The policy of `folder`, or the frozen reference. A collective."""
+    model = load_model(folder, world.device)
+    return lay_out(model, config, world, banned_ids=banned_ids, is_reference=is_reference)
+
+
+def lay_out(
+    model: nn.Module,
+    config: ExperimentConfig,
+    world: World,
+    *,
+    banned_ids: Sequence[int],
+    is_reference: bool = False,
+) -> Policy:
+    """The same for a `policy.prepared` model in memory."""
+    if config.optimiser.packing:
+        from training.model.packed_attention import use_packed_attention
+
+        use_packed_attention(model)
+    if config.lora.rank and not is_reference:
+        add_lora(model, config.lora, seed=config.optimiser.seed)
+    policy = Policy(
+        model,
+        temperature=config.sampling.temperature,
+        banned_ids=banned_ids,
+        freeze_vision=config.model.freeze_vision,
+        fp32_logits=config.model.fp32_logits,
+    )
+    if config.parallel.compile_blocks:
+        compile_blocks(model)
+    if config.parallel.activation_checkpointing and not is_reference:
+        recompute_blocks(model, config.parallel.recomputed_share)
+    offloads = config.algorithm.reference_offload if is_reference else config.parallel.cpu_offload
+    shard(
+        policy,
+        model,
+        compute_dtype=getattr(torch, config.model.dtype),
+        reshards=config.parallel.reshard == "always",
+        offloads=offloads,
+    )
+    return policy.requires_grad_(False).eval() if is_reference else policy

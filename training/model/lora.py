@@ -1,0 +1,73 @@
+"""Low-rank adapters by peft, inside the model: y = W x + alpha / rank B A x, with W frozen.
+
+Source: LoRA, arXiv 2106.09685. The adapters are merged into plain weights for every export, so the
+engine, other experiments and the hub see an ordinary checkpoint.
+"""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import nn
+
+from training.contracts.config import LoraConfig
+
+ADAPTER = "default"
+BASE = ".base_layer."
+
+
+def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
+    """Put adapters into the text blocks of `model` and freeze everything else.
+
+    Raises ValueError when no layer has one of the target names.
+    """
+    from peft import LoraConfig as PeftConfig
+    from peft import inject_adapter_in_model
+
+    names = "|".join(re.escape(name) for name in config.targets)
+    pattern = rf".*language_model\.layers\.\d+\..*\.({names})"
+    if not any(re.fullmatch(pattern, name) for name, _ in model.named_modules()):
+        raise ValueError(f"lora.targets: no layer of the text blocks is named {', '.join(config.targets)}")
+    wanted = PeftConfig(
+        r=config.rank, lora_alpha=config.alpha, target_modules=pattern, lora_dropout=0.0, bias="none"
+    )
+    # Every rank draws the same adapters: sharding takes each rank's own slice of its own copy.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        inject_adapter_in_model(wanted, model)
+
+
+def adapter_scales(model: nn.Module) -> dict[str, float]:
+    """Layer with an adapter -> alpha / rank."""
+    return {
+        name: float(module.scaling[ADAPTER])
+        for name, module in model.named_modules()
+        if isinstance(getattr(module, "scaling", None), dict) and ADAPTER in module.scaling
+    }
+
+
+def is_adapter(name: str) -> bool:
+    """True for a parameter that peft added."""
+    return ".lora_A." in name or ".lora_B." in name
+
+
+def merge(base: torch.Tensor, down: torch.Tensor, up: torch.Tensor, scale: float) -> torch.Tensor:
+    """W + alpha / rank B A, computed in fp32, in the dtype of `base`."""
+    return (base.float() + scale * up.float() @ down.float()).to(base.dtype)
+
+
+def merged(state: dict[str, torch.Tensor], scales: dict[str, float]) -> dict[str, torch.Tensor]:
+    """`state` with the adapters of the layers in `scales` {name: alpha / rank} added to their weights."""
+    plain: dict[str, torch.Tensor] = {}
+    for name, tensor in state.items():
+        layer, separator, part = name.partition(BASE)
+        if separator:
+            if part == "weight" and layer in scales:
+                down = state[f"{layer}.lora_A.{ADAPTER}.weight"]
+                up = state[f"{layer}.lora_B.{ADAPTER}.weight"]
+                tensor = merge(tensor, down, up, scales[layer])
+            plain[f"{layer}.{part}"] = tensor
+        elif not is_adapter(name):
+            plain[name] = tensor
+    return plain

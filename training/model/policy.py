@@ -1,0 +1,166 @@
+"""The policy: a causal vision-language model that scores recorded tokens.
+
+Logits are made at completion positions only, in fp32, divided by the sampling temperature;
+a vocabulary of 151 000 never meets a prompt token. The wrapper is the FSDP2 root, so that
+backbone and head can be called one after the other inside one forward.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+from training.batch.collate import MicroBatch
+from training.batch.forward_inputs import BANNED
+from training.model.fp32_logits import logits_of
+from training.model.packed_attention import Bounds, use_packed_vision
+
+TOKENS_PER_CHUNK = 2048
+"""Completion tokens per head call: 2048 x 151936 fp32 logits are 1.2 GB."""
+
+
+class TokenScores(NamedTuple):
+    """What the policy says about the tokens of a microbatch; [B, T], 0 where the loss mask is 0.
+
+    A tuple, because FSDP2 finds the tensors to hook only in containers that torch can flatten.
+    """
+
+    logprobs: torch.Tensor
+    """Nats at the sampling temperature, fp32, with gradient."""
+    entropy: torch.Tensor
+    """Of the whole next-token distribution, nats, fp32, with gradient."""
+
+
+def load_model(folder: str | Path, device: torch.device) -> nn.Module:
+    """A transformers vision-language model from a checkpoint folder, fp32 and in training mode."""
+    from transformers import AutoModelForImageTextToText
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # its carriage returns make one endless line of the log
+    model = AutoModelForImageTextToText.from_pretrained(folder, dtype=torch.float32).train()
+    return prepared(model, device)
+
+
+def prepared(model: nn.Module, device: torch.device) -> nn.Module:
+    """`model` on `device`, its vision tower on the paths that are fast there."""
+    from training.model.cpu_vision_tower import use_cpu_paths, use_matmul_embedding
+
+    if device.type == "cpu":
+        use_cpu_paths(model)
+    else:
+        use_matmul_embedding(model)
+        use_packed_vision(model)
+    return model.to(device)
+
+
+class Policy(nn.Module):
+    """Scores the completion tokens of microbatches with a transformers VLM."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        temperature: float,
+        banned_ids: Sequence[int] = (),
+        freeze_vision: bool = False,
+        fp32_logits: bool = True,
+    ) -> None:
+        super().__init__()
+        self.model = model
+        self.fp32_logits = fp32_logits
+        self.temperature = temperature
+        device = next(model.parameters()).device
+        self.register_buffer(
+            "banned_ids", torch.tensor(list(banned_ids), dtype=torch.long, device=device), persistent=False
+        )
+        text = self.model.model.language_model
+        text._deepstack_process = types.MethodType(_add_level, text)
+        if freeze_vision:
+            self.visual.requires_grad_(False)
+
+    @property
+    def visual(self) -> nn.Module:
+        """The vision tower."""
+        return self.model.model.visual
+
+    def forward(self, batch: MicroBatch) -> TokenScores:
+        """Logprob and entropy of every completion token."""
+        assert batch.places is not None, "collate says where the completion tokens stand"
+        hidden = self._hidden(batch).flatten(0, 1)
+        before = hidden.index_select(0, batch.places.scored)
+        logprobs, entropy = self._score(before, batch.places.targets)
+        # The zero keeps every parameter in the graph when a filler has no token to score.
+        anchor = hidden[:1].float().sum() * 0.0
+        return TokenScores(
+            logprobs=_spread(logprobs, batch) + anchor,
+            entropy=_spread(entropy, batch) + anchor,
+        )
+
+    def _hidden(self, batch: MicroBatch) -> torch.Tensor:
+        """Last hidden states, [B, T, hidden]; each distinct screenshot meets the vision tower once.
+
+        Instead of transformers' own forward of the whole model, which searches for image pads on the device.
+        """
+        text = self.model.model.language_model
+        embeddings = text.embed_tokens(batch.input_ids)
+        extra: dict[str, Any] = {}
+        if batch.bounds is not None:
+            extra["packed"] = Bounds(batch.bounds, batch.lengths)
+        if batch.pixel_values is not None:
+            embeddings, extra["deepstack_visual_embeds"] = self._see(batch, embeddings)
+        outputs = text(inputs_embeds=embeddings, position_ids=batch.position_ids, use_cache=False, **extra)
+        return outputs.last_hidden_state
+
+    def _see(self, batch: MicroBatch, embeddings: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """Embeddings with the screenshots in them, and what the first blocks add. [B, T, hidden] each"""
+        places = batch.places
+        assert places is not None
+        assert places.image_pads is not None
+        told: dict[str, Any] = dict(batch.vision or {})
+        if told:
+            told["packed"] = Bounds(told["cu_seqlens"], told.pop("lengths"))
+        seen = self.visual(batch.pixel_values, grid_thw=batch.image_grid_thw, return_dict=True, **told)
+        flat = embeddings.flatten(0, 1)
+        levels = []
+        for level in (seen.pooler_output, *seen.deepstack_features):
+            rows = level if places.image_rows is None else level.index_select(0, places.image_rows)
+            levels.append(rows.to(flat.dtype))
+        embedded = flat.index_copy(0, places.image_pads, levels[0])
+        nothing = torch.zeros_like(flat)
+        added = [nothing.index_copy(0, places.image_pads, level) for level in levels[1:]]
+        return embedded.view_as(embeddings), [level.view_as(embeddings) for level in added]
+
+    def _score(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if len(targets) <= TOKENS_PER_CHUNK:
+            return self._score_chunk(hidden, targets)
+        pieces = zip(hidden.split(TOKENS_PER_CHUNK), targets.split(TOKENS_PER_CHUNK), strict=True)
+        parts = [checkpoint(self._score_chunk, *piece, use_reentrant=False) for piece in pieces]
+        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+
+    def _score_chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        logits = logits_of(hidden, self.model.lm_head, in_fp32=self.fp32_logits)
+        logits = logits.index_fill(-1, self.banned_ids, BANNED) / self.temperature
+        logprobs = torch.log_softmax(logits, dim=-1)
+        entropy = -(logprobs.exp() * logprobs).sum(dim=-1)
+        return logprobs.gather(-1, targets[:, None])[:, 0], entropy
+
+
+def _spread(values: torch.Tensor, batch: MicroBatch) -> torch.Tensor:
+    """Values of the completion tokens [N] at their tokens' places, 0 elsewhere. [B, T]"""
+    assert batch.places is not None
+    out = torch.zeros(batch.loss_mask.numel(), dtype=values.dtype, device=values.device)
+    return out.index_copy(0, batch.places.cells, values).view_as(batch.loss_mask)
+
+
+def _add_level(
+    self: nn.Module, hidden: torch.Tensor, places: torch.Tensor | None, level: torch.Tensor
+) -> torch.Tensor:
+    """In place of `Qwen3VLTextModel._deepstack_process`: `level` is 0 where no image is."""
+    assert places is None
+    return hidden + level.to(hidden.dtype)

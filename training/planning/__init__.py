@@ -1,0 +1,1 @@
+"""What a launch needs to know beforehand: presets, layouts, memory."""

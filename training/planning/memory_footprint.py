@@ -1,0 +1,273 @@
+"""How much memory an experiment needs on each GPU (or on a host without one), by a formula. Torch-free.
+
+Of the trainer, per GPU, for P weights of which Q learn, N processes, b bytes of the compute type:
+
+    weights      4 P / N                fp32 masters, sharded; in host memory with cpu_offload
+    gradients    4 Q / N                4 Q when they are summed once per step (reduce: step, or one process)
+    optimiser    8 Q / N                AdamW: two fp32 moments; Muon: one, for its matrices
+    gathered     b (R + 2 B)            root (embedding and head) and two blocks; b P with reshard: never
+    activations  see `_activations`     of a microbatch of T tokens and R rows of patches
+    logits       C V (4 + 4 + 4)        C <= 2048 scored tokens at a time: logits, log-softmax, gradient
+    reference    4 P / N                with a KL reference only; in host memory with reference_offload
+    runtime      CUDA context, NCCL and kernel workspaces
+
+Of the engine: SGLang takes `memory_fraction` of its GPUs; colocated it gives that back during the optimiser
+step, so the larger of (trainer at work) and (trainer at rest + engine) counts. The transformers engine holds
+b P in the policy server's process.
+
+T is the largest microbatch that the config allows: the figures are upper bounds. What is kept per token was
+fitted to measured peaks, see COMPILED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from training.contracts.config import ExperimentConfig
+
+BYTES = {"float32": 4, "bfloat16": 2}
+SCORED_PER_CHUNK = 2048
+"""`training.model.policy` makes logits of so many completion tokens at a time."""
+PATCH_VALUES = 1536
+MERGED = 4
+"""Patches per image token."""
+RUNTIME_BYTES = 2.5e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Bytes kept for the backward pass, per token or patch, in units that the shape gives."""
+
+    per_width: float
+    """Bytes per token and unit of width in a block that is not recomputed, attention and norms together."""
+    per_inner: float
+    """Bytes per token and unit of the MLP's inner width."""
+
+
+EAGER = Kept(per_width=28.0, per_inner=6.0)
+"""The tensors that autograd keeps in a Qwen3 block in bf16: fp32 norms twice, inputs of seven linear layers,
+q, k, v and the attention's output; gate, up and their product. Not measured."""
+COMPILED = Kept(per_width=20.0, per_inner=4.6)
+"""Fused kernels keep less. Fitted to benchmarks/gpu/train_case.py on one H200, nothing recomputed, with
+microbatches of 8461 tokens and 30 176 patches: peaks of 82.0 GB (2B) and 140.1 GB (4B), met within 5 %; so
+is 133.2 GB (4B, 15 % of the blocks recomputed), which was measured later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShape:
+    """What the formula needs of a checkpoint."""
+
+    width: int
+    inner: int
+    num_layers: int
+    attended: int
+    """Heads times head width."""
+    cached: int
+    """Key-value heads times head width."""
+    vocabulary: int
+    is_tied: bool
+    experts: int = 0
+    """Of each block, each `expert_inner` wide; 0 = dense."""
+    expert_inner: int = 0
+    experts_per_token: int = 0
+    vision_width: int = 0
+    vision_inner: int = 0
+    vision_layers: int = 0
+    num_deepstack: int = 0
+    num_counted: int = 0
+    """Weights that the files really hold; 0 = not known, the shape is trusted."""
+
+    @property
+    def block(self) -> int:
+        """Weights of one text block."""
+        mlp = self.experts * (3 * self.expert_inner + 1) if self.experts else 3 * self.inner
+        return self.width * (2 * self.attended + 2 * self.cached + mlp)
+
+    @property
+    def inner_at_work(self) -> int:
+        """Inner width that one token meets: the MLP's, or that of all its experts."""
+        return self.experts_per_token * self.expert_inner if self.experts else self.inner
+
+    @property
+    def root(self) -> int:
+        """Weights of embedding and head."""
+        return self.vocabulary * self.width * (1 if self.is_tied else 2)
+
+    @property
+    def vision(self) -> int:
+        """Weights of the vision tower with its mergers."""
+        blocks = self.vision_layers * (4 * self.vision_width**2 + 2 * self.vision_width * self.vision_inner)
+        wide = MERGED * self.vision_width
+        mergers = (1 + self.num_deepstack) * (wide * wide + wide * self.width)
+        return blocks + PATCH_VALUES * self.vision_width + mergers if self.vision_layers else 0
+
+    @property
+    def num_parameters(self) -> int:
+        return self.num_counted or self.num_layers * self.block + self.root + self.vision
+
+
+def shape_of(config: Mapping[str, Any], num_counted: int = 0) -> ModelShape:
+    """The shape in a checkpoint's config.json (transformers' names)."""
+    text, vision = config.get("text_config", config), config.get("vision_config") or {}
+    width = int(text.get("hidden_size", 0))
+    heads = int(text.get("num_attention_heads", 0))
+    head_width = int(text.get("head_dim") or (width // heads if heads else 0))
+    return ModelShape(
+        width=width,
+        inner=int(text.get("intermediate_size", 0)),
+        num_layers=int(text.get("num_hidden_layers", 0)),
+        attended=heads * head_width or width,
+        cached=int(text.get("num_key_value_heads", heads)) * head_width or width,
+        vocabulary=int(text.get("vocab_size", 0)),
+        is_tied=bool(text.get("tie_word_embeddings", config.get("tie_word_embeddings", False))),
+        experts=int(text.get("num_experts", 0)),
+        expert_inner=int(text.get("moe_intermediate_size", 0)),
+        experts_per_token=int(text.get("num_experts_per_tok", 0)),
+        vision_width=int(vision.get("hidden_size", 0)),
+        vision_inner=int(vision.get("intermediate_size", 0)),
+        vision_layers=int(vision.get("depth", 0)),
+        num_deepstack=len(vision.get("deepstack_visual_indexes", ())),
+        num_counted=num_counted,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Footprint:
+    """Bytes by part; `trainer` per process, `engine` per GPU of the engine."""
+
+    trainer: dict[str, float] = field(default_factory=dict)
+    at_rest: float
+    """What the trainer holds between its steps, per process."""
+    engine: float = 0.0
+    """Of the engine on each of its GPUs; 0 = it shares the trainer's first one (transformers)."""
+    engine_share: float = 0.0
+    """Of the transformers engine, on the first GPU."""
+    host: float = 0.0
+    """In host memory because of offloading."""
+    is_colocated: bool = False
+    num_trainer_gpus: int = 1
+    num_engine_gpus: int = 0
+    """GPUs of the engine's own."""
+
+    @property
+    def num_gpus(self) -> int:
+        return self.num_trainer_gpus + self.num_engine_gpus
+
+    @property
+    def per_gpu(self) -> float:
+        """The largest need of any GPU."""
+        working = sum(self.trainer.values()) + self.engine_share
+        resting = self.at_rest + self.engine if self.is_colocated else 0.0
+        return max(working, resting, self.engine)
+
+    @property
+    def everything(self) -> float:
+        """All of it in one memory: a host without GPUs."""
+        return sum(self.trainer.values()) * self.num_trainer_gpus + self.engine_share + self.host
+
+
+def footprint(config: ExperimentConfig, shape: ModelShape, gpu_bytes: float = 0.0) -> Footprint:
+    """The need of `config` for a model of `shape` on GPUs of `gpu_bytes` (0 = a host without GPUs)."""
+    optimiser, layout, engine = config.optimiser, config.parallel, config.engine
+    ranks, num_bytes, total = optimiser.num_processes, BYTES[config.model.dtype], shape.num_parameters
+    learning = learning_parameters(config, shape)
+    masters = 4.0 * total / ranks
+    moments = _moment_bytes(config, shape, learning) / ranks
+    sums_once = ranks == 1 or layout.reduce == "step"
+    gradients = 4.0 * learning * (1.0 if sums_once and not layout.cpu_offload else 1 / ranks)
+    needs_reference = config.algorithm.kl_coefficient > 0
+    parts = {
+        "weights": masters,
+        "gradients": gradients,
+        "optimiser": moments,
+        "gathered": _gathered(config, shape) * num_bytes,
+        "activations": _activations(config, shape, num_bytes),
+        "logits": 12.0 * min(SCORED_PER_CHUNK, microbatch_tokens(config)) * shape.vocabulary,
+        "reference": 4.0 * total / ranks if needs_reference else 0.0,
+        "runtime": RUNTIME_BYTES if gpu_bytes else 0.0,
+    }
+    moved = [name for name in ("weights", "gradients", "optimiser") if layout.cpu_offload and gpu_bytes]
+    if needs_reference and config.algorithm.reference_offload and gpu_bytes:
+        moved.append("reference")
+    host = sum(parts.pop(name) for name in moved) * ranks
+    resting = ("weights", "optimiser", "reference", "runtime")
+    is_sglang = engine.name == "sglang"
+    is_colocated = is_sglang and engine.placement == "colocated"
+    return Footprint(
+        trainer={name: value for name, value in parts.items() if value},
+        at_rest=sum(parts.get(name, 0.0) for name in resting),
+        engine=engine.memory_fraction * gpu_bytes if is_sglang else 0.0,
+        engine_share=0.0 if is_sglang else float(total * num_bytes),
+        host=host,
+        is_colocated=is_colocated,
+        num_trainer_gpus=ranks,
+        num_engine_gpus=0 if is_colocated else engine.num_gpus,
+    )
+
+
+def learning_parameters(config: ExperimentConfig, shape: ModelShape) -> int:
+    """Weights that get a gradient."""
+    if config.lora.rank:
+        sizes = {
+            "q_proj": shape.width + shape.attended,
+            "k_proj": shape.width + shape.cached,
+            "v_proj": shape.width + shape.cached,
+            "o_proj": shape.width + shape.attended,
+        }
+        if not shape.experts:  # adapters do not reach into the experts' common tensor
+            sizes |= dict.fromkeys(("gate_proj", "up_proj", "down_proj"), shape.width + shape.inner)
+        return config.lora.rank * shape.num_layers * sum(sizes.get(name, 0) for name in config.lora.targets)
+    return shape.num_parameters - (shape.vision if config.model.freeze_vision else 0)
+
+
+def microbatch_tokens(config: ExperimentConfig) -> int:
+    """Tokens of the largest forward-backward of one process."""
+    optimiser, longest = config.optimiser, config.sampling.max_context_tokens
+    samples = config.algorithm.group_size * config.algorithm.groups_per_step
+    share = max(1, samples // optimiser.num_processes)
+    if optimiser.packing:
+        return min(max(optimiser.microbatch_tokens, longest), share * longest)
+    return min(optimiser.microbatch_size, share) * longest
+
+
+def microbatch_patches(config: ExperimentConfig) -> int:
+    """Rows of patches of the largest forward-backward; without packing as many as its tokens can be."""
+    if config.prompt.text_only:
+        return 0
+    most = MERGED * microbatch_tokens(config)
+    return min(config.optimiser.microbatch_patches, most) if config.optimiser.packing else most
+
+
+def _moment_bytes(config: ExperimentConfig, shape: ModelShape, learning: int) -> float:
+    if config.optimiser.name == "adamw" or config.lora.rank:
+        return 8.0 * learning
+    return 4.0 * (learning - shape.root) + 8.0 * shape.root
+
+
+def _gathered(config: ExperimentConfig, shape: ModelShape) -> int:
+    """Weights that are whole at once in the compute type."""
+    if config.parallel.reshard == "never":
+        return shape.num_parameters
+    return shape.root + 2 * shape.block
+
+
+def _activations(config: ExperimentConfig, shape: ModelShape, num_bytes: int) -> float:
+    """What a microbatch keeps for its backward: text blocks, vision blocks, and one block at work.
+
+    A recomputed block keeps its input; while it runs again, it is whole once.
+    """
+    tokens, patches = microbatch_tokens(config), microbatch_patches(config)
+    kept = COMPILED if config.parallel.compile_blocks else EAGER
+    unit = num_bytes / BYTES["bfloat16"]
+    text = tokens * unit * (kept.per_width * shape.width + kept.per_inner * shape.inner_at_work)
+    vision = patches * unit * (kept.per_width * shape.vision_width + kept.per_inner * shape.vision_inner)
+    if config.model.freeze_vision or config.lora.rank:
+        vision = 0.0  # nothing in it learns: no backward, nothing kept
+    share = config.parallel.recomputed_share if config.parallel.activation_checkpointing else 0.0
+    inputs = num_bytes * (tokens * shape.width * shape.num_layers)
+    inputs += num_bytes * (patches * shape.vision_width * shape.vision_layers if vision else 0)
+    whole = text * shape.num_layers + vision * shape.vision_layers
+    at_work = max(text, vision) if share else 0.0
+    return (1 - share) * whole + share * inputs + at_work

@@ -1,0 +1,64 @@
+"""The named starting points of the launch form: one YAML file each, beside this one.
+
+A file holds `title`, `summary`, `group`, `position` and `config`; keys of the config that it leaves out keep
+their defaults.
+"""
+
+from functools import lru_cache
+from pathlib import Path
+
+import yaml
+
+from training.contracts.config import ConfigError, Preset, parse_config
+
+GROUPS = {
+    "start": ("First steps", "Minutes on a laptop: a tiny model on small real desktops."),
+    "sizes": ("Qwen3-VL", "Published models on GPUs, by size and number of GPUs."),
+    "osworld": ("OSWorld", "The recipes of AReaL and Slime-OSWorld on OSWorld's tasks."),
+    "windows": ("Windows", "By keyboard, on your own Windows image."),
+}
+"""Key -> (title, what for), in the order of the launch page."""
+FOLDER = Path(__file__).resolve().parent
+
+
+def load_presets(folder: Path = FOLDER) -> list[Preset]:
+    """All presets by their file's `position`. Raises ValueError naming the file and the field."""
+    # Pages ask often and YAML is slow to read: an unchanged file is not read again.
+    paths = sorted(folder.glob("*.yaml"))
+    return list(_load(tuple((path, path.stat().st_mtime_ns) for path in paths)))
+
+
+@lru_cache(maxsize=4)
+def _load(files: tuple[tuple[Path, int], ...]) -> tuple[Preset, ...]:
+    found = []
+    for path, _ in files:
+        values = yaml.safe_load(path.read_text())
+        try:
+            config = parse_config(values.get("config") or {})
+            preset = Preset(
+                name=path.stem,
+                title=values["title"],
+                summary=values["summary"].strip(),
+                group=known_group(values.get("group", "")),
+                config=config,
+            )
+        except (ConfigError, KeyError, UnknownGroup) as error:
+            raise ValueError(f"{path.name}: {error}") from error
+        found.append((values.get("position", 100), preset))
+    return tuple(preset for _, preset in sorted(found, key=lambda item: (item[0], item[1].name)))
+
+
+class UnknownGroup(ValueError):
+    """Raised when a preset's file names a group that is not in GROUPS."""
+
+
+def known_group(name: str) -> str:
+    """The same name. Raises UnknownGroup."""
+    if name not in GROUPS:
+        raise UnknownGroup(f"group: {name!r} is none of {', '.join(GROUPS)}")
+    return name
+
+
+def load_preset(name: str, folder: Path = FOLDER) -> Preset | None:
+    """One preset; None when there is no file of that name."""
+    return next((preset for preset in load_presets(folder) if preset.name == name), None)

@@ -1,0 +1,1 @@
+"""How the checkpoints that Deskhand ships and its tests use are made."""

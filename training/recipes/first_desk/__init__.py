@@ -1,0 +1,1 @@
+"""How the shipped checkpoint of First desk was made."""

@@ -1,0 +1,1 @@
+"""A tiny random Qwen3-VL for tests and for runs from scratch."""

@@ -1,0 +1,1 @@
+"""Trajectories and prompts as token sequences."""

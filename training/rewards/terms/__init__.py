@@ -1,0 +1,1 @@
+"""The reward terms; training/rewards/presets.py lists them by versioned name."""

@@ -1,0 +1,72 @@
+"""Curriculum by solve rate: tasks that are solved about half of the time come more often.
+
+    q_task = (wins + 1) / (trials + 2)          over past groups, older ones fading by `FADING` per visit
+    weight = 4 q (1 - q)                        1 at q = 1/2, near 0 for what always or never works
+    with probability `tasks.curriculum_floor` the draw is uniform instead
+
+A group at q near 0 or 1 has equal rewards and teaches nothing; the variance of its rewards, and so the
+size of its gradient, grows with q (1 - q). An unseen task has q = 1/2 and is tried soon. Families keep
+equal shares. A draw depends only on (seed, position, what was learned so far), and what was learned is
+saved with every checkpoint.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from training.contracts.types import Group, Task
+from training.rollouts.held_out_success import succeeded
+from training.rollouts.task_order import TaskOrder
+
+FADING = 0.7
+"""What older trials of a task are multiplied with at each visit: the policy that made them is gone."""
+
+
+@dataclass(slots=True)
+class SolveRates:
+    """Faded wins and trials of every visited task."""
+
+    counts: dict[str, list[float]] = field(default_factory=dict)
+    """task_id -> [wins, trials]; JSON as it is."""
+
+    def record(self, groups: Iterable[Group]) -> None:
+        """Take the groups of a step in."""
+        for group in groups:
+            scored = group.scored()
+            wins, trials = self.counts.get(group.task.task_id, [0.0, 0.0])
+            new_wins = sum(succeeded(member.score) for member in scored)
+            self.counts[group.task.task_id] = [FADING * wins + new_wins, FADING * trials + len(scored)]
+
+    def weight(self, task_id: str) -> float:
+        """How much the task should be drawn, in (0, 1]."""
+        wins, trials = self.counts.get(task_id, [0.0, 0.0])
+        rate = (wins + 1) / (trials + 2)
+        return 4 * rate * (1 - rate)
+
+
+class SolveRateOrder(TaskOrder):
+    """Draws within each family by weight; tasks of one `take` differ while the family has enough."""
+
+    def __init__(self, tasks: Sequence[Task], seed: int, rates: SolveRates, floor: float) -> None:
+        super().__init__(tasks, seed)
+        self.rates = rates
+        self.floor = floor
+
+    def take(self, position: int, count: int) -> list[Task]:
+        """The `count` tasks from a position."""
+        chosen: list[Task] = []
+        for place in range(position, position + count):
+            taken = {task.task_id for task in chosen}
+            chosen.append(self._draw(place, taken))
+        return chosen
+
+    def _draw(self, position: int, taken: set[str]) -> Task:
+        family = self.names[position % len(self.names)]
+        tasks = self.families[family]
+        free = [task for task in tasks if task.task_id not in taken] or tasks
+        rng = random.Random(f"{self.seed}/solve-rate/{position}")
+        if rng.random() < self.floor:
+            return rng.choice(free)
+        return rng.choices(free, weights=[self.rates.weight(task.task_id) for task in free])[0]

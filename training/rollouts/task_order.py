@@ -1,0 +1,57 @@
+"""Which tasks a step practises: seeded, balanced over families, resumable from one integer.
+
+Position p belongs to family p mod F; within a family every task comes once per pass, in an
+order that depends only on (seed, family, pass). So the cursor is the whole state.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from training.contracts.types import Task
+
+
+class TaskOrder:
+    """An endless order over tasks."""
+
+    def __init__(self, tasks: Sequence[Task], seed: int) -> None:
+        if not tasks:
+            raise ValueError(
+                "tasks.task_set: it has no supported task in the train split (check tasks.families)"
+            )
+        self.seed = seed
+        self.families: dict[str, list[Task]] = {}
+        for task in tasks:
+            self.families.setdefault(task.family, []).append(task)
+        self.names = sorted(self.families)
+
+    def at(self, position: int) -> Task:
+        """The task at a position of the order."""
+        family = self.names[position % len(self.names)]
+        tasks = self.families[family]
+        visit, place = divmod(position // len(self.names), len(tasks))
+        order = list(range(len(tasks)))
+        random.Random(f"{self.seed}/{family}/{visit}").shuffle(order)
+        return tasks[order[place]]
+
+    def take(self, position: int, count: int) -> list[Task]:
+        """The next `count` tasks from a position."""
+        return [self.at(position + offset) for offset in range(count)]
+
+
+def evaluation_tasks(tasks: Sequence[Task], count: int) -> list[Task]:
+    """`count` tasks for every evaluation of every experiment: the same ones, families in turn."""
+    if not tasks:
+        raise ValueError(
+            "tasks.task_set: it has no supported task in the held-out split; set evaluation.num_tasks: 0"
+        )
+    order = TaskOrder(tasks, seed=0)
+    chosen: dict[str, Task] = {}
+    # Bounded: after this many positions every family has been passed at least once.
+    for position in range(len(tasks) * len(order.names)):
+        if len(chosen) >= count:
+            break
+        task = order.at(position)
+        chosen.setdefault(task.task_id, task)
+    return list(chosen.values())

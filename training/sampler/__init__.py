@@ -1,0 +1,1 @@
+"""The policy server: samples completions for episodes."""

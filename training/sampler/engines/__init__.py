@@ -1,0 +1,1 @@
+"""What samples for the policy server; one file per engine."""

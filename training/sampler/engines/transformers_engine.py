@@ -1,0 +1,266 @@
+"""The engine `transformers`: batched sampling with a KV cache, in this process.
+
+Every trajectory keeps the keys and values of its context between turns, so a new turn costs only its own
+tokens. The cache (and with it everything computed by older weights) is dropped at a weight sync, so that
+what is sampled is always exactly what a teacher-forced pass of the current weights gives.
+
+One batch, by columns:   [ cached context, padded | new prompt, right-padded | drawn tokens ... ]
+Padding is masked out and never stored. Legend: B rows, H heads, D head width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoModelForImageTextToText, DynamicCache, PreTrainedModel
+
+from training.batch.forward_inputs import rope_positions, without_tokens
+from training.model.cpu_vision_tower import use_cpu_paths
+from training.model.fp32_logits import use_fp32_logits
+from training.render.token_sequences import Renderer
+from training.sampler.engines.engine import Sampled, Sampling, Sequence
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(kw_only=True, slots=True)
+class Context:
+    """What the engine remembers of a sequence."""
+
+    policy_version: int
+    length: int
+    """Leading tokens whose keys and values are here."""
+    keys: list[torch.Tensor]
+    """Per layer. [H, length, D]"""
+    values: list[torch.Tensor]
+
+
+@dataclass(kw_only=True, slots=True)
+class Batch:
+    """The state of one batch while it is decoded."""
+
+    cache: DynamicCache
+    mask: torch.Tensor
+    """1 on real columns. [B, columns]"""
+    next_positions: torch.Tensor
+    """Rope position of the next token of each row. [B]"""
+    logits: torch.Tensor
+    """Of the next token. [B, V]"""
+
+
+def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool = True) -> PreTrainedModel:
+    """A Qwen3-VL on this machine's best device. Raises ValueError when weights are missing or surplus."""
+    model, info = AutoModelForImageTextToText.from_pretrained(
+        folder, dtype=DTYPES[dtype], output_loading_info=True
+    )
+    wrong = {
+        key: sorted(info[key])[:3]
+        for key in ("missing_keys", "unexpected_keys", "mismatched_keys")
+        if info[key]
+    }
+    if wrong:
+        raise ValueError(f"{folder}: the weights do not fit a Qwen3-VL: {wrong}")
+    use_cpu_paths(model)
+    if fp32_logits:
+        use_fp32_logits(model)
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
+class TransformersEngine:
+    """See the module's docstring; implements `training.sampler.engines.engine.Engine`."""
+
+    def __init__(
+        self,
+        folder: str | Path,
+        renderer: Renderer,
+        *,
+        dtype: str = "float32",
+        fp32_logits: bool = True,
+        policy_version: int = 0,
+        seed: int = 0,
+    ) -> None:
+        self.renderer = renderer
+        self.dtype, self.fp32_logits = dtype, fp32_logits
+        self.policy_version = policy_version
+        self.model = load_model(folder, dtype, fp32_logits=fp32_logits)
+        self.device = self.model.device
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+
+    def load_weights(self, folder: Path, policy_version: int) -> None:
+        """Swap the model; contexts of older versions are recomputed at their next use."""
+        model = load_model(folder, self.dtype, fp32_logits=self.fp32_logits)
+        if model.config.text_config.vocab_size != self.model.config.text_config.vocab_size:
+            raise ValueError(f"{folder}: another vocabulary than the model that was loaded at the start")
+        self.model, self.policy_version = model, policy_version
+
+    @torch.inference_mode()
+    def generate(self, sequences: list[Sequence], samplings: list[Sampling]) -> list[Sampled]:
+        """Draw one completion per sequence; appends the drawn tokens and keeps the context."""
+        batch = self._prefill(sequences)
+        temperatures = torch.tensor([s.temperature for s in samplings], device=self.device)
+        limits = [sampling.max_tokens for sampling in samplings]
+        drawn: list[list[int]] = [[] for _ in sequences]
+        logprobs: list[list[float]] = [[] for _ in sequences]
+        live = [True] * len(sequences)
+        while True:
+            tokens, token_logprobs = self._draw(batch.logits, temperatures)
+            for row, (token, logprob) in enumerate(
+                zip(tokens.tolist(), token_logprobs.tolist(), strict=True)
+            ):
+                if live[row]:
+                    drawn[row].append(token)
+                    logprobs[row].append(logprob)
+                    live[row] = token != self.renderer.stop_id and len(drawn[row]) < limits[row]
+            if not any(live):
+                break
+            self._advance(batch, tokens, live)
+        for row, sequence in enumerate(sequences):
+            sequence.token_ids += drawn[row]
+        self._remember(sequences, batch)
+        return [
+            Sampled(
+                token_ids=tokens,
+                logprobs=row_logprobs,
+                finish_reason="stop" if tokens[-1] == self.renderer.stop_id else "length",
+                policy_version=self.policy_version,
+            )
+            for tokens, row_logprobs in zip(drawn, logprobs, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def score(self, sequence: Sequence, start: int) -> list[float]:
+        """Logprobs at temperature 1 of the tokens from `start` on, by the decoding path. Keeps no context."""
+        forced = sequence.token_ids[start:]
+        prompt = Sequence(
+            sequence_id=sequence.sequence_id,
+            token_ids=sequence.token_ids[:start],
+            pixels=sequence.pixels,
+            grids=sequence.grids,
+        )
+        batch = self._prefill([prompt])
+        logprobs = []
+        for token in forced:
+            logits = without_tokens(batch.logits[0].float(), self.renderer.banned_ids)
+            logprobs.append(logits.log_softmax(-1)[token].item())
+            self._advance(batch, torch.tensor([token], device=self.device), [True])
+        return logprobs
+
+    def _draw(self, logits: torch.Tensor, temperatures: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """One token per row and its logprob in fp32; temperature 0 is greedy. [B], [B]"""
+        greedy = temperatures == 0
+        logits = without_tokens(logits.float(), self.renderer.banned_ids)
+        scaled = logits / torch.where(greedy, torch.ones_like(temperatures), temperatures)[:, None]
+        logprobs = scaled.log_softmax(-1)
+        drawn = torch.multinomial(logprobs.exp(), 1, generator=self.generator).squeeze(-1)
+        tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
+        return tokens, logprobs.gather(-1, tokens[:, None]).squeeze(-1)
+
+    def _prefill(self, sequences: list[Sequence]) -> Batch:
+        """Run the part of every sequence that has no keys and values yet."""
+        contexts = [self._context(sequence) for sequence in sequences]
+        starts = [context.length if context else 0 for context in contexts]
+        new = [sequence.token_ids[start:] for sequence, start in zip(sequences, starts, strict=True)]
+        cached, longest = max(starts), max(map(len, new))
+        input_ids = torch.full((len(new), longest), self.renderer.pad_id)
+        positions = torch.zeros((3, len(new), longest), dtype=torch.long)
+        mask = torch.zeros((len(new), cached + longest), dtype=torch.long)
+        next_positions = torch.zeros(len(new), dtype=torch.long)
+        for row, (sequence, start, ids) in enumerate(zip(sequences, starts, new, strict=True)):
+            rows = rope_positions(
+                sequence.token_ids, sequence.grids, self.renderer.image_pad_id, self.renderer.merge
+            )
+            input_ids[row, : len(ids)] = torch.tensor(ids)
+            positions[:, row, : len(ids)] = torch.from_numpy(rows[:, start:])
+            next_positions[row] = int(rows.max()) + 1
+            mask[row, :start] = 1
+            mask[row, cached : cached + len(ids)] = 1
+        mask = mask.to(self.device)
+        cache = self._stack(contexts, cached)
+        outputs = self.model(
+            input_ids=input_ids.to(self.device),
+            position_ids=positions.to(self.device),
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=torch.arange(longest, device=self.device),
+            **self._images(sequences, starts),
+        )
+        last = torch.tensor([len(ids) - 1 for ids in new], device=self.device)
+        return Batch(
+            cache=cache,
+            mask=mask,
+            next_positions=next_positions.to(self.device),
+            logits=outputs.logits[torch.arange(len(new), device=self.device), last],
+        )
+
+    def _advance(self, batch: Batch, tokens: torch.Tensor, live: list[bool]) -> None:
+        """Feed one token per row; columns of finished rows are masked out."""
+        column = torch.tensor(live, device=self.device).long()[:, None]
+        batch.mask = torch.cat([batch.mask, column], dim=1)
+        outputs = self.model(
+            input_ids=tokens[:, None],
+            position_ids=batch.next_positions.view(1, -1, 1).expand(3, -1, 1),
+            attention_mask=batch.mask,
+            past_key_values=batch.cache,
+            use_cache=True,
+        )
+        batch.next_positions = batch.next_positions + 1
+        batch.logits = outputs.logits[:, -1]
+
+    def _context(self, sequence: Sequence) -> Context | None:
+        """The stored context when the current weights made it."""
+        context = sequence.cache
+        if isinstance(context, Context) and context.policy_version == self.policy_version:
+            return context
+        return None
+
+    def _images(self, sequences: list[Sequence], starts: list[int]) -> dict[str, torch.Tensor]:
+        """Pixels of the images behind the cached part. An image is never cut by the border."""
+        pixels: list[np.ndarray] = []
+        grids = []
+        for sequence, start in zip(sequences, starts, strict=True):
+            pads, merged = 0, self.renderer.merge**2
+            seen = sum(token == self.renderer.image_pad_id for token in sequence.token_ids[:start])
+            for image, (t, h, w) in zip(sequence.pixels, sequence.grids, strict=True):
+                if pads >= seen:
+                    pixels.append(image)
+                    grids.append((t, h, w))
+                pads += t * h * w // merged
+        if not grids:
+            return {}
+        return {
+            "pixel_values": torch.from_numpy(np.concatenate(pixels)).to(self.device),
+            "image_grid_thw": torch.tensor(grids, device=self.device),
+        }
+
+    def _stack(self, contexts: list[Context | None], cached: int) -> DynamicCache:
+        """All contexts in one cache of `cached` columns, zeros where a context is shorter."""
+        cache = DynamicCache(config=self.model.config)
+        if cached == 0:
+            return cache
+        sample = next(context for context in contexts if context)
+        for layer in range(len(sample.keys)):
+            heads, _, width = sample.keys[layer].shape
+            keys = sample.keys[layer].new_zeros(len(contexts), heads, cached, width)
+            values = torch.zeros_like(keys)
+            for row, context in enumerate(contexts):
+                if context:
+                    keys[row, :, : context.length] = context.keys[layer]
+                    values[row, :, : context.length] = context.values[layer]
+            cache.update(keys, values, layer)
+        return cache
+
+    def _remember(self, sequences: list[Sequence], batch: Batch) -> None:
+        """Keep every row's real columns. The last drawn token was never fed, so it is not among them."""
+        for row, sequence in enumerate(sequences):
+            real = batch.mask[row].nonzero().squeeze(-1)
+            sequence.cache = Context(
+                policy_version=self.policy_version,
+                length=len(real),
+                keys=[layer.keys[row].index_select(1, real) for layer in batch.cache.layers],
+                values=[layer.values[row].index_select(1, real) for layer in batch.cache.layers],
+            )
+            assert len(real) == len(sequence.token_ids) - 1, "all but the last drawn token are cached"

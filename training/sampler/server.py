@@ -1,0 +1,277 @@
+"""The policy server: `python -m training.sampler.server --model DIR --config FILE --port 0 --port-file FILE`.
+
+Answers 503 from the first moment, and properly as soon as the model is loaded. The routes are described in
+docs/contracts.md; the bearer token is read from DESKHAND_POLICY_TOKEN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import secrets
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+import uvicorn
+from pydantic import ValidationError
+from starlette.applications import Starlette
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from training.contracts.config import ExperimentConfig, from_yaml
+from training.contracts.weight_requests import REQUEST
+from training.model.cpu_threads import num_threads
+from training.render.token_sequences import Renderer
+from training.sampler.engines.continuous_batching import BatchedEngine
+from training.sampler.engines.engine import Engine, EngineError
+from training.sampler.engines.sglang_engine import start_sglang
+from training.sampler.engines.transformers_engine import TransformersEngine
+from training.sampler.recorded_prefix import post_prefix
+from training.sampler.sessions import PolicyService, ServiceError, TurnRequest
+from training.sampler.sglang.server_arguments import Surroundings, log_folder_beside
+from training.sampler.weights.receiver_table import receiver_of
+
+log = logging.getLogger("policy server")
+MAX_SCREENSHOT_BYTES = 32 * 1024 * 1024
+SHUTDOWN_S = 5
+"""Requests that still run at the end get this long."""
+
+
+Handler = Callable[[Request, PolicyService], Awaitable[Response]]
+
+
+def guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """Check the token, wait for the model, and turn known errors into answers."""
+
+    async def endpoint(request: Request) -> Response:
+        sent = request.headers.get("authorization", "")
+        if not secrets.compare_digest(sent.encode(), f"Bearer {request.app.state.token}".encode()):
+            return error_answer(
+                401, "unauthorized", "send the policy server's token as Authorization: Bearer"
+            )
+        service: PolicyService | None = request.app.state.service
+        if service is None:
+            waited = time.monotonic() - request.app.state.started_at
+            answer = error_answer(503, "loading", f"{request.app.state.progress} ({waited:.0f} s)")
+            answer.headers["Retry-After"] = "1"
+            return answer
+        try:
+            return await handler(request, service)
+        except ServiceError as error:
+            return error_answer(error.status, error.code, error.message)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            field = ".".join(str(part) for part in problem["loc"]) or "body"
+            return error_answer(400, "bad_request", f"{field}: {problem['msg']}")
+
+    return endpoint
+
+
+def error_answer(status: int, code: str, message: str) -> JSONResponse:
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+
+async def health(request: Request, service: PolicyService) -> Response:
+    answer = {
+        "status": "ok",
+        "policy_version": service.engine.policy_version,
+        "model": request.app.state.model,
+    }
+    if service.reception.needs_weights():
+        answer["needs_weights"] = True
+    return JSONResponse(answer)
+
+
+async def post_turn(request: Request, service: PolicyService) -> Response:
+    async with request.form(max_part_size=MAX_SCREENSHOT_BYTES) as form:
+        part, screenshot = form.get("request"), form.get("screenshot")
+        if part is None:
+            raise ServiceError(400, "bad_request", "request: the form field is missing")
+        text = (await part.read()).decode() if isinstance(part, UploadFile) else part
+        turn = TurnRequest.model_validate_json(text)
+        png = await screenshot.read() if isinstance(screenshot, UploadFile) else None
+    completion = await service.complete(request.path_params["trajectory_id"], turn, png)
+    return Response(completion.model_dump_json(), media_type="application/json")
+
+
+async def delete_trajectory(request: Request, service: PolicyService) -> Response:
+    service.forget(request.path_params["trajectory_id"])
+    return JSONResponse({})
+
+
+async def post_weights(request: Request, service: PolicyService) -> Response:
+    answer = await service.sync(REQUEST.validate_json(await request.body()))
+    return JSONResponse(answer.model_dump())
+
+
+async def post_canary(_request: Request, service: PolicyService) -> Response:
+    return JSONResponse(await service.canary())
+
+
+async def get_engine(_request: Request, service: PolicyService) -> Response:
+    return JSONResponse(service.engine.describe())
+
+
+async def post_sleep(_request: Request, service: PolicyService) -> Response:
+    await service.sleep()
+    return JSONResponse({})
+
+
+async def post_wake(_request: Request, service: PolicyService) -> Response:
+    await service.wake()
+    return JSONResponse({})
+
+
+ROUTES = [
+    Route("/health", guarded(health), methods=["GET"]),
+    Route("/trajectories/{trajectory_id}/turns", guarded(post_turn), methods=["POST"]),
+    Route("/trajectories/{trajectory_id}/prefix", guarded(post_prefix), methods=["POST"]),
+    Route("/trajectories/{trajectory_id}", guarded(delete_trajectory), methods=["DELETE"]),
+    Route("/weights", guarded(post_weights), methods=["POST"]),
+    Route("/canary", guarded(post_canary), methods=["POST"]),
+    Route("/engine", guarded(get_engine), methods=["GET"]),
+    Route("/sleep", guarded(post_sleep), methods=["POST"]),
+    Route("/wake", guarded(post_wake), methods=["POST"]),
+]
+
+
+def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
+    """Engine and renderer in this process; slow."""
+    renderer = Renderer.from_folder(model, config.model, config.prompt)
+    engine = TransformersEngine(
+        model,
+        renderer,
+        dtype=config.model.dtype,
+        fp32_logits=config.model.fp32_logits,
+        seed=config.optimiser.seed,
+    )
+    return BatchedEngine(engine, renderer.pixels), renderer
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Served:
+    """What is served."""
+
+    model: str
+    """Checkpoint folder."""
+    config: ExperimentConfig
+    token: str
+    around: Surroundings | None = None
+    """Needed by the engine sglang."""
+
+
+async def load_engine(
+    served: Served, progress: Callable[[str], None], on_failure: Callable[[], None]
+) -> tuple[Engine, Renderer]:
+    """The engine that the config names. Raises EngineError, OSError or ValueError."""
+    if served.config.engine.name == "transformers":
+        progress("loading the model")
+        return await asyncio.to_thread(load_transformers, served.model, served.config)
+    assert served.around is not None, "main looks around for sglang"
+    engine = await start_sglang(
+        served.model, served.config, served.around, progress=progress, on_failure=on_failure
+    )
+    return engine, engine.renderer
+
+
+def build_app(served: Served, on_failure: Callable[[], None] = lambda: None) -> Starlette:
+    """The application; loads the model in the background after start-up. `on_failure` ends the process."""
+
+    async def load(app: Starlette) -> None:
+        def progress(words: str) -> None:
+            app.state.progress = words
+
+        try:
+            engine, renderer = await load_engine(served, progress, on_failure)
+        except EngineError as error:
+            log.error("cannot start the engine: %s", error)
+            on_failure()
+            return
+        except Exception:
+            log.exception("cannot load the model %s", served.model)
+            on_failure()
+            raise
+        app.state.service = PolicyService(
+            engine, renderer, limits=served.config.sampling, receiver=receiver_of(engine)
+        )
+        # Libraries and tokenizer stay for good: without them a full collection takes no tenths of a second.
+        gc.collect()
+        gc.freeze()
+        log.info("serving %s", served.model)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        loading = asyncio.create_task(load(app))
+        yield
+        loading.cancel()
+        await asyncio.gather(loading, return_exceptions=True)
+        if app.state.service is not None:
+            await app.state.service.close()
+
+    app = Starlette(routes=ROUTES, lifespan=lifespan)
+    app.state.service, app.state.token, app.state.model = None, served.token, served.model
+    app.state.progress, app.state.started_at = "starting", time.monotonic()
+    return app
+
+
+def listen(host: str, port: int, port_file: str | None) -> socket.socket:
+    """A listening socket whose real port is written to `port_file`."""
+    listener = socket.create_server((host, port), backlog=256)
+    if port_file:
+        temporary = Path(f"{port_file}.tmp")
+        temporary.write_text(f"{listener.getsockname()[1]}\n")
+        temporary.replace(port_file)
+    return listener
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m training.sampler.server", description="Deskhand's policy server"
+    )
+    parser.add_argument("--model", required=True, help="checkpoint folder in transformers format")
+    parser.add_argument("--config", help="experiment config (YAML)")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 = any free port")
+    parser.add_argument("--port-file", help="file that gets the port")
+    options = parser.parse_args(arguments)
+    token = os.environ.get("DESKHAND_POLICY_TOKEN", "")
+    if not token:
+        parser.error("set DESKHAND_POLICY_TOKEN, the token that callers must send")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would name every request
+    torch.set_num_threads(num_threads())
+    config = from_yaml(Path(options.config).read_text()) if options.config else ExperimentConfig()
+    failed = False
+
+    def fail() -> None:
+        nonlocal failed
+        failed = server.should_exit = True
+
+    around = None
+    if config.engine.name == "sglang":
+        try:
+            around = Surroundings.of(os.environ, log_folder_beside(options.port_file))
+        except EngineError as error:
+            log.error("%s", error)
+            return 1
+    app = build_app(Served(model=options.model, config=config, token=token, around=around), fail)
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=SHUTDOWN_S)
+    )
+    server.run(sockets=[listen(options.host, options.port, options.port_file)])
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

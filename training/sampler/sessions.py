@@ -1,0 +1,224 @@
+"""What the policy server does behind its routes: one session per trajectory.
+
+Only the event loop touches sessions and the tokenizer (it is not thread-safe). A turn is recorded when its
+completion exists: a failed or repeated request changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from PIL import Image, UnidentifiedImageError
+from pydantic import BaseModel, ConfigDict, Field
+
+from training.contracts.config import PromptConfig, SamplingConfig
+from training.contracts.types import Completion
+from training.contracts.weight_requests import WeightsAnswer, WeightsRequest
+from training.render.history_window import Context, SeenTurn, keeps_image
+from training.render.token_sequences import Renderer
+from training.sampler.canary import engine_canary
+from training.sampler.engines.engine import Engine, EngineError, Sampled, Sampling, Sequence
+from training.sampler.idle_time import IdleClock
+from training.sampler.weights.receiver import Receiver, Reception
+
+MAX_SESSIONS = 4096
+"""Trajectories that nobody forgot are dropped oldest first beyond this."""
+
+
+class ServiceError(Exception):
+    """Raised when a request cannot be served; becomes `{error: {code, message}}`."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message = status, code, message
+
+
+@contextmanager
+def engine_errors() -> Iterator[None]:
+    """An engine that cannot go on becomes an answer with status 500."""
+    try:
+        yield
+    except EngineError as error:
+        raise ServiceError(500, "engine", str(error)) from error
+
+
+class TurnRequest(BaseModel):
+    """Body of POST /trajectories/ID/turns beside the screenshot."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    turn_index: int = Field(ge=0)
+    text: str = ""
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    max_tokens: int = Field(default=40, ge=1, le=8192)
+
+
+@dataclass(kw_only=True, slots=True)
+class Session:
+    """One trajectory."""
+
+    sequence: Sequence
+    completions: list[Completion] = field(default_factory=list)
+    """Of the turns so far, for repeated requests."""
+    turns: list[SeenTurn] = field(default_factory=list)
+    """What the policy saw and wrote so far."""
+    pixels: dict[int, Any] = field(default_factory=dict)
+    """Turn -> its screenshot as the engine prepared it, while a later context may show it."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def forget_pixels(self, prompt: PromptConfig) -> None:
+        """Drop screenshots that no later turn will see: the window never moves back."""
+        following = len(self.turns)
+        self.pixels = {t: rows for t, rows in self.pixels.items() if keeps_image(t, following, prompt)}
+
+
+class PolicyService:
+    """The sessions of one engine."""
+
+    def __init__(
+        self, engine: Engine, renderer: Renderer, *, limits: SamplingConfig, receiver: Receiver | None = None
+    ) -> None:
+        """`receiver`: how the engine takes weights from memory; None = from folders only."""
+        self.engine = engine
+        self.reception = Reception(engine, receiver)
+        self.clock = IdleClock()
+        self.renderer = renderer
+        self.limits = limits
+        self.sessions: dict[str, Session] = {}
+
+    async def close(self) -> None:
+        """End the engine."""
+        await self.engine.close()
+
+    async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
+        """The completion of one turn, drawn now or, for a repeated request, as it was drawn before."""
+        session = self.session(trajectory_id)
+        with self.clock.work():
+            return await self._complete(session, request, png)
+
+    async def _complete(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
+        async with session.lock:
+            if request.turn_index < len(session.completions):
+                return session.completions[request.turn_index]
+            if request.turn_index > len(session.completions):
+                expected = len(session.completions)
+                raise ServiceError(
+                    409, "wrong_turn", f"turn_index is {request.turn_index}, the next turn is {expected}"
+                )
+            completion = await self._next_turn(session, request, png)
+            session.completions.append(completion)
+            return completion
+
+    def forget(self, trajectory_id: str) -> None:
+        """Drop a trajectory; unknown ones are forgotten already."""
+        self.sessions.pop(trajectory_id, None)
+
+    async def sync(self, request: WeightsRequest) -> WeightsAnswer:
+        """One step of a weight sync. Raises ServiceError (400) when the engine refuses it."""
+        try:
+            answer = await self.reception.handle(request)
+        except (OSError, ValueError) as error:
+            raise ServiceError(400, "bad_weights", str(error)) from error
+        return answer.model_copy(update={"idle_s": self.clock.idle_s})
+
+    async def canary(self) -> dict[str, Any]:
+        """The engine's logprobs of the canary sequence."""
+        with engine_errors():
+            return await engine_canary(self.engine, self.renderer)
+
+    async def sleep(self) -> None:
+        """The engine gives its memory to the trainer; turns wait until `wake`."""
+        with engine_errors():
+            await self.engine.sleep()
+
+    async def wake(self) -> None:
+        """Undo `sleep`."""
+        with engine_errors():
+            await self.engine.wake()
+
+    def session(self, trajectory_id: str) -> Session:
+        """The trajectory's session, a new one when it has none."""
+        if trajectory_id not in self.sessions:
+            while len(self.sessions) >= MAX_SESSIONS:
+                del self.sessions[next(iter(self.sessions))]
+            self.sessions[trajectory_id] = Session(sequence=Sequence(sequence_id=trajectory_id))
+        return self.sessions[trajectory_id]
+
+    async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
+        """Build the turn's context and draw; on any failure the session is as before."""
+        before, renderer = session.sequence, self.renderer
+        size = image_size(png) if png is not None else None
+        turn = SeenTurn(text=request.text, image_size=size)
+        context = renderer.context([*session.turns, turn])
+        self._check_room(context, request.max_tokens)
+        if png is not None:
+            session.pixels[request.turn_index] = await self._prepared(png)
+        keeps = context.token_ids[: len(before.token_ids)] == before.token_ids
+        # A sequence of its own: whatever fails, or goes on in the engine after a cancel, the session's stays.
+        sequence = Sequence(
+            sequence_id=before.sequence_id,
+            token_ids=context.token_ids,
+            pixels=[session.pixels[place] for place in context.images],
+            grids=context.grids,
+            cache=before.cache if keeps else None,
+        )
+        sampled = await self._sample(
+            sequence, Sampling(temperature=request.temperature, max_tokens=request.max_tokens)
+        )
+        session.sequence = sequence
+        session.turns.append(replace(turn, completion=tuple(sampled.token_ids)))
+        session.forget_pixels(renderer.prompt)
+        return Completion(
+            text=renderer.decode(sampled.token_ids),
+            token_ids=tuple(sampled.token_ids),
+            token_texts=tuple(renderer.decode([token]) for token in sampled.token_ids),
+            behaviour_logprobs=tuple(sampled.logprobs),
+            policy_version=sampled.policy_version,
+            policy_versions=tuple(sampled.policy_versions) if len(set(sampled.policy_versions)) > 1 else (),
+            finish_reason=sampled.finish_reason,
+            num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
+        )
+
+    async def _prepared(self, png: bytes) -> Any:
+        """The screenshot for the engine. Raises ServiceError (400) for one that is cut off."""
+        try:
+            return await self.engine.prepare(png)
+        except OSError as error:
+            raise ServiceError(400, "bad_screenshot", f"screenshot: {error}") from error
+
+    def _check_room(self, context: Context, max_tokens: int) -> None:
+        """Raise ServiceError (413) when the context and a completion exceed one of the budgets."""
+        images = context.token_ids.count(self.renderer.image_pad_id)
+        text = len(context.token_ids) - images + max_tokens
+        limits = self.limits
+        used = {
+            "max_context_tokens": (images + text, limits.max_context_tokens),
+            "max_text_tokens": (text, limits.max_text_tokens or text),
+            "max_image_tokens": (images, limits.max_image_tokens or images),
+        }
+        for name, (count, limit) in used.items():
+            if count > limit:
+                what = "image pads" if name == "max_image_tokens" else f"tokens, {max_tokens} of them new,"
+                raise ServiceError(
+                    413, "context_full", f"{count} {what} do not fit sampling.{name} = {limit}"
+                )
+
+    async def _sample(self, sequence: Sequence, sampling: Sampling) -> Sampled:
+        # Shielded: the engine goes on when the client goes away, and the repeated request starts anew.
+        drawing = asyncio.ensure_future(self.engine.draw(sequence, sampling))
+        with engine_errors():
+            return await asyncio.shield(drawing)
+
+
+def image_size(png: bytes) -> tuple[int, int]:
+    """(width, height) in pixels. Raises ServiceError (400) for anything but an image."""
+    try:
+        with Image.open(io.BytesIO(png)) as image:
+            return image.size
+    except (UnidentifiedImageError, OSError) as error:
+        raise ServiceError(400, "bad_screenshot", f"screenshot: not an image ({error})") from error

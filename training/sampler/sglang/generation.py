@@ -1,0 +1,82 @@
+"""What drawing a completion says to SGLang, and what comes back. Pure.
+
+- Banned ids get a logit bias, which SGLang adds before the temperature and before the logprobs.
+- Temperature 0 is greedy: SGLang itself makes temperature 1 with top-k 1 of it, so the logprobs are those
+  at temperature 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, field
+from typing import Any
+
+from training.sampler.engines.engine import Sampling, Sequence
+from training.sampler.sglang import http_calls
+
+BANNED = -1e9
+"""Bias of a banned id, as `training.batch.forward_inputs.without_tokens` has it."""
+
+
+@dataclass(slots=True)
+class Drawn:
+    """A completion while it is drawn."""
+
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    has_stopped: bool = False
+    is_cut: bool = False
+    """The last request was ended by a weight sync."""
+
+    def take(self, answer: http_calls.Generated) -> None:
+        """Add what one request drew."""
+        self.token_ids += answer.token_ids
+        self.logprobs += answer.logprobs
+        self.versions += [int(answer.weight_version)] * len(answer.token_ids)
+        self.has_stopped = answer.finish == "stop"
+        self.is_cut = answer.finish == "abort"
+
+
+@dataclass(slots=True)
+class Usage:
+    """Running totals, for benchmarks and for the page."""
+
+    num_requests: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    num_continued: int = 0
+    """Requests that went on after a weight sync had cut them."""
+    num_redrawn: int = 0
+    """Requests that were drawn anew because a server had ended."""
+    prepare_s: float = 0.0
+    """Waited for screenshots to be decoded, all turns together."""
+    server_s: float = 0.0
+    """Waited for SGLang's answers, all requests together."""
+
+    def add(self, answer: http_calls.Generated, seconds: float) -> None:
+        """One request was answered."""
+        self.num_requests += 1
+        self.prompt_tokens += answer.prompt_tokens
+        self.cached_tokens += answer.cached_tokens
+        self.server_s += seconds
+
+
+def sampling_parameters(sampling: Sampling, *, stop_id: int, banned_ids: Many[int]) -> dict[str, Any]:
+    """SGLang's sampling_params."""
+    return {
+        "temperature": sampling.temperature,
+        "max_new_tokens": sampling.max_tokens,
+        "stop_token_ids": [stop_id],
+        "logit_bias": {str(token): BANNED for token in banned_ids},
+        "skip_special_tokens": False,
+        "no_stop_trim": True,
+    }
+
+
+def image_entries(sequence: Sequence) -> list[dict[str, Any]]:
+    """The request's images, as `training.sampler.sglang.processors.qwen3_vl` reads them."""
+    return [
+        {"file": image.name, "sha256": image.digest, "grid": list(grid)}
+        for image, grid in zip(sequence.pixels, sequence.grids, strict=True)
+    ]

@@ -1,0 +1,95 @@
+"""HTTP client of one SGLang server (0.5.16). Torch-free.
+
+A call is a value (`training.sampler.sglang.http_calls`), so that one table of calls serves both clients:
+
+    await AsyncSglang(url).run(calls.pause("abort"))        Sglang(url).run(calls.pause("abort"))
+
+The policy server's one event loop stands between answers and the next requests of a whole batch: aiohttp and
+orjson take a fifth of the time that httpx and json took for a context of 8 000 tokens.
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self, TypeVar
+
+import aiohttp
+import httpx
+import orjson
+
+from training.sampler.sglang.http_calls import Body, Call, SglangError, SglangRefused, SglangUnreachable
+
+T = TypeVar("T")
+
+__all__ = ["AsyncSglang", "Sglang", "SglangError", "SglangRefused", "SglangUnreachable"]
+
+CONNECT_S = 10.0
+KEEP_S = 4.0
+"""An idle connection is kept so long: SGLang closes it after five seconds."""
+JSON = {"Content-Type": "application/json"}
+
+
+class AsyncSglang:
+    """One server, for one event loop; any number of calls at once."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._http: aiohttp.ClientSession | None = None
+
+    async def run(self, call: Call[T]) -> T:
+        """The answer. Raises SglangRefused (error answer) or SglangUnreachable (no answer)."""
+        limit = aiohttp.ClientTimeout(total=call.timeout_s, sock_connect=CONNECT_S)
+        try:
+            async with self._session().request(
+                call.method, self.url + call.path, data=_encoded(call.body), headers=JSON, timeout=limit
+            ) as answer:
+                status, content = answer.status, await answer.read()
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise SglangUnreachable(self.url, call.path, error) from error
+        return call.answer(status, content)
+
+    async def close(self) -> None:
+        if self._http is not None:
+            await self._http.close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        """Made by the first call: it belongs to the event loop that runs then."""
+        if self._http is None:
+            # SGLang queues by itself; a limit here would only hide requests from its scheduler.
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_S)
+            self._http = aiohttp.ClientSession(connector=connector, trust_env=False)
+        return self._http
+
+
+class Sglang:
+    """One server, blocking; for the trainer and for scripts."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._http = httpx.Client(base_url=url, trust_env=False)
+
+    def run(self, call: Call[T]) -> T:
+        """As `AsyncSglang.run`."""
+        limit = httpx.Timeout(call.timeout_s, connect=CONNECT_S)
+        try:
+            answer = self._http.request(
+                call.method, call.path, content=_encoded(call.body), headers=JSON, timeout=limit
+            )
+        except httpx.TransportError as error:
+            raise SglangUnreachable(self.url, call.path, error) from error
+        return call.answer(answer.status_code, answer.content)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _encoded(body: Body | None) -> bytes | None:
+    return None if body is None else orjson.dumps(body)

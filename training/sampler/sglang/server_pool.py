@@ -1,0 +1,221 @@
+"""The SGLang servers of one policy server: start, watch, restart.
+
+    starting -> ready -> (ended) -> starting ... -> given up
+
+A server that ends is started again, on the weights that were last read from disk, a bounded number of times;
+whoever waits for its answer asks again (`training.sampler.engines.sglang_engine`). Runs in one event loop;
+servers are children of its thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from training.sampler.engines.engine import EngineError
+from training.sampler.sglang import http_calls
+from training.sampler.sglang.http_client import AsyncSglang, SglangError
+from training.sampler.sglang.server_process import Launch, SglangServer, Weights
+
+log = logging.getLogger("sglang servers")
+LOOK_EVERY_S = 0.5
+PROBE_EVERY_S = 10.0
+MAX_SILENT_PROBES = 6
+"""A server whose HTTP side answers nothing for a minute is as good as dead."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Place:
+    """Where a server runs; the server itself changes with every restart."""
+
+    number: int
+    gpus: tuple[str, ...]
+    """CUDA_VISIBLE_DEVICES; empty = what this process sees."""
+    server: SglangServer
+    weights: Weights
+    """What the server loaded from disk last."""
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    is_behind: bool = False
+    """It runs, but newer weights than those of its folder came from memory: it waits for a folder."""
+
+    @property
+    def client(self) -> AsyncSglang:
+        return self.server.client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long and how often."""
+
+    start_timeout_s: float
+    max_restarts: int
+    """Of all servers together."""
+
+
+class Servers:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        weights: Weights,
+        gpus: list[tuple[str, ...]],
+        patience: Patience,
+        on_failure: Callable[[], None],
+    ) -> None:
+        """Start one server per entry of `gpus`; `on_failure` is called once when they are given up."""
+        self.weights = weights
+        """What a restarted server starts with."""
+        self.version = weights.policy_version
+        """That all must have before they draw; newer than `weights` when it came from memory."""
+        self.failure: EngineError | None = None
+        """Why they were given up; `ready` events are then set."""
+        self.num_restarts = 0
+        self._launch, self._patience, self._on_failure = launch, patience, on_failure
+        self.places = [
+            Place(
+                number=number,
+                gpus=own,
+                server=SglangServer(launch, weights, number=number, gpus=own),
+                weights=weights,
+            )
+            for number, own in enumerate(gpus)
+        ]
+        self._watches: list[asyncio.Task[None]] = []
+
+    @property
+    def image_folder(self) -> Path:
+        """What this process and the servers share: the spool."""
+        return self._launch.image_folder
+
+    async def start(self, progress: Callable[[str], None]) -> None:
+        """Until all are ready; `progress` gets what they are at. Raises EngineError when one is not."""
+        self._watches = [asyncio.create_task(self._watch(place)) for place in self.places]
+        while not all(place.ready.is_set() for place in self.places):
+            progress(self.status())
+            await asyncio.sleep(LOOK_EVERY_S)
+        self.check()
+
+    def status(self) -> str:
+        """One sentence for people: which servers are not ready, what they are at and for how long."""
+        parts = []
+        for place in self.places:
+            if not place.ready.is_set():
+                seconds = time.monotonic() - place.server.started_at
+                parts.append(
+                    f"SGLang server {place.number + 1} of {len(self.places)}: "
+                    f"{place.server.stage()} ({seconds:.0f} s)"
+                )
+        return "; ".join(parts) or "ready"
+
+    def ready(self) -> list[Place]:
+        """Those that are up."""
+        return [] if self.failure else [place for place in self.places if place.ready.is_set()]
+
+    def check(self) -> None:
+        """Raises EngineError when the servers were given up."""
+        if self.failure is not None:
+            raise self.failure
+
+    async def close(self) -> None:
+        """End all of them."""
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.gather(*(asyncio.to_thread(place.server.stop) for place in self.places))
+        for place in self.places:
+            await place.client.close()
+
+    async def _watch(self, place: Place) -> None:
+        """The life of one place; ends when the servers are given up."""
+        try:
+            while True:
+                await self._wait_ready(place)
+                await self._catch_up(place)
+                place.ready.set()
+                log.info("server %s is ready at %s", place.number, place.server.url)
+                reason = await self._wait_end(place)
+                place.ready.clear()
+                await self._restart(place, reason)
+        except EngineError as error:
+            self._give_up(error)
+
+    async def _wait_ready(self, place: Place) -> None:
+        deadline = time.monotonic() + self._patience.start_timeout_s
+        while True:
+            server = place.server
+            if (code := server.exit_code()) is not None:
+                await self._restart(place, f"ended with code {code} while starting ({server.stage()})")
+                continue
+            if time.monotonic() > deadline:
+                raise EngineError(
+                    f"engine.start_timeout_s: SGLang server {place.number + 1} was not ready within "
+                    f"{self._patience.start_timeout_s:.0f} s; it was at: {server.stage()}\n{server.tail()}"
+                )
+            with contextlib.suppress(SglangError):
+                await server.client.run(http_calls.health())
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _catch_up(self, place: Place) -> None:
+        """New weights came while it started, or before, from memory."""
+        while place.weights != (newest := self.weights) or newest.policy_version < self.version:
+            place.is_behind = newest.policy_version < self.version
+            if place.server.exit_code() is not None:
+                return
+            if place.is_behind:
+                await asyncio.sleep(LOOK_EVERY_S)
+                continue
+            try:
+                await place.client.run(http_calls.load_from_disk(newest.folder, newest.policy_version))
+            except SglangError as error:
+                # Its answers go on to say whose weights they are; the next sync finds it with the others.
+                log.warning("server %s keeps version %s: %s", place.number, place.weights, error)
+                return
+            place.weights = newest
+
+    async def _wait_end(self, place: Place) -> str:
+        """Why the server is no use any more."""
+        silent, probe_due = 0, time.monotonic() + PROBE_EVERY_S
+        while True:
+            if (code := place.server.exit_code()) is not None:
+                return f"ended with code {code}"
+            if time.monotonic() >= probe_due:
+                probe_due = time.monotonic() + PROBE_EVERY_S
+                try:
+                    await place.client.run(http_calls.model_info())
+                    silent = 0
+                except SglangError:
+                    silent += 1
+                if silent >= MAX_SILENT_PROBES:
+                    return f"answered nothing for {silent * PROBE_EVERY_S:.0f} s"
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _restart(self, place: Place, reason: str) -> None:
+        """Raises EngineError when that was once too often."""
+        self.num_restarts += 1
+        words = f"SGLang server {place.number + 1} {reason}"
+        if self.num_restarts > self._patience.max_restarts:
+            raise EngineError(
+                f"{words}; engine.max_restarts = {self._patience.max_restarts} is used up. "
+                f"The end of {place.server.log_path}:\n{place.server.tail()}"
+            )
+        log.warning("%s; starting it again (%s)", words, self.num_restarts)
+        old = place.server
+        await asyncio.to_thread(old.stop)
+        await old.client.close()
+        place.weights = self.weights
+        place.server = SglangServer(self._launch, place.weights, number=place.number, gpus=place.gpus)
+
+    def _give_up(self, error: EngineError) -> None:
+        if self.failure is None:
+            self.failure = error
+            log.error("%s", error)
+            self._on_failure()
+        for place in self.places:
+            place.ready.set()

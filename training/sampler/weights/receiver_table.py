@@ -1,0 +1,22 @@
+"""The receiver of each engine."""
+
+from __future__ import annotations
+
+from training.sampler.engines.continuous_batching import BatchedEngine
+from training.sampler.engines.engine import Engine
+from training.sampler.weights.receiver import Receiver
+
+
+def receiver_of(engine: Engine) -> Receiver | None:
+    """How `engine` takes weights from memory; None when it only reads folders."""
+    if isinstance(engine, BatchedEngine):
+        from training.sampler.engines.transformers_engine import TransformersEngine
+        from training.sampler.weights.receive_in_process import LocalReceiver
+
+        return LocalReceiver(engine, engine.engine) if isinstance(engine.engine, TransformersEngine) else None
+    from training.sampler.engines.sglang_engine import SglangEngine
+    from training.sampler.weights.receive_sglang import SglangReceiver
+
+    if isinstance(engine, SglangEngine):
+        return SglangReceiver(engine.servers)
+    return None

@@ -1,0 +1,1 @@
+"""One optimiser step: losses, objective, optimisers."""

@@ -1,0 +1,26 @@
+"""GRPO: the clipped surrogate with one importance ratio per token.
+
+    r_t = exp(policy_t - behaviour_t)
+    L_t = max(-r_t A, -clip(r_t, 1 - clip_low, 1 + clip_high) A)
+
+Source: DeepSeekMath, arXiv 2402.03300, eq. 3; separate bounds ("clip higher"): DAPO, arXiv
+2503.14476. The ratio is taken against the engine's own logprobs, not against logprobs that
+the trainer recomputes: with one optimiser step per batch this is the exact importance
+weight of off-policy tokens, and it shows any engine/trainer mismatch instead of hiding it.
+"""
+
+from __future__ import annotations
+
+from training.update.losses.clipped_surrogate import (
+    MAX_LOG_RATIO,
+    LossInputs,
+    TokenLosses,
+    clipped_surrogate,
+    log_ratio,
+)
+
+
+def grpo_loss(inputs: LossInputs) -> TokenLosses:
+    """Token losses of GRPO, [B, T]."""
+    ratio = log_ratio(inputs).clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    return clipped_surrogate(ratio, inputs)

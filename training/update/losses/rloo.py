@@ -1,0 +1,29 @@
+"""RLOO: REINFORCE on whole trajectories with a leave-one-out baseline.
+
+    A_i = R_i - mean_{j != i} R_j                          (`algorithm.baseline: leave_one_out`)
+    r   = exp(sum_t m_t (policy_t - behaviour_t))
+    L_t = max(-r A, -clip(r, 1 - clip_low, 1 + clip_high) A)     for every token t of the sequence
+
+The completion is one action, so the ratio is the whole sequence's (a product, not GSPO's mean)
+and every sequence counts once whatever its length: `algorithm.aggregation: trajectory_mean`. On
+policy (r = 1) the gradient is REINFORCE's, -A grad(sum_t policy_t).
+Source: Back to Basics, arXiv 2402.14740; the clip as in TRL's RLOOTrainer. The product
+of many small gaps leaves the clip soon: use it on policy, with short completions.
+"""
+
+from __future__ import annotations
+
+from training.update.losses.clipped_surrogate import (
+    MAX_LOG_RATIO,
+    LossInputs,
+    TokenLosses,
+    clipped_surrogate,
+    log_ratio,
+)
+
+
+def rloo_loss(inputs: LossInputs) -> TokenLosses:
+    """Token losses of RLOO, [B, T]; every token of a sequence has the sequence's loss."""
+    total = (log_ratio(inputs) * inputs.mask).sum(dim=-1)
+    ratio = total.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp()
+    return clipped_surrogate(ratio[:, None].expand_as(inputs.mask), inputs)

@@ -1,0 +1,140 @@
+"""The loss of a microbatch: policy gradient, likelihood, KL and entropy, by global counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+
+from training.batch.collate import MicroBatch
+from training.batch.samples import Sample
+from training.contracts.config import AlgorithmConfig
+from training.model.policy import TokenScores
+from training.update.losses import POLICY_LOSSES, LossInputs, TokenLosses
+from training.update.losses.aggregation import BatchCounts, aggregate
+from training.update.losses.importance_correction import correct
+from training.update.losses.kl import KL_ESTIMATORS
+from training.update.losses.likelihood import likelihood_loss
+
+TOTALS = (
+    "policy", "likelihood", "kl", "entropy", "ratio", "clipped", "log_gap", "policy_tokens", "cut",
+)  # fmt: skip
+"""Names of the sums that a microbatch reports; they add up over microbatches and ranks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """A microbatch's share of the batch loss and its sums for the metrics."""
+
+    loss: torch.Tensor
+    """Scalar with gradient."""
+    totals: torch.Tensor
+    """`TOTALS`: policy and likelihood are shares of the batch loss, the others are sums over tokens; fp64, on
+    the device, so that nobody waits for it before the end of the step. [len(TOTALS)]"""
+    per_sequence: torch.Tensor
+    """Sums over each sequence's tokens of (importance ratio, |policy - behaviour| logprob, 1); policy terms
+    only; on the device. [B, 3]"""
+
+
+def batch_counts(samples: Sequence[Sample], max_tokens: int) -> BatchCounts:
+    """Counts over the whole batch; every rank computes them from the same list."""
+    return BatchCounts(
+        num_tokens=float(sum(sample.num_loss_tokens for sample in samples)),
+        num_sequences=float(len(samples)),
+        num_trajectories=float(len({sample.trajectory_id for sample in samples})),
+        max_tokens=max_tokens,
+    )
+
+
+def policy_objective(
+    batch: MicroBatch,
+    scores: TokenScores,
+    counts: BatchCounts,
+    config: AlgorithmConfig,
+    reference_logprobs: torch.Tensor | None = None,
+) -> Objective:
+    """The GRPO-stage objective of one microbatch.
+
+    L = aggregate(policy or likelihood loss + kl_coefficient KL) - entropy_coefficient mean entropy
+    """
+    mask = batch.loss_mask
+    likelihood = mask * batch.as_likelihood[:, None]
+    policy_mask = mask - likelihood
+    share = partial(
+        aggregate,
+        mode=config.aggregation,
+        mask=mask,
+        counts=counts,
+        trajectory_tokens=batch.trajectory_tokens,
+    )
+    advantages = batch.advantages
+    kl_tokens = torch.zeros_like(mask)
+    if reference_logprobs is not None:
+        kl_tokens = KL_ESTIMATORS[config.kl_estimator](scores.logprobs, reference_logprobs, mask)
+        if config.kl_estimator == "k1":
+            advantages = advantages - config.kl_coefficient * kl_tokens.detach()
+    inputs = LossInputs(
+        policy_logprobs=scores.logprobs,
+        behaviour_logprobs=batch.behaviour_logprobs,
+        advantages=advantages,
+        mask=policy_mask,
+        clip_low=config.clip_low,
+        clip_high=config.clip_high,
+        dual_clip=config.dual_clip,
+    )
+    tokens, cut = _policy_losses(inputs, config)
+    nll = likelihood_loss(scores.logprobs, likelihood, batch.likelihood_weights)
+    nll = nll + likelihood_loss(scores.logprobs, policy_mask, batch.imitation_weights)
+    policy, imitation = share(tokens.loss), share(nll)
+    entropy = (scores.entropy * mask).sum()
+    loss = policy + imitation - config.entropy_coefficient * entropy / max(counts.num_tokens, 1.0)
+    if reference_logprobs is not None and config.kl_estimator != "k1":
+        loss = loss + config.kl_coefficient * share(kl_tokens)
+    gaps = _gaps(batch, scores, policy_mask)
+    sums = (policy, imitation, kl_tokens.sum(), entropy, tokens.importance_ratio.sum(),
+            tokens.is_clipped.sum(), gaps.sum(), policy_mask.sum(), cut.sum())  # fmt: skip
+    return Objective(
+        loss=loss,
+        totals=torch.stack([value.detach().double() for value in sums]),
+        per_sequence=_per_sequence(tokens.importance_ratio, gaps, policy_mask),
+    )
+
+
+def likelihood_objective(
+    batch: MicroBatch, scores: TokenScores, counts: BatchCounts, *, entropy_coefficient: float = 0.0
+) -> Objective:
+    """NLL over all loss tokens minus an entropy bonus, token mean (SFT)."""
+    ones = torch.ones_like(batch.likelihood_weights)
+    nll = likelihood_loss(scores.logprobs, batch.loss_mask, ones)
+    bonus = entropy_coefficient * scores.entropy * batch.loss_mask
+    loss = aggregate(nll - bonus, "token_mean", batch.loss_mask, counts)
+    entropy = (scores.entropy * batch.loss_mask).sum()
+    totals = torch.zeros(len(TOTALS), dtype=torch.float64, device=loss.device)
+    totals[TOTALS.index("likelihood")] = loss.detach()
+    totals[TOTALS.index("entropy")] = entropy.detach()
+    nothing = torch.zeros(len(batch.loss_mask), 3, device=loss.device)
+    return Objective(loss=loss, totals=totals, per_sequence=nothing)
+
+
+def _policy_losses(inputs: LossInputs, config: AlgorithmConfig) -> tuple[TokenLosses, torch.Tensor]:
+    """Token losses, corrected when the config says so, and 1.0 where the correction's bounds cut."""
+    policy_loss = POLICY_LOSSES[config.name]
+    if config.correction == "none":
+        return policy_loss(inputs), torch.zeros_like(inputs.mask)
+    corrected = correct(inputs, config.correction, config.correction_low, config.correction_high)
+    tokens = policy_loss(corrected.inputs)
+    # The loss' own ratio is 1 now; what is worth a chart is the ratio to the engine.
+    tokens = replace(tokens, loss=tokens.loss * corrected.weights, importance_ratio=corrected.raw)
+    return tokens, corrected.is_cut
+
+
+def _gaps(batch: MicroBatch, scores: TokenScores, policy_mask: torch.Tensor) -> torch.Tensor:
+    """|policy - behaviour| logprob of every sampled token, 0 elsewhere. [B, T]"""
+    gap = (scores.logprobs.detach() - batch.behaviour_logprobs).abs()
+    return torch.where(policy_mask > 0, gap, torch.zeros_like(gap))
+
+
+def _per_sequence(ratio: torch.Tensor, gaps: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return torch.stack([ratio.sum(dim=-1), gaps.sum(dim=-1), mask.sum(dim=-1)], dim=-1).detach()

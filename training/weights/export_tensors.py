@@ -1,0 +1,115 @@
+"""The trainer's weights one by one, whole and under the names of a plain transformers checkpoint.
+
+    shard -> cast -> gather -> (merge its adapter) -> one tensor, the same on every rank
+
+Nothing here ever holds more than the weights that the caller keeps: a bucket of them for the channels
+over the network, one for the file of the disk channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from training.dist.parallel import full
+from training.model.lora import BASE, adapter_scales, is_adapter, merge
+from training.model.qwen3_vl_classes import lies_turned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """What LoRA adds to a weight: scale * up @ down."""
+
+    down: nn.Parameter
+    up: nn.Parameter
+    scale: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weight:
+    """One tensor of the checkpoint that the model would be saved as."""
+
+    name: str
+    """As transformers writes it: model.language_model.layers.0.self_attn.q_proj.weight"""
+    parameter: nn.Parameter
+    """Perhaps a shard; `shape` is the whole tensor's, as a checkpoint has it."""
+    adapter: Adapter | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape = tuple(self.parameter.shape)
+        return (*shape[:-2], shape[-1], shape[-2]) if self.is_turned else shape
+
+    @property
+    def is_turned(self) -> bool:
+        """A checkpoint has its last two dimensions the other way round."""
+        return lies_turned(self.name, tuple(self.parameter.shape))
+
+    @property
+    def numel(self) -> int:
+        return self.parameter.numel()
+
+    @torch.no_grad()
+    def gather(self, dtype: torch.dtype) -> torch.Tensor:
+        """The whole tensor in `dtype` on the weight's device; may share memory with it. A collective."""
+        if self.adapter is None:
+            # Cast before gathering: half of the traffic for bfloat16.
+            whole = full(self.parameter.detach().to(dtype))
+            return (whole.mT if self.is_turned else whole).contiguous()
+        base, down, up = (
+            full(part.detach()) for part in (self.parameter, self.adapter.down, self.adapter.up)
+        )
+        return merge(base, down, up, self.adapter.scale).to(dtype)
+
+
+def plain_weights(model: nn.Module) -> list[Weight]:
+    """Every weight of `model` with its adapter, tied ones once, in the order of the model."""
+    parameters = dict(model.named_parameters())
+    scales = adapter_scales(model)
+    weights = []
+    for name, parameter in parameters.items():
+        if is_adapter(name):
+            continue
+        layer, separator, part = name.partition(BASE)
+        if not separator:
+            weights.append(Weight(name=name, parameter=parameter))
+            continue
+        adapter = None
+        if part == "weight" and layer in scales:
+            down, up = (parameters[f"{layer}.lora_{side}.default.weight"] for side in "AB")
+            adapter = Adapter(down=down, up=up, scale=scales[layer])
+        weights.append(Weight(name=f"{layer}.{part}", parameter=parameter, adapter=adapter))
+    return weights
+
+
+def in_buckets(weights: Sequence[Weight], dtype: torch.dtype, limit_bytes: int) -> Iterator[list[Weight]]:
+    """Neighbours whose tensors have at most `limit_bytes` together; a larger one is a bucket of its own."""
+    bucket: list[Weight] = []
+    used = 0
+    for weight in weights:
+        size = weight.numel * dtype.itemsize
+        if bucket and used + size > limit_bytes:
+            yield bucket
+            bucket, used = [], 0
+        bucket.append(weight)
+        used += size
+    if bucket:
+        yield bucket
+
+
+def num_bytes(weights: Sequence[Weight], dtype: torch.dtype) -> int:
+    """Size of a checkpoint of `weights`."""
+    return sum(weight.numel for weight in weights) * dtype.itemsize
+
+
+def plain_state(model: nn.Module, *, keeps: bool = True) -> dict[str, torch.Tensor]:
+    """All weights whole in their own dtype on the CPU; empty where not `keeps`. A collective."""
+    state = {}
+    for weight in plain_weights(model):
+        tensor = weight.gather(weight.parameter.dtype)
+        if keeps:
+            state[weight.name] = tensor.cpu()
+    return state

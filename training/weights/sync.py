@@ -1,0 +1,168 @@
+"""Weight sync: the trainer's weights into the engine after every step, and proof that they arrived.
+
+    channel (nccl, ipc) --fails--> disk -> canary -> drift
+
+drift = mean |trainer - engine| logprob over the completion tokens of the canary, nats. Whatever breaks a
+streaming channel in the middle, the engine holds generation until the same version has come from disk.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import logging
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from training.batch.samples import Sample
+from training.batch.screenshots import FramePixels
+from training.contracts.config import ExperimentConfig
+from training.render.token_sequences import Renderer
+from training.rollouts.coordinator_client import Canary, Coordinator
+from training.update.optimiser_step import Trainer
+from training.weights.channel import Channel, Sender
+from training.weights.channel_table import CHANNELS, channel_name, num_engine_ranks
+from training.weights.disk_channel import DiskChannel
+from training.weights.errors import SyncFailed
+
+logger = logging.getLogger(__name__)
+
+MAX_FAILURES = 2
+"""Failures of the quick channel in a row after which the rest of the run goes by disk."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReport:
+    """What a sync cost and showed."""
+
+    seconds: float
+    """Until the engine generates again."""
+    drift: float | None
+    """None when the policy server has no canary."""
+    fell_back: bool = False
+    """True when the quick channel failed and the disk had to do."""
+    idle_s: float | None = None
+    """Seconds in which the engine had no request since the sync before; None for the first."""
+
+    def metrics(self) -> dict[str, float]:
+        values = {"sync/seconds": self.seconds, "sync/fell_back": float(self.fell_back)}
+        if self.drift is not None:
+            values["sync/drift"] = self.drift
+        if self.idle_s is not None:
+            values["async/engine_idle_s"] = self.idle_s
+        return values
+
+
+@dataclass(slots=True, kw_only=True)
+class WeightSync:
+    """Pushes weights through the channel of the experiment, through `disk` when that one fails."""
+
+    trainer: Trainer
+    sender: Sender
+    channel: Channel
+    disk: Channel
+    """The same object as `channel` when that is the disk."""
+    renderer: Renderer
+    pixels: FramePixels
+    failures: int = 0
+    """Of `channel`, in a row."""
+    idle_before: float | None = None
+
+    def push(self, policy_version: int) -> SyncReport:
+        """Sync `policy_version` and compare the canary. A collective."""
+        started = time.monotonic()
+        canary, fell_back = self._push(policy_version)
+        seconds = time.monotonic() - started
+        drift = None if canary is None else self.drift(canary)
+        return SyncReport(seconds=seconds, drift=drift, fell_back=fell_back, idle_s=self._idle())
+
+    def close(self) -> None:
+        """Give back what the channels hold. A collective."""
+        self.channel.close()
+        if self.disk is not self.channel:
+            self.disk.close()
+
+    def _push(self, policy_version: int) -> tuple[Canary | None, bool]:
+        if self.failures < MAX_FAILURES:
+            try:
+                canary = self.channel.push(policy_version)
+                self.failures = 0
+                return canary, False
+            except SyncFailed as error:
+                self.failures += 1
+                logger.warning("weight sync of version %d goes by disk: %s", policy_version, error)
+        return self.disk.push(policy_version), True
+
+    def _idle(self) -> float | None:
+        """Rank 0 only: how long the engine idled since the last sync."""
+        if self.sender.coordinator is None:
+            return None
+        now = self.sender.coordinator.engine_idle_s
+        before, self.idle_before = self.idle_before, now
+        # A new policy server starts at zero again.
+        return None if before is None else max(0.0, now - before)
+
+    def drift(self, canary: Canary) -> float:
+        """Mean |trainer - engine| over the canary's completion tokens, nats. A collective."""
+        sample = canary_sample(canary, self.renderer, self.pixels)
+        policy = self.trainer.policy
+        usual, policy.temperature = policy.temperature, canary.temperature
+        try:
+            (ours,) = self.trainer.token_logprobs([sample])
+        finally:
+            policy.temperature = usual
+        theirs = [value for value, bit in zip(canary.logprobs, canary.loss_mask, strict=True) if bit]
+        return sum(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / max(len(theirs), 1)
+
+
+def build_weight_sync(
+    trainer: Trainer,
+    config: ExperimentConfig,
+    coordinator: Coordinator | None,
+    *,
+    pixels: FramePixels,
+    renderer: Renderer,
+    source: Path,
+    directory: Path,
+) -> WeightSync:
+    """The sync of an experiment: `coordinator` on rank 0 only, `source` its model folder. A collective."""
+    sender = Sender(
+        model=trainer.policy.model,
+        world=trainer.world,
+        coordinator=coordinator,
+        source=source,
+        directory=directory,
+        dtype=getattr(torch, config.model.dtype),
+        num_engine_ranks=num_engine_ranks(config.engine),
+    )
+    disk = DiskChannel(sender)
+    name = channel_name(config.engine, trainer.world.device)
+    channel = disk if name == "disk" else CHANNELS[name](sender)
+    return WeightSync(
+        trainer=trainer, sender=sender, channel=channel, disk=disk, renderer=renderer, pixels=pixels
+    )
+
+
+def canary_sample(canary: Canary, renderer: Renderer, pixels: FramePixels) -> Sample:
+    """The canary as a sample; its images enter the pixel cache under their place."""
+    names, grids = [], []
+    for index, encoded in enumerate(canary.images):
+        png = base64.b64decode(encoded)
+        with Image.open(io.BytesIO(png)) as image:
+            grids.append(renderer.image_grid(image.size))
+        names.append(f"canary-{index}")
+        pixels.add(names[-1], png)
+    return Sample(
+        trajectory_id=0,
+        group_id=0,
+        token_ids=canary.token_ids,
+        loss_mask=canary.loss_mask,
+        behaviour_logprobs=canary.logprobs,
+        policy_versions=(canary.policy_version,) * len(canary.token_ids),
+        images=tuple(names),
+        grids=tuple(grids),
+    )

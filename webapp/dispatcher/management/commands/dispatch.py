@@ -1,0 +1,104 @@
+"""The dispatcher: moves work from the queue of record to the workers and takes back what died.
+
+Each tick:  lose silent workers -> take back their trajectories and experiments -> send waiting
+trajectories -> send the first waiting experiment when a gpu worker is free -> prune old events.
+"""
+
+import logging
+import signal
+import threading
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import OperationalError as DatabaseOperationalError
+from django.db import close_old_connections
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from webapp.dispatcher.pump import pump, resend_forgotten
+from webapp.experiments.checkpoints.exports import lose_stale_exports
+from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
+from webapp.experiments.lifecycle.queue_order import first_waiting
+from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
+from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
+from webapp.fleet.models import Worker, WorkerStatus
+from webapp.fleet.operation_writes import expire_operations
+from webapp.fleet.worker_writes import lose_stale_workers
+from webapp.lib.send_job import RUN_EXPERIMENT, send_job
+from webapp.live.event_pruning import upkeep
+from webapp.trajectories.branching import give_up_hostless
+from webapp.trajectories.parking import free_lost_questions
+from webapp.trajectories.services import lose_stale_trajectories
+
+log = logging.getLogger(__name__)
+TICK_S = 0.5
+SLOW_TICKS = 4
+"""Liveness is checked every so many ticks."""
+UPKEEP_TICKS = 600
+"""Old events are pruned and the planner's statistics refreshed every five minutes, and at the start."""
+SEND_AGAIN_AFTER = timedelta(seconds=20)
+
+
+class Command(BaseCommand):
+    help = "Send waiting work to the workers; take back what dead workers held."
+
+    def add_arguments(self, parser: Any) -> None:
+        parser.add_argument("--once", action="store_true", help="one tick, then exit")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        stopping = threading.Event()
+        if options["once"]:
+            tick(check_liveness=True)
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        count = 0
+        while not stopping.wait(TICK_S):
+            count += 1
+            try:
+                close_old_connections()
+                tick(check_liveness=count % SLOW_TICKS == 0)
+                if count % UPKEEP_TICKS == 1:
+                    upkeep()
+                    prune_gpu_samples()
+            except (DatabaseOperationalError, OperationalError) as error:
+                log.warning("dispatcher tick failed, trying again: %s", error)
+
+
+def tick(*, check_liveness: bool) -> None:
+    """One round of the dispatcher."""
+    if check_liveness:
+        for worker in lose_stale_workers():
+            log.warning("worker %s stopped answering", worker.name)
+        for trajectory_id in lose_stale_trajectories():
+            log.warning("trajectory %s errored: its worker is gone", trajectory_id)
+        for experiment_id in lose_stale_experiments():
+            log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
+        lose_stale_exports()
+        for trajectory_id in give_up_hostless():
+            log.warning("trajectory %s errored: the machine with its snapshot is gone", trajectory_id)
+        free_lost_questions()
+        resend_forgotten()
+        expire_operations()
+    pump()
+    dispatch_experiment()
+
+
+def dispatch_experiment() -> bool:
+    """Send the first waiting experiment when a gpu worker is free."""
+    active = [status for status in ExperimentStatus if status.is_active()]
+    online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE)
+    drained = online.filter(is_draining=True).values("name")
+    on_drained = Attempt.objects.filter(status=AttemptStatus.RUNNING, worker_name__in=drained)
+    held = Experiment.objects.filter(status__in=active).exclude(pk__in=on_drained.values("experiment_id"))
+    free = online.filter(is_draining=False).count() - held.count()
+    experiment = first_waiting()
+    if free <= 0 or experiment is None:
+        return False
+    now = timezone.now()
+    if experiment.dispatched_at and now - experiment.dispatched_at < SEND_AGAIN_AFTER:
+        return False
+    Experiment.objects.filter(pk=experiment.pk).update(dispatched_at=now)
+    send_job(RUN_EXPERIMENT, experiment.pk, next_attempt_number(experiment.pk))
+    return True

@@ -1,0 +1,126 @@
+"""The pump: waiting trajectories in the database -> thin jobs on the env queue."""
+
+import logging
+from datetime import timedelta
+from itertools import islice
+
+from django.db.models import Case, Count, Q, Value, When
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+
+from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.dispatcher.slot_order import Line, Waiting, in_turn
+from webapp.experiments.models import Experiment
+from webapp.fleet.worker_writes import count_env_slots, count_env_workers, hosts_at_work
+from webapp.lib.send_job import RUN_TRAJECTORY, send_job
+from webapp.trajectories.models import Trajectory
+
+log = logging.getLogger(__name__)
+
+RESEND_AFTER = timedelta(seconds=30)
+"""A sent job that no worker claimed may have died with Redis or a worker: it is sent again."""
+
+
+def pump() -> int:
+    """Send jobs for waiting trajectories while slots are free; returns how many were sent.
+
+    One extra job per worker keeps its next trajectory at hand while the last one is scored.
+    """
+    capacity = count_env_slots() + count_env_workers()
+    in_flight = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None)
+    # What draining workers still run takes no slot of those that count.
+    busy = in_flight.exclude(worker__is_draining=True).count()
+    free = capacity - busy
+    if free <= 0:
+        return 0
+    sent = 0
+    for trajectory_id in islice(in_turn(_lines(capacity, free)), free):
+        if not _send(trajectory_id):
+            break
+        sent += 1
+    return sent
+
+
+def is_waiting() -> Q:
+    """Queued, or parked and due to be asked for again."""
+    due = Q(status=TrajectoryStatus.PARKED, retry_at__lte=timezone.now())
+    return Q(status=TrajectoryStatus.QUEUED) | due
+
+
+def is_runnable() -> Q:
+    """Not bound to a machine, or to one that works: a branch starts where its snapshot lies."""
+    return Q(host="") | Q(host__in=hosts_at_work())
+
+
+def _lines(capacity: int, free: int) -> list[Line]:
+    """The waiting rows by experiment, of each as many as there are free slots."""
+    waiting = Trajectory.objects.filter(is_waiting(), is_runnable(), sent_at=None)
+    keys = list(waiting.order_by().values_list("experiment_id", "team_id").distinct())
+    if not keys:
+        return []
+    experiments = Experiment.objects.in_bulk({key[0] for key in keys if key[0]})
+    out = _num_out()
+    people_wait = Q(source=Source.HUMAN) | Q(purpose=Purpose.BRANCH)
+    people_first = Case(When(people_wait, then=Value(0)), default=Value(1))
+    lines = []
+    for experiment_id, team_id in keys:
+        experiment = experiments.get(experiment_id) if experiment_id else None
+        limit = (
+            experiment.config.get("desktops", {}).get("num_desktops", capacity) if experiment else capacity
+        )
+        num_out, num_parked = out.get((experiment_id, team_id), (0, 0))
+        line = Line(
+            team_id=team_id,
+            priority=experiment.priority if experiment else 0,
+            num_out=num_out,
+            room=limit + 1 - num_out - num_parked if experiment else capacity,
+        )
+        own = waiting.filter(experiment_id=experiment_id, team_id=team_id).order_by(people_first, "id")
+        # Parked ones may go although the others have no room: they must be among those that are read.
+        parked = own.filter(status=TrajectoryStatus.PARKED)[:free]
+        rows = {row.pk: row for row in (*own[:free], *parked)}
+        line.rows.extend(_waiting(row) for row in rows.values())
+        lines.append(line)
+    return lines
+
+
+def _waiting(row: Trajectory) -> Waiting:
+    waits_for_it = row.source == Source.HUMAN or row.purpose == Purpose.BRANCH
+    return Waiting(row.pk, row.status == TrajectoryStatus.PARKED, waits_for_it)
+
+
+def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:
+    """(experiment, team) -> (trajectories that were sent and run or will, parked ones that were not)."""
+    is_sent = Q(sent_at__isnull=False)
+    out = Trajectory.objects.filter(is_sent | Q(status=TrajectoryStatus.PARKED), ended_at=None).order_by()
+    counts = out.values("experiment_id", "team_id").annotate(
+        num_sent=Count("id", filter=is_sent), num_all=Count("id")
+    )
+    return {
+        (row["experiment_id"], row["team_id"]): (row["num_sent"], row["num_all"] - row["num_sent"])
+        for row in counts
+    }
+
+
+def _send(trajectory_id: int) -> bool:
+    """Claim the right to send, then send; a failed send gives the claim back."""
+    claimed = Trajectory.objects.filter(is_waiting(), pk=trajectory_id, sent_at=None).update(
+        sent_at=timezone.now()
+    )
+    if not claimed:
+        return True
+    try:
+        host = Trajectory.objects.values_list("host", flat=True).get(pk=trajectory_id)
+        send_job(RUN_TRAJECTORY, trajectory_id, host=host)
+    except OperationalError as error:
+        log.warning("cannot send trajectory %s, it stays queued: %s", trajectory_id, error)
+        Trajectory.objects.filter(pk=trajectory_id).update(sent_at=None)
+        return False
+    return True
+
+
+def resend_forgotten() -> int:
+    """Free jobs that were sent long ago and never claimed; the pump sends them again."""
+    unclaimed = Q(status=TrajectoryStatus.QUEUED) | Q(status=TrajectoryStatus.PARKED, worker=None)
+    limit = timezone.now() - RESEND_AFTER
+    return Trajectory.objects.filter(unclaimed, sent_at__lt=limit).update(sent_at=None)

@@ -1,0 +1,130 @@
+"""Exports of checkpoints as plain transformers folders: what people ask for, what a gpu worker reports.
+
+    queued -> running -> finished -> removing -> removed        (failed from the first two)
+
+A gpu worker writes them in a process of its own, also while it trains; the files lie on its host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from webapp.experiments.checkpoints.requests import CheckpointRefused, require_kept
+from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.live.publish import publish
+
+DTYPES = ("bfloat16", "float16", "float32")
+HEARTBEAT_TIMEOUT = timedelta(seconds=20)
+OTHERS_FIRST = timedelta(seconds=60)
+OPEN = [ExportStatus.QUEUED, ExportStatus.RUNNING, ExportStatus.FINISHED]
+
+
+@transaction.atomic
+def request_export(
+    *, checkpoint: CheckpointRecord, user: AbstractBaseUser | None, dtype: str = "bfloat16"
+) -> CheckpointExport:
+    """Queue an export; the one that exists already is answered instead. Raises CheckpointRefused."""
+    if dtype not in DTYPES:
+        raise CheckpointRefused(f"must be one of {', '.join(DTYPES)}", "dtype")
+    known = checkpoint.exports.filter(dtype=dtype, status__in=OPEN).first()
+    if known is not None:
+        return known
+    require_kept(checkpoint)
+    export = CheckpointExport.objects.create(checkpoint=checkpoint, owner=user, dtype=dtype)
+    _publish(export)
+    return export
+
+
+def request_removal(*, export: CheckpointExport) -> bool:
+    """Have its files deleted (a failed or waiting one only leaves the page); False when it is written now."""
+    if _change(export, ExportStatus.REMOVED, sources={ExportStatus.QUEUED, ExportStatus.FAILED}):
+        return True
+    return _change(export, ExportStatus.REMOVING)
+
+
+def claim_export(
+    *, worker_name: str, host: str, folder: Path, can_see: Callable[[str], bool]
+) -> CheckpointExport | None:
+    """The oldest waiting export, to be written to a new folder below `folder`; None when there is none.
+
+    A worker that cannot see the checkpoint's folder leaves it to others for a minute.
+    """
+    soon = timezone.now() - OTHERS_FIRST
+    for export in CheckpointExport.objects.filter(status=ExportStatus.QUEUED).order_by("id")[:8]:
+        checkpoint = export.checkpoint
+        if not can_see(checkpoint.path) and export.created_at > soon:
+            continue
+        name = f"experiment-{checkpoint.experiment_id}-step-{checkpoint.step}-{export.dtype}-{export.pk}"
+        values = {"worker_name": worker_name, "host": host, "path": str(folder / name), "done_bytes": 0}
+        if _change(export, ExportStatus.RUNNING, heartbeat_at=timezone.now(), **values):
+            return export
+    return None
+
+
+def report_export(*, export: CheckpointExport, done_bytes: int, total_bytes: int) -> None:
+    """Heartbeat of a running export, with its progress."""
+    with transaction.atomic():
+        changed = CheckpointExport.objects.filter(pk=export.pk, done_bytes__lt=done_bytes).update(
+            done_bytes=done_bytes, total_bytes=total_bytes
+        )
+        CheckpointExport.objects.filter(pk=export.pk).update(heartbeat_at=timezone.now())
+        if changed:
+            _publish(export)
+
+
+def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
+    """Its folder is complete."""
+    size = {"done_bytes": size_bytes, "total_bytes": size_bytes}
+    _change(export, ExportStatus.FINISHED, ended_at=timezone.now(), message="", **size)
+
+
+def fail_export(*, export: CheckpointExport, message: str) -> None:
+    """It could not be written; `message` says what to do."""
+    _change(export, ExportStatus.FAILED, ended_at=timezone.now(), message=message[:2000])
+
+
+def removable_exports(*, host: str) -> list[CheckpointExport]:
+    """Exports on `host` whose files somebody wants gone."""
+    return list(CheckpointExport.objects.filter(status=ExportStatus.REMOVING, host=host))
+
+
+def confirm_removal(*, export: CheckpointExport) -> None:
+    """Its files are gone."""
+    _change(export, ExportStatus.REMOVED, ended_at=timezone.now())
+
+
+def lose_stale_exports() -> int:
+    """Queue the exports of gpu workers that fell silent again; returns how many."""
+    limit = timezone.now() - HEARTBEAT_TIMEOUT
+    stale = CheckpointExport.objects.filter(Q(heartbeat_at__lt=limit), status=ExportStatus.RUNNING)
+    return sum(_change(export, ExportStatus.QUEUED, message="its gpu worker is gone") for export in stale)
+
+
+def _change(
+    export: CheckpointExport, to: ExportStatus, *, sources: set[ExportStatus] | None = None, **values: Any
+) -> bool:
+    """Move it along EXPORT_TRANSITIONS; False when somebody else moved it first."""
+    allowed = {status for status, targets in EXPORT_TRANSITIONS.items() if to in targets}
+    if sources is not None:
+        allowed &= sources
+    with transaction.atomic():
+        rows = CheckpointExport.objects.filter(pk=export.pk, status__in=allowed)
+        moved = rows.update(status=to, **values)
+        if moved:
+            export.refresh_from_db()
+            _publish(export)
+    return bool(moved)
+
+
+def _publish(export: CheckpointExport) -> None:
+    payload = {"export": export.pk, "checkpoint": export.checkpoint_id, "status": export.status}
+    publish(stream_of(export.checkpoint.experiment_id), "checkpoint.exported", payload)

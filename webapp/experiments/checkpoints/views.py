@@ -1,0 +1,107 @@
+"""The buttons of the checkpoints tab: evaluate, export, download, remove."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from training.contracts.config import ConfigError
+from webapp.accounts.models import Role
+from webapp.experiments.checkpoints import exports, requests
+from webapp.experiments.checkpoints.tar_stream import stream_tar, tar_bytes
+from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.lib.access import get_experiment
+from webapp.lib.typed_requests import MemberRequest
+
+GREEDY = "greedy"
+
+
+@require_POST
+def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
+    """Queue an evaluation of the checkpoint."""
+    checkpoint = _checkpoint(request, pk, checkpoint_pk)
+    try:
+        temperature = 0.0 if request.POST.get("sampling") == GREEDY else _number(request, "temperature")
+        queued = requests.request_evaluation(
+            checkpoint=checkpoint,
+            user=request.user,
+            num_tasks=int(_number(request, "num_tasks")),
+            temperature=temperature,
+        )
+    except (requests.CheckpointRefused, ConfigError) as refused:
+        messages.error(request, f"Not evaluated: {_named(refused)}.")
+    else:
+        messages.success(request, f"Evaluation queued as #{queued.pk}; its result will appear here.")
+    return _back(pk)
+
+
+@require_POST
+def export(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
+    """Queue an export of the checkpoint."""
+    checkpoint = _checkpoint(request, pk, checkpoint_pk)
+    try:
+        exports.request_export(
+            checkpoint=checkpoint, user=request.user, dtype=request.POST.get("dtype", "bfloat16")
+        )
+    except requests.CheckpointRefused as refused:
+        messages.error(request, f"Not exported: {_named(refused)}.")
+    else:
+        messages.success(request, f"Export of step {checkpoint.step} queued; progress is shown below.")
+    return _back(pk)
+
+
+@require_POST
+def remove_export(request: MemberRequest, pk: int, export_pk: int) -> HttpResponse:
+    """Delete the files of an export."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    found = get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
+    if not exports.request_removal(export=found):
+        messages.warning(request, f"The export is {found.status}; wait until it has ended.")
+    return _back(pk)
+
+
+@require_safe
+def download_export(request: HttpRequest, pk: int, export_pk: int) -> HttpResponse | StreamingHttpResponse:
+    """The folder as one .tar, made while it is sent."""
+    experiment = get_experiment(request, pk)
+    found = get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
+    if found.status != ExportStatus.FINISHED:
+        raise Http404(f"The export is {found.status}.")
+    folder = Path(found.path)
+    if not folder.is_dir():
+        text = (
+            f"The export lies on {found.host} in {found.path}, which this web server cannot see. "
+            "Copy it from there."
+        )
+        return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
+    response = StreamingHttpResponse(stream_tar(folder), content_type="application/x-tar")
+    response["Content-Length"] = str(tar_bytes(folder))
+    response["Content-Disposition"] = f'attachment; filename="{folder.name}.tar"'
+    return response
+
+
+def _checkpoint(request: MemberRequest, pk: int, checkpoint_pk: int) -> CheckpointRecord:
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    return get_object_or_404(experiment.checkpoints.select_related("experiment__team"), pk=checkpoint_pk)
+
+
+def _number(request: MemberRequest, name: str) -> float:
+    text = request.POST.get(name, "").strip()
+    try:
+        return float(text)
+    except ValueError:
+        raise requests.CheckpointRefused(f"{text!r} is not a number", name) from None
+
+
+def _named(refused: Exception) -> str:
+    field = getattr(refused, "field", "")
+    return f"{field}: {refused}" if field else str(refused)
+
+
+def _back(pk: int) -> HttpResponse:
+    return redirect(f"{reverse('experiment-detail', args=[pk])}?tab=checkpoints")

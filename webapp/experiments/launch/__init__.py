@@ -1,0 +1,1 @@
+"""The launch page: form, presets, pre-flight."""

@@ -1,0 +1,150 @@
+"""The launch form, generated from `training.contracts.config.ExperimentConfig`.
+
+Values stay the text that was typed until the config model has accepted them, so nothing is lost on an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yaml
+from django.http import QueryDict
+
+from training.contracts.config import (
+    ConfigError,
+    ExperimentConfig,
+    Preset,
+    from_yaml,
+    parse_config,
+    to_yaml,
+)
+from webapp.experiments.launch.knobs import Knob, as_text, knobs
+
+WORDS = {
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "must be a number",
+    "Input should be a valid boolean, unable to interpret input": "must be true or false",
+    "Input should be ": "must be ",
+}
+MAX_YAML_CHARS = 100_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """What a person has typed so far, and what is wrong with it."""
+
+    values: dict[str, str]
+    """Dotted name -> text of every knob."""
+    baseline: dict[str, str]
+    """The same of the preset, to mark changes against."""
+    config: ExperimentConfig | None = None
+    """Set when everything is valid."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Dotted name (or "name", "priority", "yaml") -> message."""
+    yaml: str = ""
+    source: Literal["form", "yaml"] = "form"
+
+    def strays(self) -> dict[str, str]:
+        """Errors that no input of the form shows: unknown keys of a YAML text."""
+        return {path: text for path, text in self.errors.items() if path not in self.values}
+
+
+def flatten(config: ExperimentConfig | Mapping[str, Any]) -> dict[str, str]:
+    """Dotted name -> text of every knob; knobs that a raw mapping lacks get their default."""
+    raw = config.model_dump(mode="json") if isinstance(config, ExperimentConfig) else config
+    return {knob.path: _text_at(raw, knob) for knob in knobs()}
+
+
+def _text_at(raw: Mapping[str, Any], knob: Knob) -> str:
+    section: Any = raw
+    for name in knob.path.split(".")[:-1]:
+        section = section.get(name) if isinstance(section, Mapping) else None
+    known = isinstance(section, Mapping) and knob.name in section
+    return as_text(section[knob.name]) if known else knob.default
+
+
+def nested(values: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """What the config model reads: sections of texts, lists split at commas."""
+    found: dict[str, Any] = {}
+    for knob in knobs():
+        text = values.get(knob.path, knob.default).strip()
+        value = [part.strip() for part in text.split(",") if part.strip()] if knob.kind == "list" else text
+        section = found
+        for name in knob.path.split(".")[:-1]:
+            section = section.setdefault(name, {})
+        section[knob.name] = value
+    return found
+
+
+def _typed_section(name: str, section: dict[str, Any]) -> dict[str, Any]:
+    """The section with numbers and switches as such where they can be read, else as they were typed."""
+    kinds = {knob.path: knob.kind for knob in knobs()}
+    readers = {"whole": int, "decimal": float, "switch": {"true": True, "false": False}.__getitem__}
+    typed = dict(section)
+    for key, value in section.items():
+        if isinstance(value, dict):
+            typed[key] = _typed_section(f"{name}.{key}", value)
+            continue
+        with suppress(ValueError, KeyError):
+            typed[key] = readers.get(kinds[f"{name}.{key}"], lambda same: same)(value)
+    return typed
+
+
+def read_form(post: QueryDict, baseline: dict[str, str]) -> Draft:
+    """The draft in the inputs; inputs that are absent keep the baseline's value."""
+    values = {path: post.get(path, value) for path, value in baseline.items()}
+    draft = Draft(values=values, baseline=baseline)
+    try:
+        draft.config = parse_config(nested(values))
+        draft.yaml = to_yaml(draft.config)
+    except ConfigError as error:
+        draft.errors = named_errors(error)
+        raw = {name: _typed_section(name, section) for name, section in nested(values).items()}
+        draft.yaml = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True)
+    return draft
+
+
+def read_yaml(text: str, baseline: dict[str, str]) -> Draft:
+    """The draft in the YAML text. A syntax error leaves the inputs at the baseline."""
+    draft = Draft(values=dict(baseline), baseline=baseline, yaml=text, source="yaml")
+    if len(text) > MAX_YAML_CHARS:
+        draft.errors = {"yaml": f"longer than {MAX_YAML_CHARS} characters; this is not an experiment config"}
+        return draft
+    try:
+        draft.config = from_yaml(text)
+        draft.values = flatten(draft.config)
+    except ConfigError as error:
+        draft.errors = named_errors(error)
+        if "yaml" not in draft.errors:
+            draft.values = flatten(yaml.safe_load(text))
+    return draft
+
+
+def named_errors(error: ConfigError) -> dict[str, str]:
+    """Knob -> message in plain words; an error inside a list belongs to the list's knob."""
+    known = {knob.path for knob in knobs()}
+    found: dict[str, str] = {}
+    for path, message in error.problems.items():
+        for technical, plain in WORDS.items():
+            message = message.replace(technical, plain)
+        parent = path.rpartition(".")[0]
+        found[parent if path not in known and parent in known else path] = message
+    return found
+
+
+def baseline_of(preset: Preset | None) -> dict[str, str]:
+    """What changes are marked against: the preset or, without one, the defaults."""
+    return flatten(preset.config if preset else ExperimentConfig())
+
+
+def changed_knobs(config: Mapping[str, Any], baseline: Mapping[str, str]) -> list[tuple[Knob, str, str]]:
+    """(knob, baseline's text, config's text) of every difference, in form order."""
+    values = flatten(config)
+    return [
+        (knob, baseline[knob.path], values[knob.path])
+        for knob in knobs()
+        if values[knob.path] != baseline.get(knob.path)
+    ]

@@ -1,0 +1,1 @@
+"""Checks of a config before it is queued."""

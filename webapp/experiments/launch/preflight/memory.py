@@ -1,0 +1,133 @@
+"""Pre-flight: are there enough GPUs, and does it fit their memory (or the host's, without GPUs)?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psutil
+
+from training.contracts.config import ExperimentConfig
+from training.planning.memory_footprint import Footprint, ModelShape, footprint
+from webapp.experiments.launch.preflight.result import Check
+from webapp.experiments.templatetags.deskhand import size
+from webapp.fleet.models import Worker, WorkerStatus
+
+FULL = 0.95
+"""Above this part of a GPU's memory the estimate is too close to tell."""
+LARGE_FOR_CPU = 300_000_000
+"""Weights; a step of a larger model takes minutes to hours without a GPU."""
+COMMON_GPUS = ((80e9, "80 GB (A100, H100)"), (141e9, "141 GB (H200)"))
+
+
+@dataclass(frozen=True, slots=True)
+class GpuHost:
+    """The online gpu worker with most GPUs."""
+
+    name: str
+    gpus: tuple[float, ...]
+    """Memory of each, bytes."""
+
+
+def gpu_host() -> GpuHost | None:
+    """None while no gpu worker that has looked is online."""
+    online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE, gpus__isnull=False)
+    hosts = [GpuHost(worker.host, tuple(gpu["memory_bytes"] for gpu in worker.gpus)) for worker in online]
+    return max(hosts, key=lambda host: (len(host.gpus), min(host.gpus, default=0)), default=None)
+
+
+def memory_checks(config: ExperimentConfig, shape: ModelShape) -> Iterator[Check]:
+    """GPUs first, then their memory."""
+    host = gpu_host()
+    wants_gpus = config.engine.name == "sglang" or config.model.dtype == "bfloat16"
+    if host is None and wants_gpus:
+        yield _without_host(config, shape)
+    elif host is None or not host.gpus:
+        yield from _on_cpu(config, shape, host)
+    else:
+        yield from _on_gpus(config, shape, host)
+
+
+def _on_gpus(config: ExperimentConfig, shape: ModelShape, host: GpuHost) -> Iterator[Check]:
+    memory = min(host.gpus)
+    found = footprint(config, shape, memory)
+    if found.num_gpus > len(host.gpus):
+        trainers, engine = config.optimiser.num_processes, found.num_engine_gpus
+        text = (
+            f"{host.name} is the largest host online. The trainer asks for {trainers}, the engine for "
+            f"{engine} of its own. Lower optimiser.num_processes or engine.servers, or set engine.placement "
+            "to colocated."
+        )
+        title = f"{found.num_gpus} GPUs wanted, {len(host.gpus)} there"
+        yield Check("bad", title, text, "optimiser.num_processes")
+    else:
+        yield Check("good", f"{found.num_gpus} of {len(host.gpus)} GPUs", f"On {host.name}.")
+    yield verdict(found, memory)
+
+
+def verdict(found: Footprint, memory: float) -> Check:
+    """The estimate against one GPU's memory."""
+    title, text = f"Memory per GPU: up to {size(found.per_gpu)} of {size(memory)}", parts_in_words(found)
+    remedy = (
+        "Lower optimiser.microbatch_tokens, turn on parallel.activation_checkpointing, train with lora.rank, "
+        "or use more processes."
+    )
+    if found.at_rest + (found.engine if found.is_colocated else 0) > memory:
+        text = f"Weights and optimiser alone, with the engine's share, do not fit. {text} {remedy}"
+        return Check("bad", title, text, "optimiser.num_processes")
+    if found.per_gpu > FULL * memory:
+        text = f"{text} {remedy}"
+        return Check("warning", title, text, "optimiser.microbatch_tokens", bar_of(found, memory))
+    return Check("good", title, text, bar=bar_of(found, memory))
+
+
+def bar_of(found: Footprint, memory: float) -> tuple[tuple[str, float], ...]:
+    """The parts of the trainer at work, largest first, in percent of the memory."""
+    parts = sorted(found.trainer.items(), key=lambda item: -item[1])
+    return tuple((f"{name} {size(value)}", 100 * value / memory) for name, value in parts)
+
+
+def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
+    """Nobody can say yet which GPUs there will be: the need alone."""
+    needs = []
+    for memory, name in COMMON_GPUS:
+        found = footprint(config, shape, memory)
+        needs.append(f"{name}: {size(found.per_gpu)}{'' if found.per_gpu <= FULL * memory else ', too much'}")
+    text = f"Estimated need of one GPU of {'; of '.join(needs)}. {parts_in_words(found)}"
+    return Check("info", f"Asks for {found.num_gpus} GPU{'' if found.num_gpus == 1 else 's'}", text)
+
+
+def _on_cpu(config: ExperimentConfig, shape: ModelShape, host: GpuHost | None) -> Iterator[Check]:
+    if config.engine.name == "sglang":
+        name = host.name if host else "This host"
+        text = (
+            f"{name} has no NVIDIA GPU. Set engine.name to transformers, or start a gpu worker on a GPU host."
+        )
+        yield Check("bad", "SGLang needs GPUs", text, "engine.name")
+    if shape.num_parameters > LARGE_FOR_CPU and host is not None:
+        text = f"{host.name} has no NVIDIA GPU: a step would take minutes to hours."
+        yield Check("warning", f"{shape.num_parameters / 1e9:.1f} B weights on a CPU", text, "model.path")
+    cores = psutil.cpu_count() or 1
+    if config.optimiser.num_processes > cores:
+        text = f"This host has {cores} cores; more processes than that only wait for each other."
+        title = f"{config.optimiser.num_processes} processes without GPUs"
+        yield Check("warning", title, text, "optimiser.num_processes")
+    found = footprint(config, shape)
+    free = float(psutil.virtual_memory().available)
+    title, text = f"Memory: up to {size(found.everything)}", parts_in_words(found)
+    if found.everything > free:
+        path = "optimiser.microbatch_tokens" if config.optimiser.packing else "optimiser.microbatch_size"
+        text = f"This host has {size(free)} free. {text} Lower the microbatch or the context limit."
+        yield Check("warning", title, text, path)
+    else:
+        yield Check("good", title, f"{text} This host has {size(free)} free.", bar=bar_of(found, free))
+
+
+def parts_in_words(found: Footprint) -> str:
+    """What the figure is made of, largest first."""
+    parts = sorted(found.trainer.items(), key=lambda item: -item[1])
+    text = "Trainer: " + ", ".join(f"{name} {size(value)}" for name, value in parts) + "."
+    if found.engine:
+        where = "on the same GPUs, given back during the step" if found.is_colocated else "on GPUs of its own"
+        text += f" Engine: {size(found.engine)} {where}."
+    elif found.engine_share:
+        text += f" Policy server: {size(found.engine_share)}."
+    return text + (f" In host memory: {size(found.host)}." if found.host else "")

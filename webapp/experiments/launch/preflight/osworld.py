@@ -1,0 +1,27 @@
+"""What provider `osworld` needs on the machines of the env workers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+from training.contracts.config.osworld import OWN_DESKTOPS, OsworldConfig
+
+INSTALL = "Install it there by `make osworld-env`"
+
+
+def osworld_warnings(config: OsworldConfig) -> Iterator[tuple[str, str, str]]:
+    """(title, detail, knob) of what is not to be seen on this machine; env workers may run elsewhere."""
+    python = (
+        Path(config.python).expanduser() if config.python else settings.BASE_DIR / ".venv-osworld/bin/python"
+    )
+    if not python.is_file():
+        detail = f"{python} is not on this machine. {INSTALL} if env workers run here."
+        yield "OSWorld's environment is not installed", detail, "desktops.osworld.python"
+    if config.machines not in OWN_DESKTOPS:
+        detail = f"DesktopEnv starts {config.machines} machines: env workers need their engine or account."
+        yield "Machines of OSWorld's own", detail, "desktops.osworld.machines"
+    for knob in ("checkout", "downloads"):
+        folder = getattr(config, knob)
+        if folder and not Path(folder).expanduser().is_dir():
+            yield f"No such folder: {folder}", "Env workers must see it.", f"desktops.osworld.{knob}"

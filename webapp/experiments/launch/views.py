@@ -1,0 +1,247 @@
+"""The launch page: presets, the generated form, YAML both ways, pre-flight, launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from training.contracts.config import Preset, parse_config, to_yaml
+from training.planning.model_layouts import scaled
+from training.planning.presets import load_presets
+from webapp.accounts.models import Role, Team
+from webapp.experiments.checkpoints.requests import continue_values
+from webapp.experiments.launch.form import Draft, baseline_of, flatten, read_form, read_yaml
+from webapp.experiments.launch.knobs import sections
+from webapp.experiments.launch.model_folders import SHIPPED_MODELS, TINY_RANDOM
+from webapp.experiments.launch.preflight.checks import run_preflight
+from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
+from webapp.experiments.lifecycle.queue import queue_experiment
+from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
+from webapp.lib.access import get_experiment, member
+from webapp.lib.typed_requests import MemberRequest
+
+MAX_PRIORITY = 100
+MAX_SUGGESTIONS = 20
+
+
+@require_http_methods(["GET", "POST"])
+def launch(request: MemberRequest) -> HttpResponse:
+    """The form; a valid POST queues the experiment, an invalid one shows everything typed again."""
+    membership = member(request, Role.OPERATOR)
+    sent = request.POST if request.method == "POST" else request.GET
+    preset, clone = _starting_point(request, sent)
+    baseline = baseline_of(preset)
+    if request.method == "GET":
+        checkpoint = _checkpoint(request, clone)
+        values = flatten(_starting_config(clone, checkpoint)) if clone else dict(baseline)
+        draft = Draft(values=values, baseline=baseline)
+        typed = _first_values(preset, clone, checkpoint)
+    else:
+        checkpoint = None
+        draft, typed = _read(request, baseline), _typed(request.POST)
+        draft.errors |= _errors_of(typed)
+        if not draft.errors and draft.config is not None:
+            experiment = queue_experiment(
+                team=membership.team,
+                owner=request.user,
+                name=typed["experiment_name"],
+                preset=preset.name if preset else "",
+                config=draft.config,
+                priority=int(typed["priority"]),
+                note=typed["note"],
+                cloned_from=clone,
+            )
+            messages.success(request, f"Queued as #{experiment.pk}.")
+            return redirect("experiment-detail", experiment.pk)
+    ctx = {
+        "nav": "launch",
+        "preset_groups": preset_groups(preset),
+        "preset": preset,
+        "scale": scale_context(draft),
+        "clone": clone,
+        "checkpoint": checkpoint,
+        "typed": typed,
+        "max_priority": MAX_PRIORITY,
+        **_form_context(draft, membership.team),
+    }
+    return render(request, "experiments/launch.html", ctx, status=422 if draft.errors else 200)
+
+
+@require_POST
+def launch_preflight(request: MemberRequest) -> HttpResponse:
+    """The pre-flight panel for what is typed now, with the errors for the fields."""
+    membership = member(request, Role.OPERATOR)
+    preset, _ = _starting_point(request, request.POST)
+    draft = _read(request, baseline_of(preset))
+    typed = _typed(request.POST)
+    draft.errors |= _errors_of(typed)
+    found = None
+    if draft.config is not None:
+        priority = int(typed["priority"]) if "priority" not in draft.errors else 0
+        name = preset.name if preset else ""
+        found = run_preflight(draft.config, team=membership.team, preset=name, priority=priority)
+    return render(request, "experiments/_preflight.html", {"draft": draft, "found": found})
+
+
+@require_POST
+def launch_yaml(request: MemberRequest) -> JsonResponse:
+    """The form as YAML."""
+    member(request, Role.OPERATOR)
+    preset, _ = _starting_point(request, request.POST)
+    draft = read_form(request.POST, baseline_of(preset))
+    return JsonResponse({"yaml": draft.yaml, "errors": draft.errors})
+
+
+@require_POST
+def launch_form(request: MemberRequest) -> HttpResponse:
+    """The YAML text as form fields, with its errors beside them."""
+    membership = member(request, Role.OPERATOR)
+    preset, _ = _starting_point(request, request.POST)
+    draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset))
+    return render(request, "experiments/_knobs.html", _form_context(draft, membership.team))
+
+
+@require_POST
+def launch_scale(request: MemberRequest) -> JsonResponse:
+    """The form on another row of the table of layouts, everything else as it was typed."""
+    membership = member(request, Role.OPERATOR)
+    preset, _ = _starting_point(request, request.POST)
+    baseline = baseline_of(preset)
+    draft = _read(request, baseline)
+    if draft.config is None:
+        return JsonResponse({"note": "Correct the marked fields first."}, status=422)
+    size, gpus = request.POST.get("scale_size", ""), request.POST.get("scale_gpus", "")
+    try:
+        values = scaled(draft.config, size, int(gpus) if gpus.isdecimal() else 0)
+    except ValueError as refused:
+        return JsonResponse({"note": str(refused)}, status=422)
+    fresh = Draft(values=flatten(values), baseline=baseline)
+    html = render_to_string("experiments/_knobs.html", _form_context(fresh, membership.team), request)
+    return JsonResponse({"knobs": html, "note": scale_note(values, size, int(gpus))})
+
+
+@require_GET
+def experiment_yaml(request: HttpRequest, pk: int) -> HttpResponse:
+    """The resolved config as a file."""
+    experiment = get_experiment(request, pk)
+    text = to_yaml(parse_config(experiment.config))
+    name = f"experiment-{experiment.pk}.yaml"
+    return HttpResponse(
+        text,
+        content_type="application/yaml; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _read(request: HttpRequest, baseline: dict[str, str]) -> Draft:
+    if request.POST.get("source") == "yaml":
+        return read_yaml(request.POST.get("yaml", ""), baseline)
+    return read_form(request.POST, baseline)
+
+
+def _starting_point(
+    request: HttpRequest, values: Mapping[str, Any]
+) -> tuple[Preset | None, Experiment | None]:
+    """The chosen preset (the first one when none is named) and the experiment that is cloned, if any."""
+    clone = None
+    if str(values.get("clone", "")).isdecimal():
+        clone = get_experiment(request, int(values["clone"]), Role.OPERATOR)
+    presets = load_presets()
+    wanted = values.get("preset") or (clone.preset if clone else "")
+    first = presets[0] if presets and not clone else None
+    return next((preset for preset in presets if preset.name == wanted), first), clone
+
+
+def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRecord | None:
+    """The checkpoint of `?checkpoint=`, from which the clone shall go on."""
+    wanted = request.GET.get("checkpoint", "")
+    if clone is None or not wanted.isdecimal():
+        return None
+    return get_object_or_404(clone.checkpoints, pk=int(wanted))
+
+
+def _starting_config(clone: Experiment, checkpoint: CheckpointRecord | None) -> dict[str, Any]:
+    return continue_values(clone.config, checkpoint) if checkpoint else clone.config
+
+
+def _first_values(
+    preset: Preset | None, clone: Experiment | None, checkpoint: CheckpointRecord | None
+) -> dict[str, str]:
+    suffix = f"from step {checkpoint.step}" if checkpoint else "clone"
+    name = f"{clone.name[:90]} ({suffix})" if clone else preset.title if preset else ""
+    note = clone.note if clone else ""
+    return {"experiment_name": name, "note": note, "priority": str(clone.priority if clone else 0)}
+
+
+def _typed(post: Mapping[str, Any]) -> dict[str, str]:
+    names = ("experiment_name", "note", "priority")
+    return {name: str(post.get(name, "")).strip() for name in names}
+
+
+def _errors_of(typed: dict[str, str]) -> dict[str, str]:
+    """Problems of what is not part of the config."""
+    errors = {}
+    longest = cast(int, Experiment._meta.get_field("name").max_length)
+    if not typed["experiment_name"]:
+        errors["experiment_name"] = "give the experiment a name"
+    elif len(typed["experiment_name"]) > longest:
+        errors["experiment_name"] = f"at most {longest} characters"
+    typed["priority"] = typed["priority"] or "0"
+    try:
+        in_range = abs(int(typed["priority"])) <= MAX_PRIORITY
+    except ValueError:
+        in_range = False
+    if not in_range:
+        errors["priority"] = f"must be a whole number from -{MAX_PRIORITY} to {MAX_PRIORITY}"
+    return errors
+
+
+def _form_context(draft: Draft, team: Team) -> dict[str, Any]:
+    """What `_knobs.html` shows: every section with its fields' texts, marks and errors."""
+    shown = []
+    for section in sections():
+        fields = [
+            {
+                "knob": knob,
+                "value": draft.values[knob.path],
+                "baseline": draft.baseline[knob.path],
+                "is_changed": draft.values[knob.path] != draft.baseline[knob.path],
+                "error": draft.errors.get(knob.path, ""),
+            }
+            for knob in section.knobs
+        ]
+        num_changed = sum(bool(item["is_changed"]) for item in fields)
+        has_error = any(item["error"] for item in fields)
+        shown.append(
+            {
+                "section": section,
+                "fields": fields,
+                "num_changed": num_changed,
+                "has_error": has_error,
+                "is_open": section.is_open or has_error or bool(num_changed),
+            }
+        )
+    return {
+        "draft": draft,
+        "shown": shown,
+        "is_yaml": draft.source == "yaml",
+        "suggestions": _suggestions(team),
+    }
+
+
+def _suggestions(team: Team) -> dict[str, list[str]]:
+    """Dotted name -> values worth offering: shipped models, kept checkpoints, imported task sets."""
+    shipped = sorted(folder.parent.name for folder in SHIPPED_MODELS.glob("*/config.json"))
+    kept = CheckpointRecord.objects.filter(experiment__team=team, deleted_at=None).order_by("-is_best", "-id")
+    models = [*shipped, TINY_RANDOM, *kept.values_list("path", flat=True)[:MAX_SUGGESTIONS]]
+    return {
+        "model.path": models,
+        "algorithm.reference_path": models,
+        "tasks.task_set": list(TaskSet.objects.order_by("name").values_list("name", flat=True)),
+    }

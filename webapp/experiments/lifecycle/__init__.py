@@ -1,0 +1,1 @@
+"""From queued to finished: the queue, attempts, what trainers report, what people ask."""

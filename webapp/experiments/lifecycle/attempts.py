@@ -1,0 +1,142 @@
+"""Writes of the gpu worker: claims, heartbeats, attempts and what follows a crash."""
+
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from training.contracts.config import ExperimentConfig
+from webapp.experiments.lifecycle.queue import change_status, publish_status, tell
+from webapp.experiments.models import Attempt, AttemptStatus, CheckpointRecord, Experiment, ExperimentStatus
+
+HEARTBEAT_TIMEOUT = timedelta(seconds=15)
+"""A gpu worker beats every 2 s while it holds an experiment."""
+
+
+def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: str) -> Attempt | None:
+    """Take a queued experiment for one attempt; None when another job has it (redelivery)."""
+    try:
+        with transaction.atomic():
+            attempt = Attempt.objects.create(
+                experiment_id=experiment_id,
+                number=attempt_number,
+                worker_name=worker_name,
+                resumed_step=_step_to_resume_from(experiment_id) if attempt_number > 1 else None,
+            )
+            now = timezone.now()
+            claimed = Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.QUEUED).update(
+                status=ExperimentStatus.STARTING, heartbeat_at=now, message=f"Starting on {worker_name}."
+            )
+            if not claimed:
+                raise IntegrityError("the experiment is not queued any more")
+            Experiment.objects.filter(pk=experiment_id, started_at=None).update(started_at=now)
+            publish_status(experiment_id, ExperimentStatus.STARTING, f"Starting on {worker_name}.")
+    except IntegrityError:
+        return None
+    return attempt
+
+
+def _step_to_resume_from(experiment_id: int) -> int | None:
+    """Of the newest checkpoint that is still there, where the trainer goes on; None when there is none."""
+    kept = CheckpointRecord.objects.filter(experiment_id=experiment_id, deleted_at=None)
+    return kept.order_by("-id").values_list("step", flat=True).first()
+
+
+def next_attempt_number(experiment_id: int) -> int:
+    """Number that the next execution will carry."""
+    last = Attempt.objects.filter(experiment_id=experiment_id).aggregate(last=Max("number"))["last"]
+    return (last or 0) + 1
+
+
+def beat_experiment(experiment_id: int) -> ExperimentStatus:
+    """Heartbeat of the gpu worker; answers the status that people want."""
+    Experiment.objects.filter(pk=experiment_id).update(heartbeat_at=timezone.now())
+    return ExperimentStatus(Experiment.objects.values_list("status", flat=True).get(pk=experiment_id))
+
+
+def is_current(attempt: Attempt) -> bool:
+    """False once somebody closed the attempt: its worker had been silent for too long."""
+    return Attempt.objects.filter(pk=attempt.pk, ended_at=None).exists()
+
+
+def start_attempt(*, attempt: Attempt, policy_url: str, policy_token: str) -> None:
+    """The policy server answers: env workers may come."""
+    mine = Attempt.objects.filter(pk=attempt.pk, ended_at=None)
+    if not mine.update(status=AttemptStatus.RUNNING, policy_url=policy_url, policy_token=policy_token):
+        return  # taken back meanwhile; the worker finds out at its next heartbeat
+    number = attempt.number
+    message = "Running." if number == 1 else f"Running again (attempt {number}) from the last checkpoint."
+    change_status(
+        attempt.experiment_id,
+        ExperimentStatus.RUNNING,
+        sources={ExperimentStatus.STARTING},
+        message=message,
+    )
+
+
+def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:
+    """Close an attempt."""
+    Attempt.objects.filter(pk=attempt.pk).update(
+        status=status, reason=reason, ended_at=timezone.now(), policy_token=""
+    )
+
+
+def crash_limit_reached(*, experiment_id: int, max_restarts: int) -> bool:
+    """True when the attempts since the last checkpoint used up the restarts."""
+    newest = (
+        CheckpointRecord.objects.filter(experiment_id=experiment_id).order_by("-id").values("created_at")[:1]
+    )
+    crashes = Attempt.objects.filter(
+        experiment_id=experiment_id, status__in=[AttemptStatus.CRASHED, AttemptStatus.LOST]
+    )
+    since = newest[0]["created_at"] if newest else None
+    if since:
+        crashes = crashes.filter(ended_at__gt=since)
+    return crashes.count() > max_restarts
+
+
+def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str, max_restarts: int) -> bool:
+    """Close a crashed or lost attempt and queue the next one, or fail when there were too many."""
+    end_attempt(attempt=attempt, status=status, reason=reason)
+    experiment_id = attempt.experiment_id
+    tell(experiment_id, f"attempt_{status}", f"Attempt {attempt.number}: {reason}")
+    if change_status(
+        experiment_id,
+        ExperimentStatus.CANCELLED,
+        sources={ExperimentStatus.CANCELLING},
+        message="Cancelled.",
+    ):
+        return False
+    if crash_limit_reached(experiment_id=experiment_id, max_restarts=max_restarts):
+        message = f"Failed: {reason}"
+        if max_restarts:
+            restarts = f"{max_restarts} restart{'s' if max_restarts > 1 else ''}"
+            message = f"Failed after {restarts} without a new checkpoint. Last reason: {reason}"
+        change_status(experiment_id, ExperimentStatus.FAILED, message=message)
+        return False
+    return change_status(
+        experiment_id,
+        ExperimentStatus.QUEUED,
+        message=f"Will resume from the last checkpoint: {reason}",
+        dispatched_at=None,
+    )
+
+
+def lose_stale_experiments() -> list[int]:
+    """Take experiments back from gpu workers that stopped beating; returns their ids."""
+    limit = timezone.now() - HEARTBEAT_TIMEOUT
+    active = [status for status in ExperimentStatus if status.is_active()]
+    lost = []
+    for experiment in Experiment.objects.filter(status__in=active, heartbeat_at__lt=limit):
+        attempt = experiment.attempts.order_by("-number").first()
+        if attempt is None or attempt.ended_at is not None:
+            continue
+        requeue_after_crash(
+            attempt=attempt,
+            status=AttemptStatus.LOST,
+            reason=f"gpu worker {attempt.worker_name} stopped answering",
+            max_restarts=ExperimentConfig.model_validate(experiment.config).checkpoints.max_restarts,
+        )
+        lost.append(experiment.pk)
+    return lost

@@ -1,0 +1,203 @@
+"""Writes about experiments: the queue of record and what people ask of it.
+
+Every change of status is one atomic claim along EXPERIMENT_TRANSITIONS, so two workers,
+a redelivered job and a person clicking twice cannot both win.
+"""
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from training.contracts.config import ExperimentConfig
+from webapp.accounts.models import Team
+from webapp.experiments.models import (
+    EXPERIMENT_TRANSITIONS,
+    Experiment,
+    ExperimentStatus,
+    Incident,
+    Stage,
+)
+from webapp.live.publish import publish
+
+
+def stream_of(experiment_id: int) -> str:
+    """Name of the experiment's event stream."""
+    return f"experiment.{experiment_id}"
+
+
+def stages_of(config: ExperimentConfig) -> list[str]:
+    """Names of the stages that this config will run, in order."""
+    if config.evaluation.only:
+        return ["evaluation-before"]
+    names = ["demonstrations", "sft"] if config.sft.enabled else []
+    if config.evaluation.before and config.evaluation.num_tasks:
+        names.append("evaluation-before")
+    names.append("grpo")
+    if config.evaluation.after and config.evaluation.num_tasks:
+        names.append("evaluation-after")
+    return names
+
+
+@transaction.atomic
+def queue_experiment(
+    *,
+    team: Team,
+    owner: AbstractBaseUser | None,
+    name: str,
+    config: ExperimentConfig,
+    preset: str = "",
+    priority: int = 0,
+    note: str = "",
+    cloned_from: Experiment | None = None,
+) -> Experiment:
+    """Add an experiment at the end of the queue."""
+    last = Experiment.objects.aggregate(last=Max("queue_order"))["last"] or 0
+    experiment = Experiment.objects.create(
+        team=team,
+        owner=owner,
+        name=name,
+        preset=preset,
+        config=config.model_dump(mode="json"),
+        priority=priority,
+        note=note,
+        cloned_from=cloned_from,
+        queue_order=last + 1,
+        message="Waiting for a free gpu worker.",
+    )
+    Stage.objects.bulk_create(
+        Stage(experiment=experiment, name=stage, position=position)
+        for position, stage in enumerate(stages_of(config))
+    )
+    publish_status(experiment.pk, ExperimentStatus.QUEUED, experiment.message)
+    return experiment
+
+
+def change_status(
+    experiment_id: int,
+    to: ExperimentStatus,
+    *,
+    sources: set[ExperimentStatus] | None = None,
+    message: str = "",
+    **values: Any,
+) -> bool:
+    """Move an experiment along the transition table; False when somebody else moved it first."""
+    allowed = {status for status, targets in EXPERIMENT_TRANSITIONS.items() if to in targets}
+    if sources is not None:
+        allowed &= sources
+    if to.is_final():
+        values.setdefault("ended_at", timezone.now())
+    with transaction.atomic():
+        moved = Experiment.objects.filter(pk=experiment_id, status__in=allowed).update(
+            status=to, message=message, **values
+        )
+        if moved:
+            publish_status(experiment_id, to, message)
+    return bool(moved)
+
+
+def publish_status(experiment_id: int, status: ExperimentStatus, message: str) -> None:
+    """Tell open pages; last in a transaction."""
+    payload = {"experiment": experiment_id, "status": status, "message": message[:300]}
+    publish(stream_of(experiment_id), "experiment.updated", payload)
+    if source := source_of_evaluation(experiment_id):
+        tale = {"experiment": experiment_id, "status": status}
+        publish(stream_of(source), "checkpoint.evaluated", tale)
+    # The queue is everybody's: no words of a team travel on it.
+    publish("queue", "experiment.updated", {"experiment": experiment_id, "status": status})
+
+
+def source_of_evaluation(experiment_id: int) -> int | None:
+    """The experiment whose checkpoint this one evaluates on demand; None for all others."""
+    rows = Experiment.objects.filter(pk=experiment_id)
+    return rows.values_list("evaluates__experiment_id", flat=True).first()
+
+
+def tell(experiment_id: int, kind: str, message: str) -> None:
+    """Record something that happened, for the experiment's page."""
+    with transaction.atomic():
+        Incident.objects.create(experiment_id=experiment_id, kind=kind, message=message)
+        publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message[:300]})
+
+
+WAITING = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}
+"""No gpu worker holds it: a cancel takes effect at once."""
+
+
+# --- what people ask for -----------------------------------------------------------------------------
+
+
+def request_cancel(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
+    """Stop it: at once when it waits, at the next safe point when it runs."""
+    by = f" by {user}" if user else ""
+    if change_status(
+        experiment.pk, ExperimentStatus.CANCELLED, sources=WAITING, message=f"Cancelled{by} while waiting."
+    ):
+        return True
+    return change_status(experiment.pk, ExperimentStatus.CANCELLING, message=f"Cancel requested{by}.")
+
+
+def undo_cancel(*, experiment: Experiment, former: str, user: AbstractBaseUser | None = None) -> bool:
+    """Let one that was cancelled while it waited wait again, as `former` (queued or paused)."""
+    to = ExperimentStatus(former)
+    if to not in WAITING:
+        return False
+    by = f" by {user}" if user else ""
+    return change_status(
+        experiment.pk, to, sources={ExperimentStatus.CANCELLED}, message=f"Cancel taken back{by}.",
+        ended_at=None, dispatched_at=None,
+    )  # fmt: skip
+
+
+def request_pause(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
+    """Finish the step, save a checkpoint, give the gpu worker back."""
+    by = f" by {user}" if user else ""
+    if change_status(
+        experiment.pk,
+        ExperimentStatus.PAUSED,
+        sources={ExperimentStatus.QUEUED},
+        message=f"Paused{by} before it started.",
+    ):
+        return True
+    return change_status(
+        experiment.pk,
+        ExperimentStatus.PAUSING,
+        message=f"Pause requested{by}: finishing the step and saving a checkpoint.",
+    )
+
+
+def resume_experiment(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
+    """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
+    by = f" by {user}" if user else ""
+    return change_status(
+        experiment.pk,
+        ExperimentStatus.QUEUED,
+        sources={ExperimentStatus.PAUSED, ExperimentStatus.FAILED},
+        message=f"Resumed{by}: waiting for a free gpu worker.",
+        ended_at=None,
+        dispatched_at=None,
+    )
+
+
+def set_priority(*, experiment: Experiment, priority: int) -> None:
+    """Higher runs first."""
+    with transaction.atomic():
+        Experiment.objects.filter(pk=experiment.pk).update(priority=priority)
+        publish("queue", "queue.reordered", {"experiment": experiment.pk})
+
+
+@transaction.atomic
+def move_in_queue(*, experiment: Experiment, before: Experiment | None) -> None:
+    """Put it directly before another waiting experiment, or at the end (before=None)."""
+    waiting = Experiment.objects.filter(status=ExperimentStatus.QUEUED).exclude(pk=experiment.pk)
+    if before is None:
+        order = (waiting.aggregate(last=Max("queue_order"))["last"] or 0) + 1
+    else:
+        behind = before.queue_order
+        ahead = waiting.filter(queue_order__lt=behind).aggregate(last=Max("queue_order"))["last"]
+        order = behind - 1 if ahead is None else (ahead + behind) / 2
+        Experiment.objects.filter(pk=experiment.pk).update(priority=before.priority)
+    Experiment.objects.filter(pk=experiment.pk).update(queue_order=order)
+    publish("queue", "queue.reordered", {"experiment": experiment.pk})

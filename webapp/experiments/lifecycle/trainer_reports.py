@@ -1,0 +1,156 @@
+"""Writes of the trainer, through the gpu worker: stages, metrics, evaluations, checkpoints, alarms."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from training.contracts.types import Alarm, EvaluationResult
+from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.models import (
+    AlarmRecord,
+    CheckpointRecord,
+    Evaluation,
+    Experiment,
+    GpuSample,
+    MetricPoint,
+    Stage,
+    StageStatus,
+)
+from webapp.live.publish import publish
+
+GPU_SAMPLES_KEPT = timedelta(days=14)
+"""One every ten seconds makes 8640 a day."""
+
+
+@transaction.atomic
+def start_stage(*, experiment_id: int, name: str, total: int, unit: str) -> None:
+    """A stage begins (or begins again after a restart)."""
+    values = {"status": StageStatus.RUNNING, "total": total, "unit": unit, "done": 0}
+    stage, created = Stage.objects.get_or_create(
+        experiment_id=experiment_id,
+        name=name,
+        defaults={**values, "position": 50, "started_at": timezone.now()},
+    )
+    if not created:
+        Stage.objects.filter(pk=stage.pk).update(**values)
+        Stage.objects.filter(pk=stage.pk, started_at=None).update(started_at=timezone.now())
+    Experiment.objects.filter(pk=experiment_id).update(stage=name)
+    publish(stream_of(experiment_id), "stage.started", {"stage": name, "total": total, "unit": unit})
+
+
+@transaction.atomic
+def finish_stage(*, experiment_id: int, name: str) -> None:
+    """A stage ended."""
+    Stage.objects.filter(experiment_id=experiment_id, name=name).update(
+        status=StageStatus.FINISHED, ended_at=timezone.now(), done=F("total")
+    )
+    publish(stream_of(experiment_id), "stage.finished", {"stage": name})
+
+
+@transaction.atomic
+def report_progress(*, experiment_id: int, stage: str, done: int, total: int) -> None:
+    """How far the running stage is."""
+    Stage.objects.filter(experiment_id=experiment_id, name=stage).update(done=done, total=total)
+    publish(stream_of(experiment_id), "stage.progressed", {"stage": stage, "done": done, "total": total})
+
+
+@transaction.atomic
+def record_metrics(
+    *, experiment_id: int, attempt: int, step: int, values: dict[str, float], policy_version: int
+) -> None:
+    """Store one step's values; a resumed attempt overwrites the steps that it repeats."""
+    MetricPoint.objects.bulk_create(
+        [
+            MetricPoint(experiment_id=experiment_id, name=name, step=step, value=value, attempt=attempt)
+            for name, value in values.items()
+        ],
+        update_conflicts=True,
+        unique_fields=["experiment", "name", "step"],
+        update_fields=["value", "attempt"],
+    )
+    Experiment.objects.filter(pk=experiment_id).update(step=step, policy_version=policy_version)
+    publish(stream_of(experiment_id), "metrics.added", {"step": step, "policy_version": policy_version})
+
+
+@transaction.atomic
+def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
+    """Store an evaluation; the same one after a restart replaces the old."""
+    experiment = Experiment.objects.select_related("evaluates").get(pk=experiment_id)
+    values = result.model_dump(exclude={"name", "step"}) | {
+        "temperature": experiment.config.get("evaluation", {}).get("temperature"),
+        "checkpoint": experiment.evaluates,
+    }
+    Evaluation.objects.update_or_create(
+        experiment_id=experiment_id, name=result.name, step=result.step, defaults=values
+    )
+    payload = {
+        "name": result.name,
+        "step": result.step,
+        "success": result.success,
+        "num_tasks": result.num_tasks,
+    }
+    publish(stream_of(experiment_id), "evaluation.added", payload)
+    if experiment.evaluates:
+        publish(stream_of(experiment.evaluates.experiment_id), "evaluation.added", payload)
+
+
+@transaction.atomic
+def record_checkpoint(*, experiment_id: int, path: str, values: dict[str, Any]) -> None:
+    """A checkpoint is complete on disk."""
+    if values.get("is_best"):
+        CheckpointRecord.objects.filter(experiment_id=experiment_id).update(is_best=False)
+    CheckpointRecord.objects.update_or_create(
+        experiment_id=experiment_id, path=path, defaults={**values, "deleted_at": None}
+    )
+    publish(stream_of(experiment_id), "checkpoint.saved", {"step": values["step"], "path": path[-120:]})
+
+
+@transaction.atomic
+def record_checkpoint_deleted(*, experiment_id: int, path: str) -> None:
+    """An old checkpoint was removed from disk."""
+    CheckpointRecord.objects.filter(experiment_id=experiment_id, path=path).update(deleted_at=timezone.now())
+    publish(stream_of(experiment_id), "checkpoint.deleted", {"path": path[-120:]})
+
+
+@dataclass(frozen=True, slots=True)
+class GpuLook:
+    """How busy a host's GPUs are, as `GpuSample` keeps it."""
+
+    gpus: list[dict[str, Any]]
+    processes: list[dict[str, Any]]
+
+
+def record_gpu_sample(*, experiment_id: int, attempt: int, look: GpuLook) -> None:
+    """Store one look at the GPUs; pages ask for them by themselves."""
+    GpuSample.objects.create(
+        experiment_id=experiment_id,
+        attempt=attempt,
+        at=timezone.now(),
+        gpus=look.gpus,
+        processes=look.processes,
+    )
+
+
+def prune_gpu_samples() -> int:
+    """Forget old looks; returns how many."""
+    return GpuSample.objects.filter(at__lt=timezone.now() - GPU_SAMPLES_KEPT).delete()[0]
+
+
+@transaction.atomic
+def raise_alarm(*, experiment_id: int, alarm: Alarm) -> None:
+    """Show a guard that fired; repeats update the same row."""
+    values = alarm.model_dump(exclude={"name"})
+    repeated = AlarmRecord.objects.filter(experiment_id=experiment_id, name=alarm.name).update(
+        **values, num_times=F("num_times") + 1, at=timezone.now()
+    )
+    if not repeated:
+        AlarmRecord.objects.create(experiment_id=experiment_id, name=alarm.name, **values)
+    publish(
+        stream_of(experiment_id),
+        "alarm.raised",
+        {"name": alarm.name, "step": alarm.step, "message": alarm.message[:300]},
+    )

@@ -1,0 +1,115 @@
+"""What people do to experiments: pause, resume, cancel, priority, order."""
+
+import time
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+from django.views.decorators.http import require_POST
+
+from webapp.accounts.models import Role
+from webapp.experiments.launch.views import MAX_PRIORITY
+from webapp.experiments.lifecycle.queue import (
+    WAITING,
+    move_in_queue,
+    request_cancel,
+    request_pause,
+    resume_experiment,
+    set_priority,
+    undo_cancel,
+)
+from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.page.views import UNDO_KEY, queue_rows
+from webapp.lib.access import get_experiment, member
+from webapp.lib.typed_requests import MemberRequest
+
+MAX_AT_ONCE = 200
+
+
+@require_POST
+def pause(request: MemberRequest, pk: int) -> HttpResponse:
+    return _ask(request, pk, request_pause, "Pause requested.", "cannot be paused")
+
+
+@require_POST
+def resume(request: MemberRequest, pk: int) -> HttpResponse:
+    return _ask(request, pk, resume_experiment, "Queued again.", "cannot be resumed")
+
+
+@require_POST
+def cancel(request: MemberRequest, pk: int) -> HttpResponse:
+    return _ask(request, pk, request_cancel, "Cancel requested.", "cannot be cancelled")
+
+
+def _ask(
+    request: MemberRequest, pk: int, service: Callable[..., bool], done: str, refused: str
+) -> HttpResponse:
+    """Call the service; somebody may have been quicker, then say how it stands now."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    if service(experiment=experiment, user=request.user):
+        messages.success(request, f"#{pk}: {done}")
+    else:
+        experiment.refresh_from_db(fields=["status"])
+        messages.warning(request, f"#{pk} is {experiment.status} and {refused}.")
+    return redirect("experiment-detail", pk)
+
+
+@require_POST
+def cancel_experiments(request: MemberRequest) -> HttpResponse:
+    """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
+    membership = member(request, Role.OPERATOR)
+    chosen = [int(value) for value in request.POST.getlist("id") if value.isdecimal()][:MAX_AT_ONCE]
+    found = list(Experiment.objects.filter(team=membership.team, pk__in=chosen))
+    former = {experiment.pk: experiment.status for experiment in found}
+    cancelled = [row for row in found if request_cancel(experiment=row, user=request.user)]
+    done = len(cancelled)
+    waited = {row.pk: former[row.pk] for row in cancelled if former[row.pk] in WAITING}
+    request.session[UNDO_KEY] = {"at": time.time(), "former": waited}
+    if done:
+        messages.success(request, f"Cancel requested for {done} experiment{'' if done == 1 else 's'}.")
+    if len(chosen) > done:
+        messages.warning(request, f"{len(chosen) - done} had ended already, or were not yours.")
+    return redirect("experiment-list")
+
+
+@require_POST
+def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
+    """Take the last bulk cancel back, for those that were waiting."""
+    membership = member(request, Role.OPERATOR)
+    kept = request.session.pop(UNDO_KEY, {"former": {}})
+    former = {int(pk): status for pk, status in kept["former"].items()}
+    found = Experiment.objects.filter(team=membership.team, pk__in=former)
+    done = sum(undo_cancel(experiment=row, former=former[row.pk], user=request.user) for row in found)
+    if done:
+        messages.success(request, f"{done} wait{'s' if done == 1 else ''} again.")
+    else:
+        messages.warning(request, "There is nothing left to take back.")
+    return redirect("experiment-list")
+
+
+@require_POST
+def priority(request: MemberRequest, pk: int) -> HttpResponse:
+    """Change the priority of a waiting experiment; answers the redrawn queue."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    text = request.POST.get("priority", "")
+    try:
+        value = int(text)
+    except ValueError:
+        return HttpResponse(
+            f"priority: {text!r} is not a whole number", status=400, content_type="text/plain"
+        )
+    set_priority(experiment=experiment, priority=max(-MAX_PRIORITY, min(MAX_PRIORITY, value)))
+    return queue_rows(request)
+
+
+@require_POST
+def move(request: MemberRequest, pk: int) -> HttpResponse:
+    """Put it before another waiting experiment (`before`), or at the end; answers the redrawn queue."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    wanted = request.POST.get("before", "")
+    before = None
+    if wanted.isdecimal() and int(wanted) != pk:
+        before = get_object_or_404(Experiment, pk=int(wanted), status=ExperimentStatus.QUEUED)
+    move_in_queue(experiment=experiment, before=before)
+    return queue_rows(request)

@@ -1,0 +1,1 @@
+"""The pages of experiments: list, one experiment, comparison."""

@@ -1,0 +1,76 @@
+"""What the experiment page fetches after its first load: parts as HTML, metrics and log lines as JSON."""
+
+from __future__ import annotations
+
+import math
+
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from webapp.experiments.page.gpu_use import gpu_history
+from webapp.experiments.page.log_files import first_error, log_path, read_chunk
+from webapp.experiments.page.metric_series import evaluation_points, panels_of, series_of
+from webapp.experiments.page.parts import PARTS, context_of
+from webapp.lib.access import get_experiment
+
+
+@require_safe
+def part(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+    """One part as it stands now: the same template as on first load."""
+    experiment = get_experiment(request, pk)
+    if name not in PARTS:
+        raise Http404(f"no part {name!r}")
+    ctx = {"experiment": experiment, "tab": request.GET.get("tab", "overview")}
+    ctx |= context_of(name, experiment, request)
+    return render(request, f"experiments/parts/{name}.html", ctx)
+
+
+@require_safe
+def metrics(request: HttpRequest, pk: int) -> JsonResponse:
+    """Panels, evaluations, and the series from `from_step` on."""
+    experiment = get_experiment(request, pk)
+    text = request.GET.get("from_step", "0")
+    from_step = int(text) if text.isdecimal() else 0
+    series = series_of(experiment, from_step)
+    for values in series.values():  # JSON has no NaN; a gap in the line says the same
+        values["y"] = [value if math.isfinite(value) else None for value in values["y"]]
+    return JsonResponse(
+        {
+            "panels": panels_of(experiment),
+            "evaluations": evaluation_points(experiment),
+            "series": series,
+            "from_step": from_step,
+        }
+    )
+
+
+@require_safe
+def gpu_series(request: HttpRequest, pk: int) -> JsonResponse:
+    """Utilisation and memory of GPUs and processes over time."""
+    return JsonResponse(gpu_history(get_experiment(request, pk)))
+
+
+@require_safe
+def log_lines(request: HttpRequest, pk: int) -> JsonResponse:
+    """Lines of one file: its tail, from byte `after` on, or `at=first-error`."""
+    experiment = get_experiment(request, pk)
+    path = log_path(experiment.pk, request.GET.get("file", ""))
+    if path is None:
+        return JsonResponse({"error": {"code": "not_found", "message": "no such log file"}}, status=404)
+    after = request.GET.get("after", "")
+    start = int(after) if after.isdecimal() else None
+    if request.GET.get("at") == "first-error":
+        start = first_error(path)
+        if start is None:
+            return JsonResponse({"lines": [], "start": 0, "end": 0, "num_bytes": 0, "found": False})
+    chunk = read_chunk(path, start)
+    return JsonResponse(
+        {
+            "lines": chunk.lines,
+            "start": chunk.start,
+            "end": chunk.end,
+            "num_bytes": chunk.num_bytes,
+            "found": True,
+        }
+    )

@@ -1,0 +1,241 @@
+"""The pieces of the experiment page: each has one template and one context, on first load and live alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import Count, Q
+from django.http import HttpRequest
+from django.urls import reverse
+
+from training.contracts.config import ConfigError, parse_config, to_yaml
+from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
+from training.planning.presets import load_preset
+from webapp.accounts.models import Role
+from webapp.experiments.checkpoints.rows import all_evaluations, checkpoints_context, is_on_demand
+from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
+from webapp.experiments.lifecycle.queue_order import why_waiting
+from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus
+from webapp.experiments.page import queries
+from webapp.experiments.page.gpu_use import gpus_context
+from webapp.experiments.page.group_cards import groups
+from webapp.experiments.page.log_files import log_files
+
+Context = dict[str, Any]
+
+TABS = {
+    "overview": ("Overview", ("summary", "wall", "groups")),
+    "desktops": ("Desktops", ("wall",)),
+    "groups": ("Groups", ("groups",)),
+    "log": ("Log", ("log",)),
+    "config": ("Config", ("config",)),
+    "checkpoints": ("Checkpoints", ("checkpoints",)),
+    "evaluations": ("Evaluations", ("evaluations",)),
+    "gpus": ("GPUs", ("gpus",)),
+    "attempts": ("Attempts", ("attempts",)),
+}
+"""Tab -> (title, parts below the header)."""
+NUM_INCIDENTS = 6
+NUM_ALARMS = 2
+MAX_TILES = 64
+RECENT_PER_TILE = 4
+"""Newest trajectories looked at per desktop, to find the latest one of each."""
+
+
+def header(experiment: Experiment, request: HttpRequest) -> Context:
+    """Status, message, ETA and which actions are possible."""
+    stages = queries.stage_views(experiment)
+    targets = EXPERIMENT_TRANSITIONS[ExperimentStatus(experiment.status)]
+    role = Role(request.membership.role)  # type: ignore[attr-defined]
+    return {
+        "eta": queries.experiment_eta(stages),
+        "overall": queries.overall_progress([view.stage for view in stages]) * 100,
+        "why": why_waiting(experiment),
+        # "Running." beside the badge says nothing.
+        "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
+        "can_pause": bool(targets & {ExperimentStatus.PAUSING})
+        or experiment.status == ExperimentStatus.QUEUED,
+        "can_resume": experiment.status in (ExperimentStatus.PAUSED, ExperimentStatus.FAILED),
+        "can_cancel": bool(targets & {ExperimentStatus.CANCELLING, ExperimentStatus.CANCELLED}),
+        "may_operate": role.includes(Role.OPERATOR),
+    }
+
+
+def incidents(experiment: Experiment, request: HttpRequest) -> Context:
+    """Alarms first (critical ones on top), then what happened lately."""
+    alarms = sorted(
+        experiment.alarms.all(), key=lambda alarm: (alarm.severity != "critical", -alarm.at.timestamp())
+    )
+    # While it runs they need somebody; afterwards one line says that there were some.
+    shown = 0 if ExperimentStatus(experiment.status).is_final() else NUM_ALARMS
+    return {
+        "alarms": alarms[:shown],
+        "more_alarms": alarms[shown:],
+        "incidents": list(experiment.incidents.all()[:NUM_INCIDENTS]),
+    }
+
+
+def stages(experiment: Experiment, request: HttpRequest) -> Context:
+    return {"stages": queries.stage_views(experiment)}
+
+
+def summary(experiment: Experiment, request: HttpRequest) -> Context:
+    """Headline numbers: success before and after, steps, trajectories by how they ended."""
+    evaluations = list(experiment.evaluations.all())
+    counts = experiment.trajectories.aggregate(
+        total=Count("id"),
+        errored=Count("id", filter=Q(status=TrajectoryStatus.ERRORED)),
+        scored=Count("id", filter=Q(status__in=["terminated", "truncated"])),
+        truncated=Count("id", filter=Q(status=TrajectoryStatus.TRUNCATED)),
+    )
+    before = next((found for found in evaluations if found.name == "before"), None)
+    later = [found for found in evaluations if found.name != "before"]
+    last = later[-1] if later else None
+    return {
+        "before": before,
+        "last": last,
+        "gain": (last.success - before.success) * 100 if before and last else None,
+        "counts": counts,
+        "has_ended": ExperimentStatus(experiment.status).is_final(),
+        "is_evaluation": bool((experiment.config.get("evaluation") or {}).get("only")),
+        "temperature": (experiment.config.get("evaluation") or {}).get("temperature"),
+        "num_steps": (experiment.config.get("algorithm") or {}).get("num_steps"),
+    }
+
+
+def wall(experiment: Experiment, request: HttpRequest) -> Context:
+    """The latest trajectory of every desktop of this experiment, with what it is doing."""
+    desktops = experiment.config.get("desktops") or {}
+    wanted = min(MAX_TILES, desktops.get("num_desktops", 8))
+    rows = experiment.trajectories.exclude(desktop=None).select_related("task", "desktop")
+    tiles: dict[int, Any] = {}
+    for row in rows.defer("task__spec", "terms").order_by("-id")[: wanted * RECENT_PER_TILE]:
+        tiles.setdefault(row.desktop_id, row)
+    shown = sorted(tiles.values(), key=lambda row: row.desktop.name)[:wanted]
+    latest = _latest_turns(shown)
+    return {
+        "tiles": [
+            {
+                "trajectory": row,
+                "turn": latest.get(row.pk),
+                "max_turns": desktops.get("max_turns"),
+                "is_final": TrajectoryStatus(row.status) in FINAL_STATUSES,
+            }
+            for row in shown
+        ],
+        "num_running": sum(TrajectoryStatus(row.status) not in FINAL_STATUSES for row in shown),
+        "num_parked": experiment.trajectories.filter(status=TrajectoryStatus.PARKED).count(),
+    }
+
+
+def _latest_turns(trajectories: list[Any]) -> dict[int, Any]:
+    """trajectory id -> its newest turn that has been answered; one query."""
+    if not trajectories:
+        return {}
+    places = Q()
+    for row in trajectories:
+        places |= Q(trajectory_id=row.pk, index__gte=row.num_turns - 2)
+    fields = ("trajectory_id", "index", "action", "parse_error")
+    turns = trajectories[0].turns.model.objects.filter(places, completed_at__isnull=False)
+    return {turn.trajectory_id: turn for turn in turns.only(*fields).order_by("index")}
+
+
+def evaluations(experiment: Experiment, request: HttpRequest) -> Context:
+    return {
+        "evaluations": [
+            {
+                "evaluation": found,
+                "families": _families(found.per_family),
+                "is_on_demand": is_on_demand(found, experiment),
+            }
+            for found in all_evaluations(experiment)
+        ]
+    }
+
+
+def _families(per_family: dict[str, list[int]]) -> list[Context]:
+    return [
+        {"name": name or "all", "won": won, "total": total, "percent": 100 * won / total if total else 0}
+        for name, (won, total) in sorted(per_family.items())
+    ]
+
+
+def checkpoints(experiment: Experiment, request: HttpRequest) -> Context:
+    role = Role(request.membership.role)  # type: ignore[attr-defined]
+    return checkpoints_context(experiment) | {"may_operate": role.includes(Role.OPERATOR)}
+
+
+def gpus(experiment: Experiment, request: HttpRequest) -> Context:
+    """The GPUs of the host of the last attempt, as they were last seen."""
+    return gpus_context(experiment)
+
+
+def attempts(experiment: Experiment, request: HttpRequest) -> Context:
+    return {
+        "attempts": list(experiment.attempts.order_by("-number").defer("policy_token")),
+        "all_incidents": list(experiment.incidents.all()[:100]),
+    }
+
+
+def config(experiment: Experiment, request: HttpRequest) -> Context:
+    """The resolved config and what it changes against its preset (or the experiment it was cloned from)."""
+    preset = load_preset(experiment.preset) if experiment.preset else None
+    try:
+        text = to_yaml(parse_config(experiment.config))
+    except ConfigError as error:  # stored by another version of Deskhand
+        text = f"# not readable by this version: {error}\n"
+    origin = experiment.cloned_from
+    return {
+        "yaml": text,
+        "preset": preset,
+        "origin": origin,
+        "changes": changed_knobs(experiment.config, baseline_of(preset)),
+        "clone_changes": changed_knobs(experiment.config, flatten(origin.config)) if origin else [],
+    }
+
+
+def log(experiment: Experiment, request: HttpRequest) -> Context:
+    files = log_files(experiment.pk)
+    wanted = request.GET.get("file", "")
+    names = [file.name for file in files]
+    return {
+        "log_files": files,
+        "log_file": wanted if wanted in names else (names[0] if names else ""),
+        "log_url": reverse("experiment-log", args=[experiment.pk]),
+    }
+
+
+PARTS: dict[str, Callable[[Experiment, HttpRequest], Context]] = {
+    function.__name__: function
+    for function in (
+        header,
+        incidents,
+        stages,
+        summary,
+        wall,
+        groups,
+        evaluations,
+        checkpoints,
+        gpus,
+        attempts,
+        config,
+        log,
+    )
+}
+
+
+def context_of(part: str, experiment: Experiment, request: HttpRequest) -> Context:
+    """What templates/experiments/parts/PART.html shows."""
+    return PARTS[part](experiment, request)
+
+
+def counts_of(experiment: Experiment) -> dict[str, int]:
+    """Numbers on the tabs; one query."""
+    row = Experiment.objects.filter(pk=experiment.pk).aggregate(
+        # First: later names would be taken for the results of earlier ones.
+        evaluations=Count("evaluations", distinct=True) + Count("checkpoints__evaluations", distinct=True),
+        checkpoints=Count("checkpoints", distinct=True),
+        attempts=Count("attempts", distinct=True),
+    )
+    return {name: value for name, value in row.items() if value}

@@ -1,0 +1,238 @@
+"""What the experiment pages show, read in few queries. Rows of the apps above come by reverse relations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import Case, Count, F, IntegerField, Max, Q, QuerySet, Subquery, When
+from django.utils import timezone
+
+from training.planning.presets import load_presets
+from webapp.accounts.models import Team
+from webapp.experiments.lifecycle.queue_order import queue_in_order
+from webapp.experiments.models import (
+    Evaluation,
+    Experiment,
+    ExperimentStatus,
+    Stage,
+    StageStatus,
+)
+from webapp.experiments.templatetags.deskhand import stage_title
+from webapp.live.models import Stream
+from webapp.live.publish import last_seq
+
+PAGE_SIZE = 40
+ACTIVE = [status for status in ExperimentStatus if status.is_active()]
+UNFINISHED = [*ACTIVE, ExperimentStatus.QUEUED, ExperimentStatus.PAUSED]
+SORTS = {
+    "newest": ("-id",),
+    "oldest": ("id",),
+    "name": ("name", "-id"),
+    "status": ("status_order", "-id"),
+    "started": (F("started_at").desc(nulls_last=True), "-id"),
+    "duration": (F("took").desc(nulls_last=True), "-id"),
+    "preset": ("preset", "-id"),
+}
+
+
+@dataclass(slots=True)
+class Row:
+    """One line of the list."""
+
+    experiment: Experiment
+    stages: list[Stage]
+    before: Evaluation | None
+    after: Evaluation | None
+
+    @property
+    def stage(self) -> Stage | None:
+        """The running stage, else the last one that ended."""
+        running = [stage for stage in self.stages if stage.status == StageStatus.RUNNING]
+        ended = [stage for stage in self.stages if stage.status == StageStatus.FINISHED]
+        return running[-1] if running else ended[-1] if ended else None
+
+    @property
+    def is_evaluation(self) -> bool:
+        """True for those that only measure."""
+        return is_evaluation(self.stages)
+
+    @property
+    def progress(self) -> float:
+        """0..1 over all stages; a stage counts as one part."""
+        return overall_progress(self.stages)
+
+    @property
+    def took(self) -> timedelta | None:
+        started = self.experiment.started_at
+        return None if started is None else (self.experiment.ended_at or timezone.now()) - started
+
+    @property
+    def gain(self) -> float | None:
+        """Success gained, in points."""
+        return None if not (self.before and self.after) else (self.after.success - self.before.success) * 100
+
+
+def is_evaluation(stages: list[Stage]) -> bool:
+    """True for the stages of an experiment that only measures."""
+    return [stage.name for stage in stages] == ["evaluation-before"]
+
+
+def stage_fraction(stage: Stage) -> float:
+    """0..1 of one stage."""
+    if stage.status == StageStatus.FINISHED:
+        return 1.0
+    return min(1.0, stage.done / stage.total) if stage.total else 0.0
+
+
+def overall_progress(stages: list[Stage]) -> float:
+    return sum(map(stage_fraction, stages)) / len(stages) if stages else 0.0
+
+
+def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
+    """Experiments of the team that fit the URL's filters, sorted."""
+    rows = Experiment.objects.filter(team=team).select_related("owner").defer("config")
+    status = filters.get("status", "")
+    if status == "unfinished":
+        rows = rows.filter(status__in=UNFINISHED)
+    elif status:
+        rows = rows.filter(status=status)
+    if filters.get("preset"):
+        rows = rows.filter(preset=filters["preset"])
+    if filters.get("owner"):
+        rows = rows.filter(owner__username=filters["owner"])
+    if text := filters.get("q", ""):
+        number = Q(pk=int(text.lstrip("#"))) if text.lstrip("#").isdecimal() else Q()
+        rows = rows.filter(Q(name__icontains=text) | Q(note__icontains=text) | number)
+    place = [
+        When(status=value, then=index) for index, value in enumerate([*UNFINISHED, "finished", "failed"])
+    ]
+    rows = rows.annotate(
+        status_order=Case(*place, default=99, output_field=IntegerField()),
+        took=F("ended_at") - F("started_at"),
+    )
+    return rows.order_by(*SORTS.get(filters.get("sort", ""), SORTS["newest"]))
+
+
+def list_rows(experiments: Iterable[Experiment], *, with_evaluations: bool = True) -> list[Row]:
+    """The experiments with their stages and first/last evaluations: two more queries."""
+    found = list(experiments)
+    ids = [experiment.pk for experiment in found]
+    stages: dict[int, list[Stage]] = defaultdict(list)
+    for stage in Stage.objects.filter(experiment_id__in=ids).order_by("position"):
+        stages[stage.experiment_id].append(stage)
+    evaluations: dict[tuple[int, str], Evaluation] = {}
+    chosen = Evaluation.objects.filter(experiment_id__in=ids, name__in=["before", "after"])
+    for evaluation in chosen.order_by("id") if with_evaluations else ():
+        evaluations[evaluation.experiment_id, evaluation.name] = evaluation
+    return [
+        Row(
+            experiment,
+            stages[experiment.pk],
+            evaluations.get((experiment.pk, "before")),
+            evaluations.get((experiment.pk, "after")),
+        )
+        for experiment in found
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the list page knows before it reads its rows."""
+
+    total: int
+    """Experiments in the filter."""
+    num_waiting: int
+    """Of all teams."""
+    cursor: int
+    """Newest event of the queue's stream."""
+
+
+def counts(rows: QuerySet[Experiment]) -> Counts:
+    """One query, unless nothing fits the filter."""
+    waiting = Experiment.objects.filter(status=ExperimentStatus.QUEUED).order_by()
+    num_waiting = waiting.values("status").annotate(number=Count("pk")).values("number")
+    cursor = Stream.objects.filter(name="queue").values("last_seq")
+    found = rows.order_by().aggregate(
+        total=Count("pk"), waiting=Max(Subquery(num_waiting)), cursor=Max(Subquery(cursor))
+    )
+    if not found["total"]:
+        return Counts(0, waiting.count(), last_seq("queue"))
+    return Counts(found["total"], found["waiting"] or 0, found["cursor"] or 0)
+
+
+def filter_choices(team: Team) -> dict[str, list[str]]:
+    """What the filters of the list offer."""
+    owners = User.objects.filter(memberships__team=team).values_list("username", flat=True)
+    return {
+        "presets": [preset.name for preset in load_presets()],
+        "owners": list(owners.order_by("username")),
+    }
+
+
+def waiting_and_active(team: Team) -> dict[str, Any]:
+    """The queue page: what runs and what waits, in the order in which it will run, of all teams."""
+    paused = Q(team=team, status=ExperimentStatus.PAUSED)
+    begun = Experiment.objects.filter(Q(status__in=ACTIVE) | paused).select_related("owner", "team")
+    rows = list_rows(begun.defer("config").order_by("id"), with_evaluations=False)
+    is_paused = [row.experiment.status == ExperimentStatus.PAUSED for row in rows]
+    return {
+        "active": [row for row, paused in zip(rows, is_paused, strict=True) if not paused],
+        "waiting": queue_in_order(),
+        "paused": [row for row, paused in zip(rows, is_paused, strict=True) if paused][:PAGE_SIZE],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class StageView:
+    """One step of the stepper."""
+
+    stage: Stage
+    title: str
+    percent: float
+    seconds: float | None
+    """How long it took, or has been running."""
+    eta: float | None
+    """Seconds to its end; running stages with some progress only."""
+
+
+def stage_views(experiment: Experiment) -> list[StageView]:
+    now, stages = timezone.now(), list(experiment.stages.all())
+    until = now if experiment.status in ACTIVE else experiment.ended_at  # a failed one is over
+    return [
+        StageView(
+            stage,
+            "Held-out evaluation" if is_evaluation(stages) else stage_title(stage.name),
+            stage_fraction(stage) * 100,
+            _seconds(stage.started_at, stage.ended_at or until),
+            stage_eta(stage, now) if experiment.status in ACTIVE else None,
+        )
+        for stage in stages
+    ]
+
+
+def _seconds(start: datetime | None, end: datetime | None) -> float | None:
+    return None if start is None or end is None else (end - start).total_seconds()
+
+
+def stage_eta(stage: Stage, now: datetime) -> float | None:
+    """Time left at the pace so far."""
+    if stage.status != StageStatus.RUNNING or stage.started_at is None or not stage.done or not stage.total:
+        return None
+    pace = (now - stage.started_at).total_seconds() / stage.done
+    return max(0.0, pace * (stage.total - stage.done))
+
+
+def experiment_eta(views: list[StageView]) -> float | None:
+    """Time left of the running stage and of the evaluations to come, which take as long as the first."""
+    running = next((view.eta for view in views if view.eta is not None), None)
+    if running is None:
+        return None
+    took = {view.stage.name: view.seconds for view in views if view.stage.status == StageStatus.FINISHED}
+    known = took.get("evaluation-before") or 0.0
+    pending = [view for view in views if view.stage.status == StageStatus.PENDING]
+    return running + sum(known for view in pending if view.stage.name.startswith("evaluation"))

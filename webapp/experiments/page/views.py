@@ -1,0 +1,136 @@
+"""The list, the queue and the experiment page."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from webapp.accounts.models import Role
+from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
+from webapp.experiments.models import ExperimentStatus
+from webapp.experiments.page import queries
+from webapp.experiments.page.parts import TABS, context_of, counts_of
+from webapp.fleet.models import Worker, WorkerStatus
+from webapp.lib.access import get_experiment, member
+from webapp.live.publish import last_seq
+
+UNDO_KEY = "undo_cancel"
+"""Session: {"at": when, "former": {id: status}} of the last bulk cancel."""
+UNDO_OFFERED_S = 60
+
+
+@require_safe
+def experiment_list(request: HttpRequest) -> HttpResponse:
+    """The table with its filters; the cursor is read before the rows."""
+    ctx = {
+        **_list_context(request),
+        "statuses": ExperimentStatus.choices,
+        "num_undoable": _num_undoable(request),
+        **queries.filter_choices(request.membership.team),  # type: ignore[attr-defined]
+    }
+    return render(request, "experiments/list.html", ctx)
+
+
+def _num_undoable(request: HttpRequest) -> int:
+    """How many of the last bulk cancel can be taken back; offered for a minute."""
+    kept = request.session.get(UNDO_KEY)
+    return len(kept["former"]) if kept and time.time() - kept["at"] < UNDO_OFFERED_S else 0
+
+
+@require_safe
+def experiment_rows(request: HttpRequest) -> HttpResponse:
+    """The table alone, as live updates ask for it."""
+    return render(request, "experiments/parts/list.html", _list_context(request))
+
+
+def _list_context(request: HttpRequest) -> dict[str, Any]:
+    membership = member(request)
+    filters = {name: request.GET.get(name, "") for name in ("status", "preset", "owner", "q", "sort")}
+    rows = queries.filtered(membership.team, filters)
+    counts = queries.counts(rows)
+    pages = Paginator(rows, queries.PAGE_SIZE)
+    pages.count = counts.total  # read already, together with the cursor and before the rows
+    page = pages.get_page(request.GET.get("page"))
+    return {
+        "nav": "experiments",
+        "filters": filters,
+        "is_filtered": any(value for name, value in filters.items() if name != "sort"),
+        "sort": filters["sort"] or "newest",
+        "page": page,
+        "rows": queries.list_rows(page.object_list),
+        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+        "num_waiting": counts.num_waiting,
+        "cursor": counts.cursor,
+    }
+
+
+@require_safe
+def queue(request: HttpRequest) -> HttpResponse:
+    """What runs and what waits, in running order."""
+    cursor = last_seq("queue")
+    return render(request, "experiments/queue.html", {**_queue_context(request), "cursor": cursor})
+
+
+def queue_rows(request: HttpRequest) -> HttpResponse:
+    """The queue alone: for live updates, and the answer to a change of order."""
+    return render(request, "experiments/parts/queue.html", _queue_context(request))
+
+
+def _queue_context(request: HttpRequest) -> dict[str, Any]:
+    membership = member(request)
+    found = queries.waiting_and_active(membership.team)
+    state = QueueState(
+        num_gpu_workers=Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).count(),
+        running=tuple(row.experiment.pk for row in found["active"]),
+        waiting=tuple(experiment.pk for experiment in found["waiting"]),
+    )
+    waiting = [
+        {
+            "experiment": experiment,
+            "why": why_waiting(experiment, state),
+            "is_mine": experiment.team_id == membership.team_id,
+        }
+        for experiment in found["waiting"]
+    ]
+    ids = [item["experiment"].pk for item in waiting]
+    for index, item in enumerate(waiting):
+        item["before_previous"] = ids[index - 1] if index else None
+        item["before_next"] = ids[index + 2] if index + 2 < len(ids) else ""
+        item["is_last"] = index == len(ids) - 1
+    return {
+        "nav": "experiments",
+        **found,
+        "waiting": waiting,
+        "num_waiting": len(waiting),
+        "num_gpu_workers": state.num_gpu_workers,
+        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+        "team": membership.team,
+    }
+
+
+@require_safe
+def experiment_detail(request: HttpRequest, pk: int) -> HttpResponse:
+    """The page of one experiment; `?tab=` chooses what is below its header."""
+    cursor = last_seq(stream_of(pk))
+    experiment = get_experiment(request, pk)
+    tab = request.GET.get("tab", "overview")
+    tab = tab if tab in TABS else "overview"
+    counts = counts_of(experiment)
+    ctx: dict[str, Any] = {
+        "nav": "experiments",
+        "experiment": experiment,
+        "stream": stream_of(pk),
+        "cursor": cursor,
+        "tab": tab,
+        "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],
+        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),  # type: ignore[attr-defined]
+    }
+    for part in ("header", "incidents", "stages", *TABS[tab][1]):
+        ctx |= context_of(part, experiment, request)
+    return render(request, "experiments/detail.html", ctx)

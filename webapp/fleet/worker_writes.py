@@ -1,0 +1,113 @@
+"""Writes about workers and desktops."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
+from webapp.live.publish import publish
+
+WORKER_TIMEOUT = timedelta(seconds=12)
+"""Six missed heartbeats of 2 s."""
+
+
+@transaction.atomic
+def beat_worker(*, name: str, queue: str, host: str, pid: int, slots: int, version: str) -> Worker:
+    """Record that a worker is alive; a worker coming back under its name is online again."""
+    values = {
+        "queue": queue,
+        "host": host,
+        "pid": pid,
+        "slots": slots,
+        "version": version,
+        "heartbeat_at": timezone.now(),
+    }
+    changed = Worker.objects.filter(name=name, pid=pid, status=WorkerStatus.ONLINE).update(**values)
+    if changed:
+        return Worker.objects.get(name=name)
+    values |= {"status": WorkerStatus.ONLINE, "started_at": timezone.now()}
+    # A host that is being drained stays so for workers that join it.
+    draining = Host.objects.filter(name=host, is_draining=True).exists()
+    worker, _ = Worker.objects.update_or_create(
+        name=name, defaults=values | ({"is_draining": True} if draining else {})
+    )
+    publish("fleet", "worker.joined", {"worker": name, "queue": queue, "slots": slots})
+    return worker
+
+
+def record_gpus(*, name: str, gpus: list[dict[str, Any]]) -> None:
+    """Which GPUs a gpu worker sees; an empty list says that it looked and there is none."""
+    Worker.objects.filter(name=name).update(gpus=gpus)
+
+
+@transaction.atomic
+def stop_worker(*, name: str, pid: int) -> None:
+    """A worker said goodbye."""
+    if Worker.objects.filter(name=name, pid=pid).update(status=WorkerStatus.STOPPED):
+        publish("fleet", "worker.stopped", {"worker": name})
+
+
+def lose_stale_workers() -> list[Worker]:
+    """Mark workers without heartbeats as lost; returns those newly lost."""
+    limit = timezone.now() - WORKER_TIMEOUT
+    lost = []
+    for worker in Worker.objects.filter(status=WorkerStatus.ONLINE, heartbeat_at__lt=limit):
+        with transaction.atomic():
+            claimed = Worker.objects.filter(
+                pk=worker.pk, status=WorkerStatus.ONLINE, heartbeat_at__lt=limit
+            ).update(status=WorkerStatus.LOST)
+            if claimed:
+                publish("fleet", "worker.lost", {"worker": worker.name})
+                lost.append(worker)
+    return lost
+
+
+def count_env_slots() -> int:
+    """Trajectories that the online env workers can run at once; draining ones take none."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
+    return online.aggregate(total=Sum("slots"))["total"] or 0
+
+
+def count_slots_of_host(host: str) -> int:
+    """The same of one machine."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False, host=host)
+    return online.aggregate(total=Sum("slots"))["total"] or 0
+
+
+def count_env_workers() -> int:
+    """Online env workers that take work."""
+    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
+
+
+def hosts_at_work(*, draining_too: bool = False) -> set[str]:
+    """Machines with an online env worker that takes work, or (`draining_too`) with any online one."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
+    return set((online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True))
+
+
+def is_host_draining(name: str) -> bool:
+    """True while an operator lets the machine run empty."""
+    return Host.objects.filter(name=name, is_draining=True).exists()
+
+
+@transaction.atomic
+def record_desktop(*, name: str, phase: DesktopPhase, **values: Any) -> Desktop:
+    """The desktop that a trajectory uses. Its phase is taken only while no desk host tells of it."""
+    known = Desktop.objects.filter(name=name).first()
+    if known is not None and known.mirrored_at is not None:
+        return known
+    desktop, _ = Desktop.objects.update_or_create(name=name, defaults={"phase": phase, **values})
+    if known is None or known.phase != phase:
+        publish("fleet", "desktop.updated", {"desktop": name, "phase": phase})
+    return desktop
+
+
+@transaction.atomic
+def end_remote_desktop(*, name: str) -> None:
+    """A desktop of a remote service was closed; of its own desktops a desk host tells by itself."""
+    remote = Desktop.objects.filter(name=name, mirrored_at=None).exclude(phase=DesktopPhase.GONE)
+    if remote.update(phase=DesktopPhase.GONE, updated_at=timezone.now()):
+        publish("fleet", "desktop.updated", {"desktop": name, "phase": DesktopPhase.GONE})

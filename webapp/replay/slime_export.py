@@ -1,0 +1,183 @@
+"""Replay entries as JSON lines in the format of Slime-OSWorld's replay buffer.
+
+One object per line: `messages` (with `<image>` where a screenshot belongs), `images` (PNG as base64 data
+URLs, or `sha256:` names), `reward`, `task_id`, `num_steps`, and `metadata`. Its loader ignores unknown keys;
+under `metadata.deskhand` the exact turns travel along, so that our importer gets back what was recorded,
+behaviour logprobs included.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any, Literal
+
+from training.contracts.types import Action, ActionKind, Turn
+from webapp.replay.models import ReplayEntry, Verdict
+from webapp.trajectories.frames import read_frame
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.row_to_types import trajectory_of
+from webapp.trajectories.turn_display import action_caption
+
+SYSTEM = (
+    "You operate a desktop computer with the tool computer_use. Look at the screenshot, say in a few words "
+    "what you do, then call the tool once."
+)
+QUALITY = {Verdict.GOLD: 5, Verdict.ACCEPTED: 4, Verdict.INBOX: 2, Verdict.REJECTED: 0}
+TOOL_NAMES = {
+    ActionKind.CLICK: "left_click",
+    ActionKind.RIGHT_CLICK: "right_click",
+    ActionKind.DOUBLE_CLICK: "double_click",
+}
+CALLS = {
+    ActionKind.CLICK: "click({point})",
+    ActionKind.RIGHT_CLICK: "rightClick({point})",
+    ActionKind.DOUBLE_CLICK: "doubleClick({point})",
+    ActionKind.TRIPLE_CLICK: "tripleClick({point})",
+    ActionKind.MIDDLE_CLICK: 'click({point}button="middle")',
+    ActionKind.MOVE: "moveTo({point})",
+}
+ImageForm = Literal["base64", "sha256"]
+
+
+class CannotExport(ValueError):
+    """Raised when an action has no form in the format; the message names entry and turn."""
+
+
+def export_line(entry: ReplayEntry, images: ImageForm = "base64") -> str:
+    """One line without its newline. Needs the entry's trajectory, task and turns loaded."""
+    return json.dumps(export_record(entry, images), ensure_ascii=False, separators=(",", ":"))
+
+
+def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str, Any]:
+    """The object of one line. Raises CannotExport."""
+    row = entry.trajectory
+    trajectory = trajectory_of(row)
+    turns = [turn for turn in trajectory.turns if turn.action is not None]
+    messages, shas = conversation(entry, row.task.instruction, turns)
+    return {
+        "messages": messages,
+        "images": [image_text(sha, images) for sha in shas],
+        "reward": row.reward,
+        "task_id": row.task.task_id,
+        "num_steps": len(turns),
+        "original_task_id": row.task.task_id,
+        "source_dataset": "deskhand",
+        "quality_rank": QUALITY[Verdict(entry.verdict)],
+        "metadata": {
+            "task_id": row.task.task_id,
+            "instruction": row.task.instruction,
+            "domain": entry.family,
+            "is_success": True,
+            "source": "human_label",
+            "labeller": entry.labelled_by.get_username() if entry.labelled_by else None,
+            "run_id": row.experiment_id,
+            "policy_version": row.policy_version,
+            "raw_reward": row.score,
+            "shaped_reward": row.reward,
+            "behaviour_logprobs_ref": f"trajectory:{row.pk}",
+            "num_dropped_turns": len(trajectory.turns) - len(turns),
+            "deskhand": {
+                "entry": entry.pk,
+                "verdict": entry.verdict,
+                "tags": entry.tags,
+                "note": entry.note,
+                "source": row.source,
+                "branch": lineage_of(row),
+                "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in trajectory.turns],
+                "terms": row.terms,
+            },
+        },
+    }
+
+
+def lineage_of(row: Trajectory) -> dict[str, int | None] | None:
+    """Of a branch: whose turns its first ones are, and how many; the parent may have been deleted."""
+    if row.group.branch_turn is None:
+        return None
+    return {"parent_trajectory": row.group.parent_id, "turn": row.group.branch_turn}
+
+
+def conversation(
+    entry: ReplayEntry, instruction: str, turns: list[Turn]
+) -> tuple[list[dict[str, str]], list[str]]:
+    """Messages, and the frames in the order of their `<image>` marks; an unchanged screen has no mark."""
+    messages = [{"role": "system", "content": SYSTEM}]
+    shas: list[str] = []
+    domain = entry.family or "desktop"
+    last_kind = ""
+    for turn in turns:
+        sha = turn.observation.sha256
+        mark = ""
+        if sha and sha != (shas[-1] if shas else ""):
+            shas.append(sha)
+            mark = "<image>\n"
+        told = f"[Last Action Result]\nAction '{last_kind}' executed successfully."
+        if not last_kind:
+            told = f"[Task]\n{instruction}"
+        messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{told}"})
+        assert turn.action is not None
+        where = f"entry {entry.pk}, turn {turn.index + 1}"
+        messages.append({"role": "assistant", "content": action_text(turn.action, where)})
+        last_kind = turn.action.kind.value
+    return messages, shas
+
+
+def action_text(action: Action, where: str) -> str:
+    """ "Action: ..." and the tool call, or the pyautogui call for what the tool has no word for.
+
+    Raises CannotExport, whose message starts with `where`.
+    """
+    words = action_caption(action.model_dump(mode="json")).replace("\n", " ")
+    arguments = tool_arguments(action)
+    if arguments is not None:
+        call = json.dumps({"name": "computer_use", "arguments": arguments}, ensure_ascii=False)
+        return f"Action: {words}\n<tool_call>\n{call}\n</tool_call>"
+    call_text = pyautogui_call(action)
+    if call_text is None:
+        raise CannotExport(f"{where}: “{words}” has no form in this format")
+    return f"Action: {action.kind.value.replace('_', ' ')}\n{call_text}"
+
+
+def tool_arguments(action: Action) -> dict[str, Any] | None:
+    """Arguments of `computer_use`, None when the tool cannot say it."""
+    has_point = action.x is not None and action.y is not None
+    if action.kind in TOOL_NAMES and has_point:
+        return {"action": TOOL_NAMES[action.kind], "coordinate": [action.x, action.y]}
+    if action.kind == ActionKind.TYPE and "\n" not in (action.text or ""):
+        return {"action": "type", "text": action.text or ""}
+    if action.kind == ActionKind.KEY:
+        return {"action": "key", "keys": list(action.keys)}
+    if action.kind == ActionKind.SCROLL and action.scroll_y and not action.scroll_x:
+        found: dict[str, Any] = {"action": "scroll", "direction": "down" if action.scroll_y > 0 else "up"}
+        if has_point:
+            found["coordinate"] = [action.x, action.y]
+        return {**found, "amount": abs(action.scroll_y)}
+    if action.kind == ActionKind.DRAG and has_point and action.to_x is not None:
+        start, end = [action.x, action.y], [action.to_x, action.to_y]
+        return {"action": "left_click_drag", "start_coordinate": start, "end_coordinate": end}
+    if action.kind == ActionKind.WAIT:
+        return {"action": "wait", "time": action.seconds}
+    if action.kind == ActionKind.TERMINATE:
+        return {"action": "terminate", "status": action.status or "success"}
+    return None
+
+
+def pyautogui_call(action: Action) -> str | None:
+    """The action as one pyautogui call, None when there is none."""
+    if action.kind == ActionKind.TYPE:
+        return f"pyautogui.write({json.dumps(action.text or '')})"
+    pattern = CALLS.get(action.kind)
+    if pattern is None:
+        return None
+    point = "" if action.x is None or action.y is None else f"{action.x}, {action.y}"
+    if point and "{point}button" in pattern:
+        point += ", "
+    return "pyautogui." + pattern.format(point=point)
+
+
+def image_text(sha256: str, form: ImageForm) -> str:
+    """A frame as the `images` list holds it."""
+    if form == "sha256":
+        return f"sha256:{sha256}"
+    return "data:image/png;base64," + b64encode(read_frame(sha256, "png")).decode()

@@ -1,0 +1,62 @@
+"""Trajectories as the fleet sees them: what they wait for, and what happens when a desktop is taken away."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import Task, TrajectoryStatus
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services import RUNNING, end_trajectory
+
+LOOK_AHEAD = 64
+"""Queued trajectories that are looked at; far more than a host has slots."""
+
+DesktopKind = tuple[str, int, int]
+"""Provider, width, height."""
+
+
+def waiting_desktops() -> Counter[DesktopKind]:
+    """How many queued trajectories want which kind of desktop now, the oldest ones only.
+
+    Those that wait for others of their experiment (`desktops.num_desktops`) want none yet.
+    """
+    rows = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("id")
+    wanted = rows.values_list(
+        "experiment_id",
+        "experiment__config__desktops__num_desktops",
+        "experiment__config__desktops__provider",
+        "group__desktops__provider",
+        "task__spec__screen",
+    )
+    default = ExperimentConfig().desktops.provider
+    found: Counter[DesktopKind] = Counter()
+    num_out = Counter(Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True))
+    for experiment, limit, provider, of_group, screen in wanted[:LOOK_AHEAD]:
+        if experiment and limit and num_out[experiment] >= int(limit):
+            continue
+        num_out[experiment] += 1
+        width, height = screen or Task.model_fields["screen"].default
+        found[provider or of_group or default, int(width), int(height)] += 1
+    return found
+
+
+def live_on_desktop(name: str) -> list[int]:
+    """Ids of the trajectories that run on a desktop now."""
+    rows = Trajectory.objects.filter(desktop__name=name, status__in=RUNNING)
+    return list(rows.values_list("pk", flat=True))
+
+
+def take_away(*, trajectory_id: int, error: str) -> bool:
+    """An operator took its desktop: errored, and its place is run again. False when it had ended."""
+    return end_trajectory(
+        trajectory_id=trajectory_id,
+        status=TrajectoryStatus.ERRORED,
+        error=error,
+        error_kind="desktop_operator",
+    )
+
+
+def hand_back_job(*, trajectory_id: int) -> None:
+    """The worker that got the job takes nothing new: it waits in the database again."""
+    Trajectory.objects.filter(pk=trajectory_id, status=TrajectoryStatus.QUEUED).update(sent_at=None)

@@ -1,0 +1,69 @@
+"""Database rows -> `training.contracts.types` values, the form in which trajectories travel."""
+
+from training.contracts.types import (
+    Action,
+    Completion,
+    Group,
+    Observation,
+    Purpose,
+    RewardTerm,
+    Source,
+    Task,
+    Trajectory,
+    TrajectoryStatus,
+    Turn,
+)
+from webapp.trajectories import models
+from webapp.trajectories.services import members_that_count
+
+
+def turn_of(row: models.TurnRecord) -> Turn:
+    """One turn as a wire value."""
+    return Turn(
+        index=row.index,
+        source=Source(row.source),
+        observation=Observation(
+            sha256=row.frame, width=row.width, height=row.height, text=row.observation_text
+        ),
+        completion=Completion.model_validate(row.completion) if row.completion else None,
+        action=Action.model_validate(row.action) if row.action else None,
+        parse_error=row.parse_error or None,
+        dialect=row.dialect,
+        action_error=row.action_error or None,
+        screen_changed=row.screen_changed,
+        terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
+    )
+
+
+def trajectory_of(row: models.Trajectory) -> Trajectory:
+    """One trajectory with its turns; prefetch `turns` and `task` for many.
+
+    A screenshot that drew neither completion nor action (the context was full) is no turn.
+    """
+    return Trajectory(
+        trajectory_id=row.pk,
+        group_id=row.group_id,
+        task=Task.model_validate(row.task.spec),
+        source=Source(row.source),
+        status=TrajectoryStatus(row.status),
+        turns=tuple(turn_of(turn) for turn in row.turns.all() if turn.action or turn.completion),
+        score=row.score,
+        reward=row.reward,
+        terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
+        error=row.error,
+    )
+
+
+def group_of(row: models.Group) -> Group:
+    """A group with the last try of each place; never one in which a person acted in the agent's stead."""
+    last_tries: dict[int, models.Trajectory] = {}
+    members = members_that_count(row).select_related("task").prefetch_related("turns").order_by("id")
+    for member in members:
+        last_tries[member.member] = member
+    return Group(
+        group_id=row.pk,
+        task=Task.model_validate(row.task.spec),
+        purpose=Purpose(row.purpose),
+        step=row.step,
+        trajectories=tuple(trajectory_of(last_tries[place]) for place in sorted(last_tries)),
+    )

@@ -1,0 +1,129 @@
+"""The life of one trajectory: claimed by exactly one worker, moved by its transition table, ended."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from training.contracts.types import TRAJECTORY_TRANSITIONS, Source, TrajectoryStatus
+from webapp.fleet.models import Desktop, Worker
+from webapp.lib.storable_text import storable
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.services.events import announce, announce_work
+from webapp.trajectories.services.group_places import (
+    count_place,
+    has_left_its_group,
+    queue_place,
+    rerun_place,
+)
+
+HEARTBEAT_TIMEOUT = timedelta(seconds=10)
+"""An env worker beats every 2 s for every trajectory that it runs."""
+RUNNING = (TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING, TrajectoryStatus.EVALUATING)
+
+
+def claim_trajectory(*, trajectory_id: int, worker: Worker) -> Trajectory | None:
+    """Take a queued trajectory; None when it was cancelled or another worker has it."""
+    now = timezone.now()
+    with transaction.atomic():
+        claimed = Trajectory.objects.filter(pk=trajectory_id, status=TrajectoryStatus.QUEUED).update(
+            status=TrajectoryStatus.RESETTING, worker=worker, heartbeat_at=now, started_at=now
+        )
+        if not claimed:
+            return None
+        trajectory = Trajectory.objects.select_related("group", "task", "experiment").get(pk=trajectory_id)
+        announce(trajectory, TrajectoryStatus.RESETTING)
+    return trajectory
+
+
+def move_trajectory(*, trajectory: Trajectory, to: TrajectoryStatus, desktop: Desktop | None = None) -> bool:
+    """Next status of a running trajectory; False when it was cancelled meanwhile."""
+    values: dict[str, Any] = {"status": to, "heartbeat_at": timezone.now()}
+    if desktop is not None:
+        values["desktop"] = desktop
+    with transaction.atomic():
+        moved = Trajectory.objects.filter(pk=trajectory.pk, status__in=sources_of(to)).update(**values)
+        if moved:
+            announce(trajectory, to)
+    return bool(moved)
+
+
+def sources_of(to: TrajectoryStatus) -> list[str]:
+    return [status.value for status, targets in TRAJECTORY_TRANSITIONS.items() if to in targets]
+
+
+def final_values() -> list[str]:
+    return [status.value for status in TrajectoryStatus if status.is_final()]
+
+
+def beat_trajectories(trajectory_ids: list[int]) -> None:
+    """Heartbeat of an env worker for all that it runs."""
+    held = Trajectory.objects.filter(pk__in=trajectory_ids, status__in=(*RUNNING, TrajectoryStatus.PARKED))
+    held.update(heartbeat_at=timezone.now())
+
+
+def end_trajectory(
+    *,
+    trajectory_id: int,
+    status: TrajectoryStatus,
+    score: float | None = None,
+    reward: float | None = None,
+    terms: list[dict[str, Any]] | None = None,
+    error: str = "",
+    error_kind: str = "",
+) -> bool:
+    """Final status; an errored place is queued again or, when retries are used up, stays empty."""
+    assert status.is_final()
+    error, terms = storable(error), storable(terms or [])
+    with transaction.atomic():
+        changed = Trajectory.objects.filter(pk=trajectory_id, status__in=sources_of(status)).update(
+            status=status,
+            score=score,
+            reward=reward,
+            terms=terms,
+            error=error,
+            error_kind=error_kind,
+            ended_at=timezone.now(),
+        )
+        if not changed:
+            return False
+        trajectory = Trajectory.objects.select_related("group", "experiment").get(pk=trajectory_id)
+        announce(trajectory, status, reward=reward, score=score, error=error[:200])
+        is_counted = not has_left_its_group(trajectory)
+        if is_counted and not (status == TrajectoryStatus.ERRORED and rerun_place(trajectory)):
+            count_place(trajectory, scored=status.is_scored())
+    transaction.on_commit(announce_work)
+    return True
+
+
+def take_out_of_group(*, trajectory_id: int) -> None:
+    """A person acts in this trajectory: it is no sample of the policy, and its place is run again."""
+    trajectory = Trajectory.objects.select_related("group", "experiment").get(pk=trajectory_id)
+    if trajectory.source == Source.HUMAN:
+        return
+    with transaction.atomic():
+        running = Trajectory.objects.filter(pk=trajectory_id, status__in=RUNNING)
+        if not running.update(source=Source.HUMAN):
+            return
+        announce(trajectory, TrajectoryStatus(trajectory.status), source=Source.HUMAN)
+        if not trajectory.group.is_cancelled:
+            queue_place(trajectory, tries=trajectory.tries)
+    transaction.on_commit(announce_work)
+
+
+def lose_stale_trajectories() -> list[int]:
+    """End what dead env workers were running as errored (their places are re-run elsewhere)."""
+    limit = timezone.now() - HEARTBEAT_TIMEOUT
+    stale = Trajectory.objects.filter(status__in=RUNNING, heartbeat_at__lt=limit).select_related("worker")
+    lost = []
+    for trajectory in stale:
+        name = trajectory.worker.name if trajectory.worker else "its worker"
+        if end_trajectory(
+            trajectory_id=trajectory.pk,
+            status=TrajectoryStatus.ERRORED,
+            error=f"env worker {name} stopped answering",
+            error_kind="worker_lost",
+        ):
+            lost.append(trajectory.pk)
+    return lost

@@ -1,0 +1,219 @@
+"""The host's book entry of one desktop: its phase, its lease, its counters."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, ProviderDesktop, Usage
+from workers.desktops.host.messages import PHASE_TRANSITIONS, DesktopInfo, DesktopStatus, Lease, Phase
+
+LOG_LINES = 40
+Kind = tuple[str, DesktopSpec]
+"""Provider and spec: desktops of one kind are interchangeable."""
+
+
+def unheard() -> None:
+    """Default of `Managed.changed`."""
+
+
+@runtime_checkable
+class Pausable(Protocol):
+    """A provider's desktop that can stand still, and then needs no processor."""
+
+    async def pause(self) -> None:
+        """Stand still. Raises EnvError."""
+
+    async def go_on(self) -> None:
+        """Go on as if no time had been lost. Raises EnvError."""
+
+
+@dataclass
+class HeldLease:
+    """A lease as the host sees it."""
+
+    lease_id: str
+    holder: str
+    ttl_s: float
+    expires_at: float
+    """time.monotonic()"""
+
+
+@dataclass
+class Managed:
+    """One desktop in the host's book."""
+
+    desktop_id: str
+    provider: str
+    spec: DesktopSpec
+    phase: Phase = Phase.STARTING
+    reason: str = ""
+    generation: int = 0
+    living: ProviderDesktop | None = None
+    watcher: asyncio.Task | None = None
+    lease: HeldLease | None = None
+    resets: int = 0
+    resets_since_build: int = 0
+    rebuilds: int = 0
+    failures: int = 0
+    started_at: float = field(default_factory=time.monotonic)
+    ended_for: str = ""
+    """Why the host itself ended this generation, e.g. its memory."""
+    is_dirty: bool = False
+    """Something may have happened in it since the last reset."""
+    taken_because: str = ""
+    """Why it was taken from its holder; it has to be rebuilt before anyone gets it."""
+    heard_at: float = 0.0
+    """time.monotonic() of the last sign of life of its agent."""
+    is_paused: bool = False
+    """It stands still until somebody gets it."""
+    quarantine: str = ""
+    """Why an operator keeps it; never leased and never cleaned while this stands."""
+    ready_since: float = 0.0
+    """time.monotonic() of its last change to READY."""
+    last_reset_s: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    """As of the last `measure`."""
+    cpu_percent: float = 0.0
+    measured_at: float = 0.0
+    changed: Callable[[], None] = unheard
+    """Called after each change of phase or lease."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def kind(self) -> Kind:
+        return self.provider, self.spec
+
+    @property
+    def is_free(self) -> bool:
+        """Ready to be leased at once."""
+        return self.lease is None and self.phase is Phase.READY and not self.lock.locked()
+
+    @property
+    def is_coming(self) -> bool:
+        """Will be free soon: booting or about to be cleaned, for nobody in particular."""
+        is_busy = self.phase in (Phase.STARTING, Phase.RESETTING, Phase.LEASED)
+        return self.lease is None and is_busy and not self.quarantine
+
+    def enter(self, phase: Phase) -> None:
+        """Change the phase along the transition table."""
+        if phase is not self.phase:
+            assert phase in PHASE_TRANSITIONS[self.phase], f"{self.desktop_id}: {self.phase} -> {phase}"
+            self.phase = phase
+            if phase is Phase.READY:
+                self.ready_since = time.monotonic()
+            if phase is Phase.LEASED:
+                self.heard_at = time.monotonic()
+        self.changed()
+
+    @property
+    def resting_phase(self) -> Phase:
+        if self.quarantine:
+            return Phase.QUARANTINED
+        return Phase.LEASED if self.lease else Phase.READY
+
+    def give_to(self, lease: HeldLease) -> None:
+        """Lease it; it counts as used from now on."""
+        self.lease = lease
+        self.is_dirty = True
+        self.enter(Phase.LEASED)
+
+    async def pause_if_free(self) -> None:
+        """Let it stand still while nobody has it. Caller holds the lock."""
+        if self.phase is Phase.READY and isinstance(self.living, Pausable):
+            with contextlib.suppress(EnvError):  # then it runs on; one that died is noticed as always
+                await self.living.pause()
+                self.is_paused = True
+
+    async def go_on(self) -> None:
+        """Somebody has it now. Raises EnvError."""
+        if self.is_paused and isinstance(self.living, Pausable):
+            self.is_paused = False
+            await self.living.go_on()
+
+    def info(self) -> DesktopInfo:
+        return DesktopInfo(
+            desktop_id=self.desktop_id,
+            provider=self.provider,
+            spec=self.spec,
+            generation=self.generation,
+            endpoints=self.living.endpoints if self.living else Endpoints(),
+        )
+
+    def leased(self) -> Lease:
+        """What the holder of the lease is told."""
+        held = self.lease
+        assert held is not None
+        return Lease(lease_id=held.lease_id, holder=held.holder, ttl_s=held.ttl_s, desktop=self.info())
+
+    def status(self, *, measured: bool = False) -> DesktopStatus:
+        """Its row in the fleet list; with the resources of now, or (cheaper) of the last `measure`."""
+        status = DesktopStatus(
+            info=self.info(),
+            phase=self.phase,
+            reason=self.reason,
+            pid=self.living.pid if self.living else 0,
+            resets=self.resets,
+            rebuilds=self.rebuilds,
+            failures=self.failures,
+            age_s=round(time.monotonic() - self.started_at, 1),
+            usage=self.usage,
+            cpu_percent=self.cpu_percent,
+            last_reset_s=self.last_reset_s,
+            quarantine=self.quarantine,
+        )
+        if self.living is not None and not measured:
+            status.usage = self.living.usage()
+        if self.phase in (Phase.DEAD, Phase.QUARANTINED):
+            status.log = self.console_log()
+        if self.lease is not None:
+            status.lease_id, status.holder = self.lease.lease_id, self.lease.holder
+            left_s = min(self.lease.ttl_s, self.lease.expires_at - time.monotonic())  # endless while it boots
+            status.lease_left_s = round(max(0.0, left_s), 1)
+        return status
+
+    def console_log(self) -> str:
+        """The end of its console log, where its provider keeps one."""
+        read = getattr(self.living, "console_log", None)
+        return read(LOG_LINES) if read is not None else ""
+
+    def measure(self) -> None:
+        """Look at its resources. Walks its processes: call it from a thread."""
+        living = self.living
+        if living is None:
+            self.usage, self.cpu_percent = Usage(), 0.0
+            return
+        usage, now = living.usage(), time.monotonic()
+        used_s, passed_s = usage.cpu_s - self.usage.cpu_s, now - self.measured_at
+        # A rebuilt desktop's account starts at zero again.
+        self.cpu_percent = round(max(0.0, used_s) / passed_s * 100, 1) if self.measured_at else 0.0
+        self.usage, self.measured_at = usage, now
+
+    def end(self, reason: str) -> None:
+        """SIGKILL; its watcher notices and tells the reason."""
+        if self.living is None or self.phase is Phase.DEAD:
+            return
+        self.ended_for = reason
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.living.pid, signal.SIGKILL)
+
+    def end_if_greedy(self) -> None:
+        """Where no memory group does it, end a desktop that uses more than its spec allows."""
+        if self.living is None or self.phase is Phase.DEAD:
+            return
+        limit_mb = self.living.memory_limit_mb
+        if self.usage.rss_mb <= limit_mb:
+            return
+        used_mb = self.living.private_mb()  # forked processes share most of what RSS counts for each
+        if used_mb > self.living.memory_limit_mb:
+            self.ended_for = (
+                f"it used {used_mb:.0f} MiB of its {self.living.memory_limit_mb:.0f} MiB of memory"
+            )
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.living.pid, signal.SIGKILL)

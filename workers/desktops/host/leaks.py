@@ -1,0 +1,79 @@
+"""Looks for what no desktop in the book accounts for: processes, folders, records, control groups.
+
+Only looks: what may be ended is decided by records (`workers.processes.pid_records`), never by a search.
+A finding counts once two looks in a row have seen it, because starting and ending take a moment.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+from workers.desktops.host.messages import Leak
+from workers.processes.pid_records import PidRecords
+
+CGROUPS = Path("/sys/fs/cgroup")
+NAME = re.compile(r"[\w-]+")
+GENERATION = re.compile(r"d[0-9a-f]{6}-\d+")
+"""A desktop's; machines that become templates have groups as well, and no desktop."""
+
+
+class LeakWatch:
+    """Remembers the last look."""
+
+    def __init__(self, records: PidRecords, cgroups: Path = CGROUPS) -> None:
+        self._records = records
+        self._cgroup_tree = cgroups
+        self._seen: set[tuple[str, str]] = set()
+        self.leaks: list[Leak] = []
+        """Seen twice in a row."""
+
+    def look(self, alive: Iterable[str]) -> None:
+        """One look. `alive`: names of the generations that live, start or end.
+
+        Walks all processes of the machine: call it from a thread.
+        """
+        known = set(alive)
+        found = [
+            *self._processes(known),
+            *self._folders(known),
+            *self._records_left(known),
+            *self._cgroups(known),
+        ]
+        self.leaks = [leak for leak in found if (leak.kind, leak.name) in self._seen]
+        self._seen = {(leak.kind, leak.name) for leak in found}
+
+    def _processes(self, known: set[str]) -> list[Leak]:
+        """Processes that name a folder of ours which is no living desktop's, on their command line."""
+        prefix = f"{self._records.desktops}/"
+        found = []
+        for process in psutil.process_iter(["pid", "name", "cmdline", "status"]):
+            words = " ".join(process.info["cmdline"] or [])
+            if prefix not in words or process.info["status"] == psutil.STATUS_ZOMBIE:
+                continue
+            name = NAME.match(words.partition(prefix)[2])
+            if name and name[0] not in known and process.info["pid"] != os.getpid():
+                detail = f"{process.info['name']}, pid {process.info['pid']}"
+                found.append(Leak(kind="process", name=f"{name[0]}:{process.info['pid']}", detail=detail))
+        return found
+
+    def _folders(self, known: set[str]) -> list[Leak]:
+        names = sorted(path.name for path in self._records.desktops.iterdir() if path.name not in known)
+        return [Leak(kind="folder", name=name, detail=str(self._records.desktops / name)) for name in names]
+
+    def _records_left(self, known: set[str]) -> list[Leak]:
+        names = sorted(p.stem for p in self._records.folder.glob("*.json") if p.stem not in known)
+        return [Leak(kind="record", name=name) for name in names]
+
+    def _cgroups(self, known: set[str]) -> list[Leak]:
+        mark = f"deskhand-{os.getpid()}-"
+        names = {folder: folder.name.removeprefix(mark) for folder in self._cgroup_tree.glob(f"*/{mark}*")}
+        return [
+            Leak(kind="cgroup", name=str(folder.relative_to(self._cgroup_tree)))
+            for folder, name in names.items()
+            if GENERATION.fullmatch(name) and name not in known
+        ]

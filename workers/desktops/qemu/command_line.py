@@ -1,0 +1,121 @@
+"""The command line of a machine. A snapshot fits only a machine with exactly the same line.
+
+Everything that differs between two clones (sockets, overlay, log) is named relative to the folder in
+which QEMU runs, so equal machines have equal lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from workers.desktops.contract import EnvError
+from workers.desktops.qemu.base_images import GuestImage
+
+PROGRAM = "qemu-system-x86_64"
+MACHINE = "pc-i440fx-7.2"
+"""Versioned: `pc` means another machine after an upgrade of QEMU."""
+CPU = {"tcg": "Nehalem", "kvm": "host"}
+"""Under TCG a plain processor is faster: AVX is emulated slowly."""
+TB_CACHE_MB = 96
+"""Translated code per machine; QEMU's own choice costs 250 MB more for 5 % of speed."""
+VIDEO_MB = 16
+DISK, RAM, LOG = "disk.qcow2", "ram", "console.log"
+MONITOR, CONSOLE, VNC = "monitor", "console", "vnc"
+"""Names in a machine's folder; the last three are unix sockets."""
+OVERHEAD_MB = 320
+"""What QEMU needs beside the machine's memory: translated code, its own heap, video memory."""
+
+
+@dataclass(frozen=True)
+class MachineSpec:
+    """What makes two machines the same."""
+
+    image: GuestImage
+    width: int
+    height: int
+    memory_mb: int
+    vcpus: int
+    accelerator: str
+    """tcg or kvm."""
+
+
+def argv(spec: MachineSpec, *, shared: bool, incoming: bool = False) -> list[str]:
+    """QEMU's command line, to be run in the machine's folder.
+
+    shared: memory is written through to the file `ram` (a template); else it is a private copy of it.
+    incoming: wait for a snapshot instead of starting.
+    """
+    image = spec.image
+    accelerator = "kvm" if spec.accelerator == "kvm" else f"tcg,thread=multi,tb-size={TB_CACHE_MB}"
+    memory = (
+        f"memory-backend-file,id=ram0,size={spec.memory_mb}M,mem-path={RAM},share={'on' if shared else 'off'}"
+    )
+    line = [PROGRAM, "-machine", f"{MACHINE},memory-backend=ram0", "-accel", accelerator]
+    line += ["-cpu", CPU[spec.accelerator], "-smp", str(spec.vcpus), "-m", f"{spec.memory_mb}M"]
+    line += ["-object", memory, "-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"]
+    line += ["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"]
+    line += _boot(spec)
+    line += HARDWARE[image.manifest.hardware](spec)
+    video = f"VGA,vgamem_mb={VIDEO_MB},edid=on,xres={spec.width},yres={spec.height}"
+    line += ["-device", video, "-vnc", f"unix:{VNC}", "-serial", f"file:{LOG}"]
+    for name in (MONITOR, CONSOLE):
+        line += ["-qmp", f"unix:{name},server=on,wait=off"]
+    return [*line, "-incoming", "defer"] if incoming else line
+
+
+def _virtio(spec: MachineSpec) -> list[str]:
+    """Devices made for virtual machines: the fastest."""
+    line = ["-drive", f"file={DISK},if=none,id=disk0,format=qcow2,cache=unsafe,discard=unmap"]
+    line += ["-device", "virtio-blk-pci,drive=disk0"]
+    # restrict: the guest reaches nothing, only its agent is reached. Port 0: the kernel finds a free one.
+    port = spec.image.manifest.agent.port if spec.image.manifest.agent else 0
+    forward = f",hostfwd=tcp:127.0.0.1:0-:{port}" if port else ""
+    line += [
+        "-netdev",
+        f"user,id=net0,restrict=on{forward}",
+        "-device",
+        "virtio-net-pci,netdev=net0,romfile=",
+    ]
+    input_devices = ["-device", "virtio-keyboard-pci", "-device", "virtio-tablet-pci"]
+    return [*line, *input_devices, "-device", "virtio-rng-pci"]
+
+
+def _plain(spec: MachineSpec) -> list[str]:
+    """Devices that every system knows without drivers of ours."""
+    from workers.desktops.windows.driverless_hardware import devices
+
+    return devices(spec)
+
+
+HARDWARE: dict[str, Callable[[MachineSpec], list[str]]] = {"virtio": _virtio, "plain": _plain}
+"""image.json's `hardware` -> disk, network, input and further ports."""
+
+
+def _boot(spec: MachineSpec) -> list[str]:
+    """Direct kernel boot where the image has a kernel of its own, else firmware and boot loader."""
+    image = spec.image
+    if image.kernel is None:
+        return []
+    line = ["-kernel", str(image.kernel)]
+    if image.initrd is not None:
+        line += ["-initrd", str(image.initrd)]
+    return [*line, "-append", image.manifest.command_line]
+
+
+@functools.cache
+def qemu_version() -> str:
+    """Version of the installed QEMU, e.g. "7.2.22". Raises EnvError."""
+    path = shutil.which(PROGRAM)
+    if path is None:
+        message = f"{PROGRAM} is not installed: apt-get install qemu-system-x86 qemu-utils"
+        raise EnvError(message, permanent=True)
+    text = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    found = re.search(r"version (\d+\.\d+\.\d+)", text)
+    if found is None:
+        raise EnvError(f"{PROGRAM} --version says nothing useful: {text[:100]!r}", permanent=True)
+    return found[1]

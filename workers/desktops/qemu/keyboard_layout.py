@@ -1,0 +1,54 @@
+"""Characters and key names -> keys of a US keyboard as QEMU names them."""
+
+from __future__ import annotations
+
+from workers.desktops.console import ActionRefused
+from workers.desktops.keysym_names import TEXT_CONTROL, canonical_key
+
+SHIFT = "shift"
+BY_NAME = {
+    "Return": "ret", "Escape": "esc", "Tab": "tab", "BackSpace": "backspace", "Delete": "delete",
+    "Insert": "insert", "Home": "home", "End": "end", "Prior": "pgup", "Next": "pgdn", "Left": "left",
+    "Right": "right", "Up": "up", "Down": "down", "Print": "print", "Menu": "menu", "Pause": "pause",
+    "Caps_Lock": "caps_lock", "Num_Lock": "num_lock", "Scroll_Lock": "scroll_lock", "Control_L": "ctrl",
+    "Control_R": "ctrl_r", "Alt_L": "alt", "Alt_R": "alt_r", "Shift_L": "shift", "Shift_R": "shift_r",
+    "Super_L": "meta_l", "Super_R": "meta_r", "space": "spc",
+    **{f"F{number}": f"f{number}" for number in range(1, 13)},
+}  # fmt: skip
+PUNCTUATION = {
+    "`": "grave_accent", "-": "minus", "=": "equal", "[": "bracket_left", "]": "bracket_right",
+    "\\": "backslash", ";": "semicolon", "'": "apostrophe", ",": "comma", ".": "dot", "/": "slash",
+    " ": "spc",
+}  # fmt: skip
+SHIFTED = dict(zip('~_+{}|:"<>?!@#$%^&*()', "`-=[]\\;',./1234567890", strict=True))
+"""Character with Shift -> character of the same key without."""
+
+
+def keys_of_char(char: str) -> tuple[str, ...] | None:
+    """Keys to hold together for a character, Shift first; None when a US keyboard does not have it."""
+    if char in TEXT_CONTROL:
+        return (BY_NAME[TEXT_CONTROL[char]],)
+    if char in SHIFTED:
+        base = keys_of_char(SHIFTED[char])
+        return None if base is None else (SHIFT, *base)
+    if char in PUNCTUATION:
+        return (PUNCTUATION[char],)
+    if char.isascii() and char.isalnum():
+        return (SHIFT, char.lower()) if char.isupper() else (char,)
+    return None
+
+
+def keys_of_chord(names: tuple[str, ...]) -> list[str]:
+    """Keys of a chord in press order. Raises ActionRefused for an unknown name."""
+    if not names:
+        raise ActionRefused("a key action needs at least one key")
+    keys: list[str] = []
+    for name in names:
+        found = keys_of_char(name) if len(name) == 1 else None
+        if found is None:
+            qcode = BY_NAME.get(canonical_key(name) or name)
+            if qcode is None:
+                raise ActionRefused(f"there is no key named {name!r}")
+            found = (qcode,)
+        keys += [key for key in found if key not in keys]
+    return keys

@@ -1,0 +1,155 @@
+"""Mouse and keyboard of a machine through QEMU's monitor: works in every guest, without a program inside."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from training.contracts.types import Action, ActionKind
+from workers.desktops.console import MAX_WAIT_S, ActionRefused
+from workers.desktops.qemu.input_consumed import GuestQueues
+from workers.desktops.qemu.keyboard_layout import SHIFT, keys_of_char, keys_of_chord
+from workers.desktops.qemu.monitor_client import QmpClient
+
+ABS_MAX = 0x7FFF
+"""Range of the tablet's axes."""
+MAX_SCROLL = 100
+DRAG_STEPS = 8
+DRAG_STEP_S = 0.03
+"""An emulated toolkit takes this long to see one motion."""
+BETWEEN_CLICKS_S = 0.03
+
+
+class QmpInput:
+    """Keyboard and pointer of one machine."""
+
+    def __init__(
+        self,
+        client: QmpClient,
+        size: Callable[[], tuple[int, int]],
+        type_rest: Callable[[str], None] | None,
+        ask: Callable[[], None] | None = None,
+    ) -> None:
+        self._client = client
+        self._queues = GuestQueues(client, ask)
+        self._size = size
+        self._type_rest = type_rest
+        """Types what the keyboard does not have, from inside the guest; None: nobody can."""
+
+    def perform(self, action: Action) -> None:
+        """Do one action; returns when the guest has taken it. Raises ActionRefused, EnvError."""
+        handlers = {
+            ActionKind.CLICK: lambda: self._click(action, "left", 1),
+            ActionKind.DOUBLE_CLICK: lambda: self._click(action, "left", 2),
+            ActionKind.TRIPLE_CLICK: lambda: self._click(action, "left", 3),
+            ActionKind.MIDDLE_CLICK: lambda: self._click(action, "middle", 1),
+            ActionKind.RIGHT_CLICK: lambda: self._click(action, "right", 1),
+            ActionKind.MOVE: lambda: self._move(action.x, action.y),
+            ActionKind.DRAG: lambda: self._drag(action),
+            ActionKind.SCROLL: lambda: self._scroll(action),
+            ActionKind.TYPE: lambda: self._type(action.text or ""),
+            ActionKind.KEY: lambda: self._chord(keys_of_chord(tuple(action.keys))),
+            ActionKind.WAIT: lambda: time.sleep(min(max(action.seconds, 0.0), MAX_WAIT_S)),
+            ActionKind.TERMINATE: lambda: None,
+        }
+        handlers[action.kind]()
+        self._queues.wait_taken()
+
+    def _send(self, *events: dict[str, Any]) -> None:
+        """Events of one command reach the guest together, with one more that closes them."""
+        self._queues.make_room(len(events) + 1)
+        self._client.execute("input-send-event", events=list(events))
+
+    # -- pointer ----------------------------------------------------------------------------
+
+    def _move(self, x: int | None, y: int | None) -> None:
+        if (x is None) != (y is None):
+            raise ActionRefused("x and y must be given together")
+        if x is None or y is None:
+            return
+        width, height = self._size()
+        if not (0 <= x < width and 0 <= y < height):
+            raise ActionRefused(f"({x}, {y}) is off the screen of {width} x {height} pixels")
+        self._send(axis("x", x, width), axis("y", y, height))
+
+    def _click(self, action: Action, which: str, times: int) -> None:
+        self._move(action.x, action.y)
+        for number in range(times):
+            if number:
+                time.sleep(BETWEEN_CLICKS_S)
+            self._send(button(which, True))
+            self._send(button(which, False))
+
+    def _drag(self, action: Action) -> None:
+        """Press, glide, release. Toolkits want to see some motion before they call it a drag."""
+        if action.to_x is None or action.to_y is None:
+            raise ActionRefused("a drag needs to_x and to_y")
+        if action.x is None or action.y is None:
+            raise ActionRefused("a drag needs x and y: this desktop does not tell where its pointer is")
+        self._move(action.to_x, action.to_y)  # refuses an end off the screen before anything is pressed
+        self._move(action.x, action.y)
+        time.sleep(DRAG_STEP_S)
+        self._send(button("left", True))
+        try:
+            for step in range(1, DRAG_STEPS + 1):
+                time.sleep(DRAG_STEP_S)
+                self._move(
+                    action.x + (action.to_x - action.x) * step // DRAG_STEPS,
+                    action.y + (action.to_y - action.y) * step // DRAG_STEPS,
+                )
+            time.sleep(DRAG_STEP_S)
+        finally:
+            self._send(button("left", False))
+
+    def _scroll(self, action: Action) -> None:
+        """The tablet has one wheel; sideways is the wheel with Shift, as toolkits understand it."""
+        self._move(action.x, action.y)
+        self._wheel(action.scroll_y)
+        if action.scroll_x:
+            self._send(key(SHIFT, True))
+            try:
+                self._wheel(action.scroll_x)
+            finally:
+                self._send(key(SHIFT, False))
+
+    def _wheel(self, amount: int) -> None:
+        which = "wheel-down" if amount > 0 else "wheel-up"
+        for _ in range(min(abs(amount), MAX_SCROLL)):
+            self._send(button(which, True))
+            self._send(button(which, False))
+
+    # -- keyboard ---------------------------------------------------------------------------
+
+    def _type(self, text: str) -> None:
+        """Type text; what the keyboard lacks is typed from inside the guest, where that is possible."""
+        runs = itertools.groupby(text.replace("\r\n", "\n"), key=lambda char: keys_of_char(char) is not None)
+        parts = [(has_keys, "".join(chars)) for has_keys, chars in runs]
+        if self._type_rest is None and (missing := [part for has_keys, part in parts if not has_keys]):
+            raise ActionRefused(f"this desktop's keyboard has no {missing[0][:20]!r}")
+        for has_keys, part in parts:
+            if has_keys:
+                for char in part:
+                    self._chord(list(keys_of_char(char) or ()))
+            elif self._type_rest is not None:
+                self._queues.wait_taken()
+                self._type_rest(part)
+
+    def _chord(self, keys: list[str]) -> None:
+        """Press in order, release in reverse, in one command: nothing is lost in between."""
+        self._send(*(key(name, True) for name in keys), *(key(name, False) for name in reversed(keys)))
+
+
+def axis(name: str, pixel: int, size: int) -> dict[str, Any]:
+    """Pointer position: the middle of the pixel on the tablet's scale."""
+    value = (2 * pixel + 1) * (ABS_MAX + 1) // (2 * size)
+    return {"type": "abs", "data": {"axis": name, "value": min(ABS_MAX, value)}}
+
+
+def button(name: str, down: bool) -> dict[str, Any]:
+    return {"type": "btn", "data": {"button": name, "down": down}}
+
+
+def key(name: str, down: bool) -> dict[str, Any]:
+    return {"type": "key", "data": {"key": {"type": "qcode", "data": name}, "down": down}}

@@ -1,0 +1,141 @@
+"""Provider `windows`: the user's own Windows image on the machinery of `qemu`.
+
+What differs is in `WindowsLab`: plain hardware, the guest agent on a serial port, login as a phase of the
+template's start. Clones wake up logged in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+from training.contracts.secrets import SecretError, read_secret
+from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvError, Health
+from workers.desktops.qemu.base_images import GuestImage, ImageError
+from workers.desktops.qemu.boot_phases import Machine, Progress
+from workers.desktops.qemu.command_line import CONSOLE, VNC, MachineSpec
+from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.process import VmProcess
+from workers.desktops.qemu.provider import QemuProvider
+from workers.desktops.qemu.template_store import Template
+from workers.desktops.windows.boot_phases import LoginFailed, come_up
+from workers.desktops.windows.driverless_hardware import AGENT
+from workers.desktops.windows.image_settings import FIRMWARE, HINT, VARS, settings_of
+from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
+
+DEFAULT_IMAGE = "windows"
+WELCOME_LIMIT_S = 30.0
+
+
+class WindowsLab(Lab):
+    """Makes templates and clones of Windows machines."""
+
+    def __init__(self, images: Path, templates: Path, *, limit_mb: int) -> None:
+        super().__init__(images, templates, limit_mb=limit_mb)
+        self._salt = secrets.token_bytes(16)
+        self._refused: dict[str, str] = {}
+        """Logins that did not come through -> why; none is typed twice, since accounts lock."""
+
+    async def template(self, machine: MachineSpec, progress: Progress) -> Template:
+        login = self._login_mark(machine)
+        if self.find(self.key(machine), machine) is None and login in self._refused:
+            message = f"{self._refused[login]} It is not typed again: correct the secret or the steps first"
+            raise EnvError(message, permanent=True)
+        try:
+            return await super().template(machine, progress)
+        except BootFailed as failure:
+            if isinstance(failure.__cause__, LoginFailed):
+                self._refused[login] = f"{failure}."
+            raise
+
+    def _login_mark(self, machine: MachineSpec) -> str:
+        """Names a login as it would be typed now; another secret gives another name."""
+        login = settings_of(machine.image).login
+        try:
+            password = read_secret(login.secret, self._secrets_folder()) if login else ""
+        except SecretError:
+            password = ""  # the login phase says so
+        typed = f"{machine.image.manifest.sha256} {login} {password}".encode()
+        return hashlib.sha256(self._salt + typed).hexdigest()
+
+    async def machine_spec(self, spec: DesktopSpec) -> MachineSpec:
+        wanted = spec.model_copy(update={"image": spec.image or DEFAULT_IMAGE})
+        machine = await super().machine_spec(wanted)
+        path = machine.image.folder / "image.json"
+        if machine.image.manifest.hardware != "plain":
+            raise ImageError(f'{path}: hardware must be "plain" for provider windows; {HINT}')
+        if settings_of(machine.image).firmware == "uefi" and not FIRMWARE.exists():
+            raise EnvError(f"{FIRMWARE} is missing: apt-get install ovmf", permanent=True)
+        return machine
+
+    def probe_kernel(self, image: GuestImage) -> Path | None:
+        """Windows has no kernel that boots by itself; any registered Linux image's serves."""
+        kernels = sorted(self.images.folder.glob("*/vmlinuz"))
+        return image.kernel or (kernels[0] if kernels else None)
+
+    def furnish(self, image: GuestImage, folder: Path) -> None:
+        """UEFI writes its variables: every machine has its own."""
+        if settings_of(image).firmware == "uefi":
+            shutil.copyfile(image.folder / VARS, folder / VARS)
+            (folder / VARS).chmod(0o600)
+
+    async def come_up(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
+        screen = (machine.width, machine.height)
+        await come_up(running, screen, progress, settings_of(machine.image), self._secrets_folder())
+
+    def _secrets_folder(self) -> Path:
+        data_dir = os.environ.get("DESKHAND_DATA_DIR")
+        return (Path(data_dir) if data_dir else self.images.folder.parent) / "secrets"
+
+    def flush(self, address: str) -> None:
+        """Windows flushes by itself; what a template keeps in memory is part of the snapshot."""
+
+    def welcome(self, address: str) -> None:
+        """The clone's agent answers. Its clock stays as it is: setting it can end an activation."""
+        with GuestAgentClient(address, timeout_s=WELCOME_LIMIT_S) as agent:
+            agent.call("guest-ping")
+
+    def tell_time(self, address: str) -> None:
+        """A machine that stood still keeps its clock, too."""
+
+    def endpoints(self, running: Machine, machine: MachineSpec) -> Endpoints:
+        return Endpoints(
+            console="qmp-slow",
+            qmp=str(running.vm.folder / CONSOLE),
+            agent=running.agent,
+            agent_protocol="guest-agent",
+            vnc=str(running.vm.folder / VNC),
+            cpu_account=running.vm.cpu_account,
+            home=machine.image.manifest.home,
+        )
+
+    async def _machine(self, vm: VmProcess, image: GuestImage) -> Machine:
+        return Machine(vm, str(vm.folder / AGENT))
+
+
+class QemuWindowsProvider(QemuProvider):
+    """Starts Windows machines on this machine."""
+
+    name = "windows"
+    lab_class = WindowsLab
+
+    def probe(self) -> Health:
+        """Usable once a Windows image is registered."""
+        health = super().probe()
+        names = [name for name in self.lab.images.names() if self._is_windows(name)]
+        if not names:
+            health.usable = False
+            health.reasons.append("no Windows image is registered")
+            health.remedies.append(f"python -m workers.desktops.windows register ...; {HINT}")
+        return health
+
+    def _is_windows(self, name: str) -> bool:
+        path = self.lab.images.folder / name / "image.json"
+        try:
+            return json.loads(path.read_text()).get("os") == "windows"
+        except (OSError, ValueError):
+            return False

@@ -1,0 +1,1 @@
+"""X11 desktops in a bubblewrap sandbox."""

@@ -1,0 +1,59 @@
+"""Console `x11`: a desktop's X server over its unix socket."""
+
+from __future__ import annotations
+
+from PIL import Image
+from Xlib import X
+
+from training.contracts.types import Action
+from workers.desktops import frame_images
+from workers.desktops.contract import Endpoints
+from workers.desktops.screen_at_rest import Pace
+from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.window_list import Windows
+from workers.desktops.x11.xtest_input import X11Input
+
+
+class X11Console:
+    """Pixels, XTEST input, damage notification and windows of one X server."""
+
+    pace = Pace()
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self.display = X11Display(endpoints.display, endpoints.cpu_account)
+        self.windows = Windows(self.display)
+        self._input: X11Input | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self.display.size
+
+    def image(self) -> Image.Image:
+        width, height = self.size
+        return frame_images.image_of(self.display.pixels(), width, height)
+
+    def color_at(self, x: int, y: int) -> str:
+        with self.display.guarded():
+            data = self.display.root.get_image(x, y, 1, 1, X.ZPixmap, 0xFFFFFFFF).data
+        return f"#{data[2]:02x}{data[1]:02x}{data[0]:02x}"
+
+    def perform(self, action: Action) -> None:
+        if self._input is None:
+            self._input = X11Input(self.display)
+        self._input.perform(action)
+
+    def forget_changes(self) -> None:
+        self.display.forget_changes()
+
+    def wait_change(self, timeout_s: float) -> bool:
+        return self.display.wait_change(timeout_s)
+
+    def cpu_s(self) -> float:
+        return self.display.cpu_s()
+
+    def after_reset(self) -> None:
+        if self._input is not None:
+            self._input.reread_keymap()
+
+    def close(self) -> None:
+        self.display.close()

@@ -1,0 +1,157 @@
+"""The host's connection to a desktop's X server: screen pixels, change notification, windows.
+
+Connects to a unix socket by path, since each sandbox calls its display :0.
+Not thread-safe: one owner at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+from collections.abc import Iterator
+
+import Xlib.display
+import Xlib.error
+import Xlib.protocol.display
+from Xlib import X
+from Xlib.ext import damage
+from Xlib.support import connect as _xlib_connect
+
+from workers.desktops.contract import EnvError
+from workers.desktops.screen_at_rest import Pace
+from workers.processes.unix_socket import connect_unix
+
+CALL_LIMIT_S = 10.0
+"""A frozen X server must become an error, not a hanging worker."""
+
+
+class _PathConnect:
+    """python-xlib's connection functions, which also take an absolute socket path as display name."""
+
+    def get_display(self, display):
+        if display and display.startswith("/"):
+            return display, "unix", "", 0, 0
+        return _xlib_connect.get_display(display)
+
+    def get_socket(self, name, protocol, host, number):
+        if not name.startswith("/"):
+            return _xlib_connect.get_socket(name, protocol, host, number)
+        try:
+            return connect_unix(name)
+        except OSError as exc:
+            raise Xlib.error.DisplayConnectionError(name, str(exc)) from exc
+
+    def get_auth(self, connection, name, protocol, host, number):
+        if name.startswith("/"):
+            return b"", b""
+        return _xlib_connect.get_auth(connection, name, protocol, host, number)
+
+
+# python-xlib has no way to hand in a socket; names that start with "/" are none of its own.
+Xlib.protocol.display.connect = _PathConnect()
+
+LOST = (
+    Xlib.error.ConnectionClosedError,
+    Xlib.error.DisplayError,
+    Xlib.error.XError,
+    OSError,
+    EOFError,
+)
+
+
+class X11Display:
+    """An open connection. Every failure of the server is an EnvError of kind infra."""
+
+    pace = Pace()
+
+    def __init__(self, socket_path: str, cpu_account: str = "") -> None:
+        self.socket_path = socket_path
+        self._cpu_account = cpu_account
+        with self.guarded():
+            self.display = Xlib.display.Display(socket_path)
+        # python-xlib's RandR registers its errors without the offset, over the core ones: put those back.
+        self.display.display.error_classes.update(Xlib.error.xerror_class)
+        self.display.set_error_handler(lambda *_: None)  # e.g. a window that closed while we asked about it
+        self.screen = self.display.screen()
+        self.root = self.screen.root
+        self._damage: int | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height, pixels."""
+        return self.screen.width_in_pixels, self.screen.height_in_pixels
+
+    @contextlib.contextmanager
+    def guarded(self, limit_s: float = CALL_LIMIT_S) -> Iterator[None]:
+        """Turn a lost or frozen server into an EnvError."""
+        timer = threading.Timer(limit_s, self._cut)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        except LOST as exc:
+            raise EnvError(f"the desktop's display is gone ({self.socket_path}): {exc}") from exc
+        finally:
+            timer.cancel()
+
+    def _cut(self) -> None:
+        """Called on the timer's thread: makes the blocked call fail."""
+        display = getattr(self, "display", None)
+        if display is not None:
+            with contextlib.suppress(OSError):
+                display.display.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with contextlib.suppress(*LOST):
+            self.display.close()
+
+    # -- pixels -----------------------------------------------------------------------------
+
+    def pixels(self) -> bytes:
+        """The whole screen as BGRX rows, 4 bytes a pixel, without the pointer."""
+        width, height = self.size
+        with self.guarded():
+            return self.root.get_image(0, 0, width, height, X.ZPixmap, 0xFFFFFFFF).data
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the whole desktop so far; 0 where nobody counts them."""
+        if not self._cpu_account:
+            return 0.0
+        try:
+            with open(self._cpu_account, "rb") as file:
+                return int(file.read()) / 1e9
+        except OSError:
+            return 0.0  # the desktop has just gone; the next call to its display says so
+
+    # -- change notification ----------------------------------------------------------------
+
+    def forget_changes(self) -> None:
+        """Start watching for changes from now on."""
+        with self.guarded():
+            if self._damage is None:
+                self.display.damage_query_version()
+                self._damage = self.root.damage_create(damage.DamageReportNonEmpty)
+            self.display.damage_subtract(self._damage)
+            self.display.sync()
+            while self.display.pending_events():
+                self.display.next_event()
+
+    def wait_change(self, timeout_s: float) -> bool:
+        """True as soon as something was drawn since the last call (or forget_changes)."""
+        if self._damage is None:
+            self.forget_changes()
+        with self.guarded(timeout_s + CALL_LIMIT_S):
+            if not self.display.pending_events():
+                connection = self.display.display.socket
+                if not select.select([connection], [], [], timeout_s)[0]:
+                    return False
+            changed = False
+            while self.display.pending_events():
+                self.display.next_event()
+                changed = True
+            if changed:
+                self.display.damage_subtract(self._damage)
+                self.display.flush()
+            return changed

@@ -1,0 +1,192 @@
+"""The command line that puts a desktop in its sandbox, and its resource limits."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from workers.desktops.contract import DesktopSpec
+from workers.desktops.x11.system_root import OWN
+
+log = logging.getLogger("deskhost")
+
+REMOVE_LIMIT_S = 20.0
+GUEST = Path(__file__).resolve().parents[2] / "guest"
+PROGRAM_ROOT = "/opt/deskhand"
+HOME = "/home/user"
+RUNTIME_DIR = "/run/user/1000"
+RUN_DIR = "/run/desk"
+ETC = (
+    "fonts", "alternatives", "xdg", "X11", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "dbus-1", "gtk-3.0",
+    "mime.types", "mailcap", "localtime", "nsswitch.conf", "python3.11", "python3", "bash.bashrc", "profile",
+)  # fmt: skip
+# Moves itself into cgroups, sets limits, then becomes the command: no fork, so the parent stays the parent.
+LAUNCHER = (
+    'while [ "$1" != -- ]; do echo $$ > "$1" || exit 70; shift; done; shift; '
+    'ulimit -c 0; ulimit -n 2048; ulimit -f {file_blocks}; {extra} exec "$@"'
+)
+
+
+@functools.cache
+def sandbox_problem() -> str:
+    """ "" when bubblewrap works here, else one sentence why not. Tried once per process."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return "bubblewrap (bwrap) is not installed; run `make setup`"
+    argv = [bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--ro-bind", "/", "/"]
+    # A checkout in a closed folder of somebody else cannot be shown even by root's bubblewrap.
+    shown = ["--tmpfs", "/tmp", "--ro-bind", str(GUEST), "/tmp/guest"]
+    for options, problem in (
+        ([], "user namespaces are off"),
+        (shown, f"{GUEST} cannot be shown to desktops; chmod a+rX the checkout and what is above it"),
+    ):
+        try:
+            tried = subprocess.run(
+                [*argv, *options, "true"], capture_output=True, text=True, timeout=10, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return "bubblewrap does not answer"
+        if tried.returncode:
+            return f"{problem}: {tried.stderr.strip()[:200]}"
+    return ""
+
+
+def sandbox_argv(folder: Path, spec: DesktopSpec, root: Path = OWN) -> list[str]:
+    """bwrap and its options for a desktop in `folder`; the program's argv follows it.
+
+    `root` holds the system that is seen inside.
+    """
+    size = str(spec.home_mb << 20)
+    # By its full path: it is started with a PATH of its own, which need not hold the folder it lies in.
+    argv = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--uid", "1000", "--gid", "1000"]
+    argv += ["--hostname", "desk"]
+    argv += ["--die-with-parent", "--new-session", "--clearenv", "--setenv", "PATH", "/usr/bin:/bin"]
+    argv += ["--setenv", "LANG", "C.UTF-8", "--ro-bind", str(root / "usr"), "/usr"]
+    for link in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+        there = root / link
+        argv += ["--symlink", f"usr/{link}", f"/{link}"] if there.is_symlink() else []
+        argv += ["--ro-bind-try", str(there), f"/{link}"] if not there.is_symlink() else []
+    for name in ETC:
+        argv += ["--ro-bind-try", str(root / "etc" / name), f"/etc/{name}"]
+    for name in ("passwd", "group", "machine-id"):
+        argv += ["--ro-bind", str(folder / name), f"/etc/{name}"]
+    argv += ["--ro-bind-try", str(root / "var/cache/fontconfig"), "/var/cache/fontconfig"]
+    argv += ["--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+    for path in (HOME, "/tmp", RUNTIME_DIR, "/dev/shm"):
+        argv += ["--size", size, "--perms", "0700", "--tmpfs", path]
+    argv += ["--bind", str(folder / "run"), RUN_DIR, "--bind", str(folder / "run"), "/tmp/.X11-unix"]
+    argv += ["--ro-bind", str(GUEST.parent / "__init__.py"), f"{PROGRAM_ROOT}/workers/__init__.py"]
+    argv += ["--ro-bind", str(GUEST), f"{PROGRAM_ROOT}/workers/guest"]
+    argv += ["--ro-bind", str(folder / "layout.json"), f"{PROGRAM_ROOT}/layout.json"]
+    # The sandbox's root is a tmpfs too: read-only, so that only the wiped folders are writable.
+    return [*argv, "--remount-ro", "/", "--chdir", PROGRAM_ROOT, "--"]
+
+
+def write_identity(folder: Path) -> None:
+    """passwd, group and machine-id of the desktop's only user."""
+    (folder / "passwd").write_text(f"user:x:1000:1000:User:{HOME}:/bin/bash\nroot:x:0:0:root:/root:/bin/sh\n")
+    (folder / "group").write_text("user:x:1000:\nroot:x:0:\n")
+    (folder / "machine-id").write_text("de5c4a9dde5c4a9dde5c4a9dde5c4a9d\n")
+
+
+@dataclass(frozen=True)
+class Cgroups:
+    """The control groups of one desktop; no controller at all is a valid state."""
+
+    folders: dict[str, Path]
+    """controller -> folder"""
+
+    @property
+    def procs_files(self) -> list[str]:
+        return [str(folder / "cgroup.procs") for folder in self.folders.values()]
+
+    @property
+    def cpu_account(self) -> str:
+        """File with the CPU nanoseconds used so far, "" without accounting."""
+        folder = self.folders.get("cpuacct")
+        return str(folder / "cpuacct.usage") if folder else ""
+
+    def cpu_s(self) -> float | None:
+        """CPU seconds used so far, ended processes included; None without accounting."""
+        try:
+            if "cpuacct" in self.folders:
+                return int((self.folders["cpuacct"] / "cpuacct.usage").read_text()) / 1e9
+            if "unified" in self.folders:
+                text = (self.folders["unified"] / "cpu.stat").read_text()
+                return int(text.split()[1]) / 1e6
+        except (OSError, ValueError, IndexError):
+            return None
+        return None
+
+    def remove(self) -> None:
+        """Remove the groups. Emptying them takes the kernel a moment, on a busy host seconds. Idempotent."""
+        deadline = time.monotonic() + REMOVE_LIMIT_S
+        for folder in self.folders.values():
+            while folder.exists():
+                try:
+                    folder.rmdir()
+                except OSError as exc:
+                    if time.monotonic() > deadline:
+                        log.warning("control group %s stays: %s", folder, exc)
+                        break
+                    time.sleep(0.01)
+
+
+def own_cgroup(controller: str) -> str | None:
+    """This process's path in a v1 hierarchy ("unified" = v2); None when it has none."""
+    with open("/proc/self/cgroup", encoding="ascii") as file:
+        for line in file:
+            _, names, path = line.strip().split(":", 2)
+            if controller in names.split(",") or (controller == "unified" and not names):
+                return path
+    return None
+
+
+def usable_controllers() -> dict[str, Path]:
+    """v1 controllers under which we may make groups: only where we sit in the hierarchy's root.
+
+    A group below the root has another owner (systemd, a container), and a group has a single writer.
+    """
+    usable = {}
+    for controller in ("memory", "pids", "cpuacct"):
+        base = Path("/sys/fs/cgroup") / controller
+        if own_cgroup(controller) == "/" and os.access(base, os.W_OK):
+            usable[controller] = base
+    return usable
+
+
+def make_cgroups(name: str, spec: DesktopSpec) -> Cgroups:
+    """Groups with the spec's limits where this machine allows them."""
+    folders = {}
+    for controller, base in usable_controllers().items():
+        folder = base / f"deskhand-{name}"
+        try:
+            folder.mkdir(exist_ok=True)
+            if controller == "memory":
+                (folder / "memory.limit_in_bytes").write_text(str(spec.memory_mb << 20))
+            if controller == "pids":
+                (folder / "pids.max").write_text(str(spec.max_processes))
+        except OSError:
+            continue
+        folders[controller] = folder
+    return Cgroups(folders)
+
+
+def launcher_argv(cgroups: Cgroups, spec: DesktopSpec, command: list[str]) -> list[str]:
+    """The command under its limits. Without a memory group each process gets an address space limit."""
+    extra = ""
+    if "memory" not in cgroups.folders:
+        extra += f"ulimit -v {max(spec.memory_mb * 4, 2048) << 10};"
+    script = LAUNCHER.format(file_blocks=(spec.home_mb << 20) // 512, extra=extra)
+    return ["/bin/sh", "-c", script, "desk", *cgroups.procs_files, "--", *command]
+
+
+if __name__ == "__main__":  # for who may not import this: the doctor
+    sys.stdout.write(sandbox_problem())

@@ -1,0 +1,1 @@
+"""The env worker: jobs, episodes, slots, people who take over."""

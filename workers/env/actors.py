@@ -1,0 +1,139 @@
+"""Who decides what to do at a turn: the policy server, a task's oracle, or a fixed script."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from training.actions.coordinates import resized_size
+from training.actions.parse import parse_completion
+from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
+from workers.env import reporting
+from workers.env.policy_client import PolicyClient, RecordedTurn
+from workers.env.reporting import Assignment, NoPolicy
+from workers.tasks.oracles import next_action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What an actor wants at one turn; exactly one of `action` and `parse_error` is set."""
+
+    action: Action | None = None
+    completion: Completion | None = None
+    parse_error: str | None = None
+    dialect: str = ""
+    thought: str = ""
+
+
+class Actor(Protocol):
+    """Chooses the next action."""
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        """`turns` are the earlier ones. Raises PolicyError when the policy cannot answer."""
+        ...
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """Go on after turns that were recorded before. Raises PolicyError."""
+        ...
+
+    def close(self) -> None:
+        """The trajectory is over."""
+        ...
+
+
+class PolicyActor:
+    """Asks the policy server of the experiment's running attempt."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        if not assignment.policy_url:
+            raise NoPolicy("the experiment has no running policy server")
+        self._assignment = assignment
+        self._id = str(assignment.row.pk)
+        self._client = PolicyClient(
+            assignment.policy_url,
+            assignment.policy_token,
+            timeout_s=assignment.config.desktops.turn_timeout_s,
+        )
+        self._num_turns = 0
+        """The policy's own; a person may have taken turns between them."""
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        config = self._assignment.config
+        completion = self._client.complete(
+            self._id,
+            turn_index=self._num_turns,
+            text=observation.text,
+            screenshot=None if config.prompt.text_only else png,
+            temperature=self._assignment.temperature,
+            max_tokens=config.sampling.max_completion_tokens,
+        )
+        self._num_turns += 1
+        screen = (observation.width, observation.height)
+        parsed = parse_completion(
+            completion.text,
+            dialect=config.prompt.dialect,
+            space=config.prompt.coordinate_space,
+            screen=screen,
+            image=resized_size(screen, config.model.min_pixels, config.model.max_pixels),
+        )
+        return Decision(
+            action=parsed.action,
+            completion=completion,
+            parse_error=parsed.error,
+            dialect=parsed.dialect,
+            thought=parsed.thought,
+        )
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """Its context is made of the tokens that were sampled then; a person's turns were never in it."""
+        own = [turn for turn in turns if turn.completion is not None]
+        if not own:
+            return
+        is_blind = self._assignment.config.prompt.text_only
+        self._client.resume(
+            self._id,
+            [
+                RecordedTurn(
+                    text=turn.observation.text,
+                    completion=turn.completion,
+                    screenshot=None if is_blind else reporting.screenshot(turn.observation),
+                )
+                for turn in own
+                if turn.completion is not None
+            ],
+        )
+        self._num_turns = len(own)
+
+    def close(self) -> None:
+        self._client.forget(self._id)
+        self._client.close()
+
+
+class OracleActor:
+    """Solves the task by its family's script, really driving the desktop."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        return Decision(action=next_action(self._task, turns))
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        """It counts the turns itself."""
+
+    def close(self) -> None:
+        pass
+
+
+class IdleActor:
+    """Says at once that it is done: the do-nothing check of a task."""
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        return Decision(action=Action(kind=ActionKind.TERMINATE, status="success"))
+
+    def resume(self, turns: Sequence[Turn]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass

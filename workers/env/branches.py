@@ -1,0 +1,74 @@
+"""An episode's part in branches: snapshots before its turns, and a start from somebody else's.
+
+Snapshots are kept of so many members of each group as the config says, and of any running trajectory for
+which a person switched them on. One that fails for want of room is told and does without; a desktop that
+is lost over it is lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.env import reporting
+from workers.env.reporting import Assignment
+from workers.environments.contract import Branchable
+from workers.environments.registry import Environment
+
+log = logging.getLogger(__name__)
+
+
+class SnapshotLost(Exception):
+    """Raised when a branch cannot start because its snapshot is gone; no other desktop has it."""
+
+
+class SnapshotKeeper:
+    """Takes the snapshots of one episode."""
+
+    def __init__(self, assignment: Assignment, environment: Environment) -> None:
+        self._row = assignment.row
+        self._environment = environment if isinstance(environment, Branchable) else None
+        self._knob = getattr(assignment.config.desktops, assignment.config.desktops.provider, None)
+        branch = assignment.branch
+        self._parents = len(branch.turns) if branch else None
+        """The turn before which the parent's snapshot stands for this branch, too."""
+
+    def keep(self, index: int) -> float:
+        """Save the desktop before turn `index` if that is wanted; seconds that it took."""
+        if self._environment is None or index == self._parents or not self._is_wanted():
+            return 0.0
+        started = time.monotonic()
+        try:
+            kept = self._environment.snapshot(f"trajectory {self._row.pk}, turn {index + 1}")
+        except EnvError as error:
+            if error.kind is ErrorKind.INFRA:
+                raise
+            log.warning("trajectory %s, turn %s: no snapshot: %s", self._row.pk, index + 1, error)
+            reporting.snapshot_failed(self._row, str(error))
+            return time.monotonic() - started
+        took_s = time.monotonic() - started
+        reporting.snapshot_kept(self._row, index, kept, took_s)
+        return took_s
+
+    def _is_wanted(self) -> bool:
+        assert self._environment is not None
+        if not self._environment.can_be_saved:
+            return False
+        members = int(getattr(self._knob, "snapshot_members", 0))
+        return self._row.member < members or reporting.wants_snapshots(self._row)
+
+
+def wake_up(environment: Environment, snapshot: str) -> None:
+    """Bring the desktop to where the parent's was. Raises SnapshotLost, EnvError."""
+    if not snapshot:
+        raise SnapshotLost("the snapshot of this branch was deleted with the trajectory that it was kept of")
+    if not isinstance(environment, Branchable):
+        raise SnapshotLost("desktops of this provider cannot wake up from snapshots")
+    try:
+        environment.wake(snapshot)
+    except EnvError as error:
+        if not (error.kind is ErrorKind.TASK and error.permanent):
+            raise
+        reporting.snapshot_lost(snapshot)
+        raise SnapshotLost(str(error)) from error

@@ -1,0 +1,167 @@
+"""One episode: observation -> decision -> action -> observation, until it ends; then one evaluation.
+
+    setup | wake up -> [open turn -> decide -> act -> close turn]* -> evaluate -> reward
+Every turn is recorded when its screenshot is taken and again when its action was done, so that
+people watch it happen.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from training.actions.parse import off_screen_error
+from training.contracts.types import Action, ActionKind, Observation, Source, TrajectoryStatus, Turn
+from training.rewards import compute_reward
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.env import reporting
+from workers.env.actors import Actor, Decision
+from workers.env.branches import SnapshotKeeper, wake_up
+from workers.env.policy_client import ContextFull
+from workers.env.reporting import Assignment
+from workers.env.takeover.person_in_control import Seat
+from workers.environments.registry import Environment
+
+
+class Stopped(Exception):
+    """Raised when the trajectory was cancelled while it ran."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """How the turns ended."""
+
+    status: TrajectoryStatus
+    last_action: Action | None
+
+
+class Episode:
+    """Runs one claimed trajectory in an environment."""
+
+    def __init__(self, assignment: Assignment, environment: Environment, actor: Actor) -> None:
+        self._assignment = assignment
+        self._row = assignment.row
+        self._task = assignment.task
+        self._environment = environment
+        self._actor = actor
+        self._turns: list[Turn] = []
+
+    def run(self) -> None:
+        """The whole episode; raises what went wrong, the caller decides what that means."""
+        self._begin()
+        desktop_id, provider = self._environment.desktop_id, self._environment.provider
+        if not reporting.begin_running(self._row, desktop_id, provider, self._task.screen):
+            raise Stopped
+        ending = self._take_turns()
+        if not reporting.begin_evaluating(self._row):
+            raise Stopped
+        score = self._environment.evaluate(self._task, ending.last_action)
+        rewards = self._assignment.config.rewards
+        result = compute_reward(self._turns, score, rewards.preset, rewards.alpha, self._max_turns())
+        reporting.finish(self._row, ending.status, score, result)
+
+    def _begin(self) -> None:
+        """Bring the desktop to the first turn: the task's set-up, or where the parent of a branch was."""
+        branch = self._assignment.branch
+        if branch is None:
+            self._environment.prepare(self._task)
+            return
+        wake_up(self._environment, branch.snapshot)
+        self._turns.extend(branch.turns)
+        self._actor.resume(branch.turns)
+
+    def _max_turns(self) -> int:
+        return self._task.max_turns or self._assignment.config.desktops.max_turns
+
+    def _is_stopped(self) -> bool:
+        return reporting.is_stopped(self._row)
+
+    def _take_turns(self) -> Ending:
+        deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
+        frame = self._environment.observe()
+        branch = self._assignment.branch
+        text = branch.text if branch else self._task.instruction
+        action = next((turn.action for turn in reversed(self._turns) if turn.action), None)
+        seat = Seat(self._assignment, self._environment, self._turns)
+        keeper = SnapshotKeeper(self._assignment, self._environment)
+        num_decided = sum(turn.source is not Source.HUMAN for turn in self._turns)
+        while num_decided < self._max_turns():
+            if self._is_stopped():
+                raise Stopped
+            if visit := seat.visit(self._is_stopped):
+                action = visit.last_action or action
+                if visit.is_finished:
+                    return Ending(TrajectoryStatus.TERMINATED, action)
+                deadline += visit.duration_s
+                frame, text = self._environment.observe(), visit.text_for_agent(text, num_decided)
+                continue
+            index, num_decided = len(self._turns), num_decided + 1
+            observation = reporting.open_turn(self._row, index, frame, text, self._assignment.source)
+            deadline += keeper.keep(index)
+            try:
+                decision = self._actor.decide(index, frame.png, observation, self._turns)
+            except ContextFull:
+                # The screenshot stays on record; without a completion it is no turn of a sample.
+                return Ending(TrajectoryStatus.TRUNCATED, action)
+            action, completed_at = decision.action, timezone.now()
+            if action is not None and action.kind is ActionKind.TERMINATE:
+                self._close(index, observation, decision, None, None, completed_at)
+                return Ending(TrajectoryStatus.TERMINATED, action)
+            error = self._act(action)
+            after = self._environment.observe()
+            changed = after.raw_digest != frame.raw_digest
+            self._close(index, observation, decision, error, changed, completed_at)
+            text = result_text(decision, error)
+            frame = after
+            if time.monotonic() > deadline:
+                break
+        return Ending(TrajectoryStatus.TRUNCATED, action)
+
+    def _act(self, action: Action | None) -> str | None:
+        """Do it; what the desktop refuses is the agent's mistake, recorded, and the episode goes on."""
+        if action is None:
+            return None
+        if error := off_screen_error(action, self._task.screen):
+            return error
+        try:
+            self._environment.act(action)
+        except EnvError as error:
+            if error.kind is not ErrorKind.TASK:
+                raise
+            return str(error)
+        return None
+
+    def _close(
+        self,
+        index: int,
+        observation: Observation,
+        decision: Decision,
+        action_error: str | None,
+        changed: bool | None,
+        completed_at: datetime,
+    ) -> None:
+        turn = Turn(
+            index=index,
+            source=self._assignment.source,
+            observation=observation,
+            completion=decision.completion,
+            action=decision.action,
+            parse_error=decision.parse_error,
+            dialect=decision.dialect,
+            action_error=action_error,
+            screen_changed=changed,
+        )
+        self._turns.append(turn)
+        reporting.close_turn(self._row, turn, decision.thought, completed_at)
+
+
+def result_text(decision: Decision, action_error: str | None) -> str:
+    """What the next observation says about the last action."""
+    if decision.parse_error:
+        return "The last answer held no action."
+    if action_error:
+        return f"The last action failed: {action_error}."
+    return ""

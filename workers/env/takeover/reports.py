@@ -1,0 +1,77 @@
+"""What a take-over asks of and tells the database; calls the web application's services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from django.conf import settings
+from django.utils import timezone
+
+from training.contracts.types import Action
+from webapp.screens import relay_tickets, services
+from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
+from workers.env.takeover.screen_relay import Relay
+
+__all__ = ["Control", "ControlStatus", "Deed", "close_screen", "make_relay", "open_screen"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One action of a person; `action` is None while it goes on."""
+
+    index: int
+    began_at: datetime
+    action: Action | None
+    ended_at: datetime | None
+
+
+def make_relay() -> Relay:
+    """The relay of this process."""
+    return Relay(Path(settings.RUN_DIR), relay_tickets.read_ticket, settings.SCREEN_HOST)
+
+
+def open_screen(trajectory_id: int, addresses: list[str]) -> None:
+    services.open_screen(trajectory_id=trajectory_id, addresses=addresses)
+
+
+def close_screen(trajectory_id: int) -> None:
+    services.close_screen(trajectory_id=trajectory_id)
+
+
+def active_control(trajectory_id: int) -> Control | None:
+    """Who wants or has control, after ending what nobody renewed."""
+    control = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
+    if control is not None and control.expires_at < timezone.now():
+        services.expire_controls(trajectory_id=trajectory_id)
+        return None
+    return control
+
+
+def grant(control: Control) -> bool:
+    """Pause the agent for this person; False when they no longer want it."""
+    return services.grant_control(control=control)
+
+
+def look_again(control: Control) -> Control:
+    """The same row as it is now."""
+    control.refresh_from_db()
+    if control.is_active and control.expires_at < timezone.now():
+        services.expire_controls(trajectory_id=control.trajectory_id)
+        control.refresh_from_db()
+    return control
+
+
+def deeds(control: Control, first: int) -> list[Deed]:
+    """What the person did from number `first` on, in order."""
+    rows = HumanInput.objects.filter(control=control, index__gte=first).order_by("index")
+    return [
+        Deed(
+            index=row.index,
+            began_at=row.began_at,
+            action=Action.model_validate(row.action) if row.action else None,
+            ended_at=row.ended_at,
+        )
+        for row in rows
+    ]

@@ -1,0 +1,45 @@
+"""Unix sockets that an env worker listens on: closed to others, named after their process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+from workers.processes.unix_socket import MAX_PATH_BYTES, connect_unix
+
+log = logging.getLogger(__name__)
+
+PROBE_LIMIT_S = 5.0
+
+
+def listen_unix(path: Path) -> socket.socket:
+    """A listening socket that nobody else may even ask."""
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    finally:
+        os.umask(before)
+    listener.listen()
+    return listener
+
+
+def socket_path(folder: Path) -> Path:
+    """A name of this process's own, short enough for a socket address; those of dead processes go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    host = socket.gethostname()[:24]  # containers that share the folder have equal process ids
+    for old in folder.glob(f"screens-{host}-*.sock"):
+        try:
+            connect_unix(str(old), PROBE_LIMIT_S).close()
+        except ConnectionRefusedError:
+            old.unlink(missing_ok=True)
+        except OSError:
+            log.info("left alone: %s", old)
+    path = folder / f"screens-{host}-{os.getpid()}.sock"
+    if len(os.fsencode(path)) <= MAX_PATH_BYTES:
+        return path
+    return Path(tempfile.mkdtemp(prefix="screens-")) / "s"

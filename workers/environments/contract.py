@@ -1,0 +1,121 @@
+"""What an episode uses: a desktop that can be prepared for a task, driven and scored.
+
+Life of an environment:  opened -> reset? -> prepare -> (observe, act)* -> evaluate -> reset ... -> closed
+One thread uses it. A provider's environment is one file and one row in
+`workers.environments.registry.ENVIRONMENTS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from training.contracts.config import DesktopConfig, Section
+from training.contracts.types import Action, Task
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.host.messages import KeptSnapshot
+from workers.desktops.leased_desktop import Frame
+
+
+class AtCapacity(EnvError):
+    """Raised when an environment cannot be opened now, but later: the trajectory is parked, not failed."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        position: int | None = None,
+        wait_s: float | None = None,
+    ) -> None:
+        super().__init__(message, kind=ErrorKind.QUOTA)
+        self.retry_after_s = retry_after_s
+        """When to ask again, seconds; None = nobody said, ask with growing pauses."""
+        self.position = position
+        """Place in the other side's queue, 1 = next; None = unknown."""
+        self.wait_s = wait_s
+        """The other side's estimate, seconds; None = unknown."""
+
+
+class Environment(Protocol):
+    """A desktop with a task on it. Every method may raise `workers.desktops.contract.EnvError`."""
+
+    @property
+    def desktop_id(self) -> str:
+        """Name on the fleet page; may change with `reset` or `prepare`."""
+
+    @property
+    def provider(self) -> str:
+        """The row of the table that it came from."""
+
+    @property
+    def is_lost(self) -> bool:
+        """True when the right to the desktop is gone (lease or session over): close, open another."""
+
+    def prepare(self, task: Task) -> None:
+        """Set the task up on a clean desktop. Raises SetupError."""
+
+    def observe(self) -> Frame:
+        """The screen, after the last action's effect."""
+
+    def act(self, action: Action) -> None:
+        """Do one action; EnvError of kind `task` = refused, the agent's mistake."""
+
+    def evaluate(self, task: Task, last_action: Action | None) -> float:
+        """Score in [0, 1]; asked once per episode. Raises EvaluatorError, never answers 0 for an error."""
+
+    def reset(self) -> None:
+        """Clean again for another trajectory."""
+
+    def close(self) -> None:
+        """Give everything back. Idempotent, raises nothing."""
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """An environment whose live screen people can watch, and use when they take it over."""
+
+    @property
+    def vnc_socket(self) -> str:
+        """Unix socket of its VNC server at this moment; "" when it has none."""
+
+
+@runtime_checkable
+class Branchable(Protocol):
+    """An environment whose desktop can be saved while it runs, so that others go on from there."""
+
+    @property
+    def can_be_saved(self) -> bool:
+        """Whether the desktops of its provider can."""
+
+    def snapshot(self, label: str) -> KeptSnapshot:
+        """Save the desktop as it is now and go on; `label` says whose it is."""
+
+    def wake(self, name: str) -> None:
+        """Instead of `prepare`: the desktop goes on where a snapshot was taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentRequest:
+    """What kind of environment is wanted; one with an equal request serves the next trajectory."""
+
+    provider: str
+    screen: tuple[int, int]
+    """Width and height, pixels."""
+    knobs: Section | None
+    """The provider's own section of the config, `desktops.PROVIDER`; None when it has none."""
+    holder: str
+    """Who asks, for leases and for people: worker and thread."""
+    key: str = field(default="", compare=False)
+    """Names the trajectory, the same at every attempt: who waits in a queue keeps its place by it."""
+    machine_knobs: Section | None = None
+    """Of the provider whose desktops this one drives (`knobs.machines`); None when it has its own."""
+
+    @classmethod
+    def of(
+        cls, config: DesktopConfig, screen: tuple[int, int], *, holder: str, key: str
+    ) -> EnvironmentRequest:
+        """The request of an experiment's desktops."""
+        knobs = getattr(config, config.provider, None)
+        machine_knobs = getattr(config, getattr(knobs, "machines", ""), None)
+        return cls(config.provider, screen, knobs, holder, key, machine_knobs)

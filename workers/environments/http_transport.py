@@ -1,0 +1,198 @@
+"""JSON over HTTP to somebody else's desktops: which failures are tried again, and what the others mean.
+
+A request that never arrived (no connection) is always tried again. What may have been done is tried again
+only when the caller says that a repetition is harmless: a read, or a write whose Idempotency-Key the other
+side keeps.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import ipaddress
+import logging
+import random
+import ssl
+import time
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from workers.desktops.contract import EnvError
+from workers.environments.contract import AtCapacity
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 20.0
+MAX_MESSAGE = 300
+TRY_AGAIN = frozenset({500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back, below 500 and not 429."""
+
+    status: int
+    content: bytes
+    fields: dict[str, Any]
+    """The JSON object; empty for anything else."""
+
+    @property
+    def message(self) -> str:
+        """Its error text."""
+        error = self.fields.get("error")
+        if isinstance(error, dict):
+            error = error.get("message")
+        return str(error or self.content[:MAX_MESSAGE].decode(errors="replace") or "no reason given")
+
+    @property
+    def code(self) -> str:
+        """Its error code, when it names one."""
+        error = self.fields.get("error")
+        return str((error.get("code") if isinstance(error, dict) else self.fields.get("code")) or "")
+
+
+class ServerFailed(EnvError):
+    """Raised when the other side answered with 5xx, at the last try too."""
+
+    def __init__(self, message: str, answer: Answer) -> None:
+        super().__init__(message)
+        self.answer = answer
+
+
+class Transport:
+    """One base URL with its headers. Not thread-safe."""
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        headers: dict[str, str],
+        timeout_s: float,
+        ca_file: str = "",
+        attempts: int = 4,
+    ) -> None:
+        self.base_url = base_url
+        self._attempts = attempts
+        self._client = httpx.Client(
+            base_url=base_url,
+            headers=headers,
+            timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, 20.0)),
+            verify=_trusted(ca_file),
+            # A proxy of the surroundings cannot reach what is inside them.
+            trust_env=not _is_near(base_url),
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: dict[str, Any] | None = None,
+        *,
+        headers: dict[str, str] | None = None,
+        timeout_s: float | None = None,
+        repeatable: bool = False,
+        may_wait: bool = False,
+        final: frozenset[str] = frozenset(),
+    ) -> Answer:
+        """One request with its repetitions; answers below 500 are returned, whatever they say.
+
+        `may_wait`: 429 raises AtCapacity; otherwise it is a 5xx of which surely nothing was done.
+        `final`: error codes of 5xx answers that a repetition would not change.
+        Raises AtCapacity, ServerFailed for 5xx, EnvError when nobody answers.
+        """
+        for attempt in range(self._attempts):
+            is_last = attempt == self._attempts - 1
+            try:
+                response = self._client.request(
+                    method, path, json=body, headers=headers, timeout=timeout_s or httpx.USE_CLIENT_DEFAULT
+                )
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                is_untrusted = "CERTIFICATE" in str(error)
+                if is_last or is_untrusted:
+                    text = f"{self.base_url} cannot be reached: {error}"
+                    raise EnvError(text, permanent=is_untrusted) from error
+                self._pause(attempt, None, f"{method} {path}: {error!r}")
+            except (httpx.TransportError, httpx.DecodingError) as error:
+                if is_last or not repeatable:
+                    raise EnvError(f"{self.base_url} did not answer {method} {path}: {error!r}") from error
+                self._pause(attempt, None, f"{method} {path}: {error!r}")
+            else:
+                answer = Answer(response.status_code, response.content, _fields(response))
+                if answer.status == 429 and may_wait:
+                    raise at_capacity(answer, response.headers)
+                if answer.status < 500 and answer.status != 429:
+                    return answer
+                may_repeat = answer.status == 429 or (
+                    repeatable and answer.status in TRY_AGAIN and answer.code not in final
+                )
+                if is_last or not may_repeat:
+                    text = f"{self.base_url} answered {method} {path} with {answer.status}: {answer.message}"
+                    raise ServerFailed(text, answer)
+                self._pause(attempt, response.headers.get("retry-after"), f"{method} {path}: {answer.status}")
+        raise AssertionError("the last attempt returns or raises")
+
+    def _pause(self, attempt: int, retry_after: str | None, why: str) -> None:
+        pause_s = retry_after_s(retry_after)
+        if pause_s is None:
+            # Jitter, so that a fleet that failed together does not come back together.
+            pause_s = FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0)
+        pause_s = min(pause_s, LONGEST_PAUSE_S)
+        log.warning("%s, again in %.1f s: %s", self.base_url, pause_s, why)
+        time.sleep(pause_s)
+
+
+def at_capacity(answer: Answer, headers: httpx.Headers) -> AtCapacity:
+    """What a 429 says of the place in the queue; unknown where it says nothing sensible."""
+    inner = answer.fields.get("error")
+    fields = answer.fields | (inner if isinstance(inner, dict) else {})
+    position: Any = fields.get("queue_position")
+    wait_s: Any = fields.get("wait_s")
+    return AtCapacity(
+        answer.message,
+        retry_after_s=retry_after_s(headers.get("retry-after")),
+        position=position if type(position) is int and position > 0 else None,
+        wait_s=float(wait_s) if type(wait_s) in (int, float) and 0 <= wait_s < 1e7 else None,
+    )
+
+
+def retry_after_s(text: str | None) -> float | None:
+    """Seconds of a Retry-After header, which is a number or a date (RFC 9110); None for anything else."""
+    if not text:
+        return None
+    if text.strip().isdecimal():
+        return min(float(text), 86_400.0)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
+def _fields(response: httpx.Response) -> dict[str, Any]:
+    if "json" not in response.headers.get("content-type", ""):
+        return {}
+    try:
+        value = response.json()
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _trusted(ca_file: str) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise EnvError(f"ca_file {ca_file} cannot be read: {error}", permanent=True) from error
+
+
+def _is_near(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return host == "localhost" or "." not in host

@@ -1,0 +1,28 @@
+"""Environments: a desktop with a task on it, as an episode uses it; one row per provider."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workers.environments.contract import AtCapacity, Environment, EnvironmentRequest
+from workers.environments.gateway.environment import GatewayEnvironment
+from workers.environments.local import LocalEnvironment
+from workers.environments.osworld.environment import OsworldEnvironment
+from workers.environments.remote.environment import RemoteEnvironment
+
+__all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "open_environment"]
+
+ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
+    "x11": LocalEnvironment.open,
+    "qemu": LocalEnvironment.open,
+    "windows": LocalEnvironment.open,
+    "remote": RemoteEnvironment.open,
+    "gateway": GatewayEnvironment.open,
+    "osworld": OsworldEnvironment,
+}
+"""Config `desktops.provider` -> opens an environment; raises EnvError."""
+
+
+def open_environment(request: EnvironmentRequest) -> Environment:
+    """An environment of the wanted kind."""
+    return ENVIRONMENTS[request.provider](request)

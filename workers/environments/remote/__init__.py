@@ -1,0 +1,1 @@
+"""Provider remote: desktops of an env server elsewhere."""

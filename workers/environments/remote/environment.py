@@ -1,0 +1,247 @@
+"""Provider `remote`: desktops of an env server that speaks Slime-OSWorld's HTTP protocol.
+
+    seat -> /reset (task) -> /step* -> DONE or FAIL -> /evaluate -> /close
+The server sets tasks up and scores them; its errors never become rewards, also where it answers reward 0
+with an error beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import logging
+import math
+import secrets
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import redis
+from django.conf import settings
+
+from training.actions.write.completion_text import format_action
+from training.contracts.config import CoordinateSpace
+from training.contracts.config.remote_desktops import RemoteConfig
+from training.contracts.types import Action, ActionKind, Task
+from training.tasks.importers import to_osworld
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.leased_desktop import Frame
+from workers.environments.contract import EnvironmentRequest
+from workers.environments.http_transport import Answer, ServerFailed, Transport
+from workers.environments.received_frames import frame_of
+from workers.environments.remote.url_capacity import Seat, take_seat
+from workers.environments.secret_values import bearer
+from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
+
+log = logging.getLogger(__name__)
+
+OWN_ERRORS = frozenset({"desktop", "setup", "evaluator", "server"})
+"""Codes of our server's 5xx answers: it has tried, a repetition of the request changes nothing."""
+
+
+class RemoteEnvironment:
+    """One episode at a time on one URL."""
+
+    provider = "remote"
+
+    def __init__(self, seat: Seat, transport: Transport, request: EnvironmentRequest) -> None:
+        assert isinstance(request.knobs, RemoteConfig)
+        self._seat = seat
+        self._transport = transport
+        self._knobs = request.knobs
+        self._screen = request.screen
+        self._key = request.key or secrets.token_hex(8)
+        self._num_requests = 0
+        self._episode_id = ""
+        self._frame: Frame | None = None
+        self._keeps_keys = False
+        """True when the server does a request with a known Idempotency-Key only once."""
+        self._is_closed = False
+
+    @classmethod
+    def open(cls, request: EnvironmentRequest) -> Self:
+        """Take a seat at a URL whose server answers. Raises AtCapacity or EnvError."""
+        knobs = request.knobs
+        assert isinstance(knobs, RemoteConfig)
+        headers = bearer(knobs.token_secret)
+        client = redis.Redis.from_url(settings.REDIS_URL)
+        failures: list[str] = []
+        urls = knobs.urls
+        while urls:
+            seat = take_seat(client, urls, knobs.slots_per_url)
+            transport = Transport(
+                seat.url, headers=headers, timeout_s=knobs.request_timeout_s, ca_file=knobs.ca_file
+            )
+            environment = cls(seat, transport, request)
+            try:
+                environment._check_health()
+                return environment
+            except EnvError as error:
+                environment.close()
+                if error.permanent:
+                    raise
+                failures.append(str(error))
+                urls = tuple(url for url in urls if url != seat.url)
+        raise EnvError("no env server can be used: " + "; ".join(failures))
+
+    def _check_health(self) -> None:
+        answer = self._transport.call("GET", "/health", repeatable=True)
+        if answer.status in (401, 403):
+            text = (
+                f"{self._seat.url} refuses the token; check the secret {self._knobs.token_secret or '(none)'}"
+            )
+            raise EnvError(text, permanent=True)
+        if answer.status != 200 or answer.fields.get("status") != "ok":
+            raise EnvError(f"{self._seat.url} is no env server: /health answered {answer.status}")
+        self._keeps_keys = answer.fields.get("idempotency_keys") is True
+
+    # -- what an episode uses ---------------------------------------------------------------
+
+    @property
+    def desktop_id(self) -> str:
+        """The seat: episodes come and go on it."""
+        return f"{urlsplit(self._seat.url).netloc}#{self._seat.number}"[-64:]
+
+    @property
+    def is_lost(self) -> bool:
+        return self._is_closed or self._seat.lost.is_set()
+
+    def prepare(self, task: Task) -> None:
+        """A new episode with its task set up. Raises AtCapacity, SetupError or EnvError."""
+        config = {
+            "provider_name": self._knobs.provider_name,
+            "os_type": self._knobs.os_type,
+            "action_space": "pyautogui",
+            "screen_size": list(task.screen),
+            "headless": True,
+            "require_a11y_tree": False,
+        }
+        body = {"task_config": to_osworld(task), "env_config": config}
+        try:
+            # The key must not change with the attempt: by it a waiting trajectory keeps its place.
+            answer = self._post("/reset", body, timeout_s=self._knobs.reset_timeout_s, key=self._key)
+        except ServerFailed as error:
+            if error.answer.code == "setup":
+                raise SetupError(TaskErrorKind.DESKTOP, error.answer.message) from error
+            raise
+        if answer.code == "setup":
+            raise SetupError(TaskErrorKind.TASK, answer.message)
+        fields = self._good(answer, "/reset")
+        self._episode_id = str(fields.get("episode_id") or "")
+        if not self._episode_id:
+            raise EnvError(f"{self._seat.url}: /reset answered no episode_id")
+        self._frame = self._frame_in(fields)
+        if (self._frame.width, self._frame.height) != task.screen:
+            have, want = f"{self._frame.width}x{self._frame.height}", "x".join(map(str, task.screen))
+            text = (
+                f"the server's screen is {have}, the task needs {want}; import the task set with that screen"
+            )
+            raise SetupError(TaskErrorKind.TASK, text)
+
+    def observe(self) -> Frame:
+        """The screen that the last request brought, else a new one."""
+        frame, self._frame = self._frame, None
+        if frame is None:
+            answer = self._post("/render", {"episode_id": self._episode_id}, repeatable=True)
+            frame = self._frame_in(self._good(answer, "/render"))
+        return frame
+
+    def act(self, action: Action) -> None:
+        self._frame = None
+        self._step(action_code(action, self._screen))
+
+    def evaluate(self, task: Task, last_action: Action | None) -> float:
+        if last_action is not None and last_action.kind is ActionKind.TERMINATE:
+            self._step("DONE" if last_action.status == "success" else "FAIL")
+        try:
+            answer = self._post("/evaluate", {"episode_id": self._episode_id})
+            fields = self._good(answer, "/evaluate")
+        except ServerFailed as error:
+            if error.answer.code in ("", "evaluator"):
+                raise EvaluatorError(TaskErrorKind.DESKTOP, error.answer.message) from error
+            raise
+        except EnvError as error:
+            if error.kind is ErrorKind.TASK:
+                raise EvaluatorError(TaskErrorKind.TASK, str(error)) from error
+            raise
+        reward: Any = fields.get("reward")
+        is_number = isinstance(reward, int | float) and not isinstance(reward, bool)
+        if not is_number or not math.isfinite(reward) or not 0 <= reward <= 1:
+            raise EvaluatorError(TaskErrorKind.DESKTOP, f"{self._seat.url} answered the reward {reward!r}")
+        return float(reward)
+
+    def reset(self) -> None:
+        """Give seat and episode back: others wait for them while nothing is to be done here."""
+        self.close()
+
+    def close(self) -> None:
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._episode_id:
+            with contextlib.suppress(EnvError):  # the server closes silent episodes by itself
+                self._post("/close", {"episode_id": self._episode_id}, repeatable=True)
+        self._transport.close()
+        self._seat.give_up()
+
+    # -- requests ---------------------------------------------------------------------------
+
+    def _step(self, code: str) -> None:
+        body = {"episode_id": self._episode_id, "action": code, "pause": self._knobs.pause_s}
+        self._frame = self._frame_in(self._good(self._post("/step", body), "/step"))
+
+    def _post(
+        self,
+        path: str,
+        body: dict[str, Any],
+        *,
+        timeout_s: float | None = None,
+        key: str = "",
+        repeatable: bool = False,
+    ) -> Answer:
+        self._num_requests += 1
+        return self._transport.call(
+            "POST",
+            path,
+            body,
+            headers={"Idempotency-Key": key or f"{self._key}-{self._num_requests}"},
+            timeout_s=timeout_s,
+            repeatable=repeatable or self._keeps_keys,
+            may_wait=path == "/reset",
+            final=OWN_ERRORS,
+        )
+
+    def _good(self, answer: Answer, path: str) -> dict[str, Any]:
+        """The fields of a good answer. Raises EnvError, of kind task when the action was refused."""
+        where = f"{self._seat.url}{path}"
+        if answer.status == 404:
+            raise EnvError(f"{where}: {answer.message}; the server was restarted or has closed the episode")
+        if answer.status in (401, 403):
+            raise EnvError(f"{where}: the token is refused: {answer.message}", permanent=True)
+        if answer.status in (400, 422):
+            raise EnvError(answer.message, kind=ErrorKind.TASK)
+        if answer.status != 200 or not answer.fields:
+            raise EnvError(f"{where} answered {answer.status}: {answer.message}")
+        if answer.fields.get("error"):  # Slime-OSWorld's own server says so beside a reward of 0
+            if path == "/evaluate":
+                raise EvaluatorError(TaskErrorKind.DESKTOP, f"{where}: {answer.message}")
+            raise EnvError(f"{where}: {answer.message}")
+        return answer.fields
+
+    def _frame_in(self, fields: dict[str, Any]) -> Frame:
+        encoded = fields.get("screenshot_base64")
+        if not isinstance(encoded, str) or not encoded:
+            raise EnvError(f"{self._seat.url} sent no screenshot")
+        try:
+            return frame_of(base64.b64decode(encoded, validate=True))
+        except binascii.Error as error:
+            raise EnvError(f"{self._seat.url} sent a screenshot that is not base64") from error
+
+
+def action_code(action: Action, screen: tuple[int, int]) -> str:
+    """The pyautogui code of an action, coordinates in screen pixels."""
+    if action.kind is ActionKind.DRAG and action.x is not None:
+        start = Action(kind=ActionKind.MOVE, x=action.x, y=action.y)
+        drag = action.model_copy(update={"x": None, "y": None})
+        return f"{action_code(start, screen)}\n{action_code(drag, screen)}"
+    return format_action(action, "pyautogui", CoordinateSpace.SCREEN, screen)

@@ -1,0 +1,76 @@
+"""Seats: how many trajectories of all env workers may use one URL at once.
+
+A seat is a key in Redis that its holder renews; a holder that died frees it by its silence. Servers that do
+one thing at a time, or close a running episode when there are too many, need the limit on our side.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import random
+import threading
+
+import redis
+from redis.exceptions import LockError, RedisError
+from redis.lock import Lock
+
+from workers.environments.contract import AtCapacity
+
+log = logging.getLogger(__name__)
+
+SEAT_S = 30.0
+"""Longer than a hiccup of Redis or of a worker; a dead worker's seat stays empty for as long."""
+RENEW_EVERY_S = 8.0
+RETRY_AFTER_S = 3.0
+
+
+class Seat:
+    """The right to use one URL until it is given up."""
+
+    def __init__(self, url: str, number: int, lock: Lock) -> None:
+        self.url = url
+        self.number = number
+        """1 = the first of this URL."""
+        self.lost = threading.Event()
+        self._lock = lock
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name="seat", daemon=True)
+        self._thread.start()
+
+    def give_up(self) -> None:
+        """Idempotent."""
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._thread.join(timeout=5.0)
+        try:
+            self._lock.release()
+        except (LockError, RedisError) as error:
+            log.warning("seat of %s not released, it expires: %s", self.url, error)
+
+    def _keep(self) -> None:
+        while not self._stop.wait(RENEW_EVERY_S):
+            try:
+                self._lock.reacquire()
+            except LockError:
+                log.warning("seat of %s lost", self.url)
+                self.lost.set()
+                return
+            except RedisError as error:
+                log.warning("seat of %s not renewed, trying again: %s", self.url, error)
+
+
+def take_seat(client: redis.Redis, urls: tuple[str, ...], seats_per_url: int) -> Seat:
+    """A free seat at any of the URLs. Raises AtCapacity."""
+    numbered = [(url, number) for number in range(seats_per_url) for url in random.sample(urls, len(urls))]
+    for url, number in numbered:
+        name = f"deskhand:seat:{hashlib.sha256(url.encode()).hexdigest()[:16]}:{number}"
+        lock = client.lock(name, timeout=SEAT_S, blocking=False, thread_local=False)
+        try:
+            if lock.acquire(blocking=False):
+                return Seat(url, number + 1, lock)
+        except RedisError as error:
+            raise AtCapacity(f"Redis does not answer, so nobody knows which URL is free: {error}") from error
+    text = f"all {len(numbered)} slots of {len(urls)} URL(s) are in use"
+    raise AtCapacity(text, retry_after_s=RETRY_AFTER_S)

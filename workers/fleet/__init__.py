@@ -1,0 +1,1 @@
+"""Keeps the database's picture of this machine's desktops and runs operators' requests."""

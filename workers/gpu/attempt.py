@@ -1,0 +1,279 @@
+"""One attempt at one experiment:
+
+claim -> coordinator up -> policy server up -> torchrun -> supervise -> close the attempt.
+
+The job supervises, it does not train. Whatever happens to a child or to a person's mind, the
+attempt is closed exactly once and every child group is ended.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from celery.worker import state as celery_state
+from django.conf import settings
+from django.db import close_old_connections
+
+from training.contracts.config import ExperimentConfig, to_yaml
+from webapp.dispatcher.pump import pump
+from webapp.experiments.lifecycle import attempts
+from webapp.experiments.lifecycle import queue as experiments
+from webapp.experiments.lifecycle.engine_start import tell_start
+from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
+from webapp.trajectories import services as trajectories
+from workers import identity
+from workers.gpu.coordinator_routes import Context
+from workers.gpu.coordinator_server import Coordinator
+from workers.gpu.failure_reason import why_trainer_ended
+from workers.gpu.gpu_placement import TooFewGpus, trainer_and_engine
+from workers.gpu.gpu_use import GpuWatch
+from workers.gpu.heartbeat import Heartbeat
+from workers.gpu.model_folder import ModelNotFound, resolve_model
+from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
+from workers.processes.child_groups import Child
+
+log = logging.getLogger(__name__)
+TICK_S = 0.2
+BEAT_EVERY_S = 2.0
+EXIT_FINISHED, EXIT_PAUSED, EXIT_CANCELLED = 0, 75, 76
+LOG_TAIL_LINES = 120
+"""torchrun's own summary of a failure takes the last forty."""
+STOP_GRACE_S = 8.0
+CANCEL_GRACE_S = 45.0
+"""After a cancel request the trainer gets this long to leave by itself."""
+
+
+class Stopped(Exception):
+    """Raised while starting when people cancelled or paused meanwhile."""
+
+
+class Superseded(Exception):
+    """Raised when the attempt was taken back as lost: whoever comes next goes on from its checkpoints."""
+
+
+def run(experiment_id: int, attempt_number: int) -> None:
+    """Body of the gpu job; a redelivered job finds the claim and steps aside."""
+    attempt = attempts.claim_experiment(
+        experiment_id=experiment_id,
+        attempt_number=attempt_number,
+        worker_name=identity.current().name,
+    )
+    if attempt is None:
+        log.info("experiment %s attempt %s is taken or gone; stepping aside", experiment_id, attempt_number)
+        return
+    trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=attempt_number)
+    config = ExperimentConfig.model_validate(attempt.experiment.config)
+    only_own: dict[str, int] = {}
+    try:
+        with Heartbeat(attempt):
+            Supervision(attempt, config).run()
+    except Superseded:
+        log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
+        only_own = {"before_attempt": attempt_number + 1}
+    except Stopped as reason:
+        _close_stopped(attempt, str(reason))
+    except (ModelNotFound, TooFewGpus) as error:
+        # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
+        _close_crashed(attempt, config, str(error), max_restarts=0)
+    except (PolicyServerError, OSError) as error:
+        _close_crashed(attempt, config, str(error))
+    except Exception as error:
+        log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
+        _close_crashed(attempt, config, f"gpu worker error: {error!r}")
+        raise
+    finally:
+        trajectories.cancel_groups_of(experiment_id=experiment_id, **only_own)
+
+
+class Supervision:
+    """Starts and watches the children of one attempt."""
+
+    def __init__(self, attempt: Attempt, config: ExperimentConfig) -> None:
+        self._attempt = attempt
+        self._config = config
+        self._experiment_id = attempt.experiment_id
+        self._folder = experiment_folder(attempt.experiment_id)
+        self._logs = self._folder / "logs"
+        # The folder's name tells experiments apart that share one checkpoints.directory.
+        self._output = self._folder / f"experiment-{attempt.experiment_id}"
+        self._model = resolve_model(config.model.path, config.optimiser.seed)
+        self._beat_due = 0.0
+        self._cancel_by: float | None = None
+
+    def run(self) -> None:
+        self._logs.mkdir(parents=True, exist_ok=True)
+        config_path = self._folder / "config.yaml"
+        config_path.write_text(to_yaml(with_folders(self._config, self._model)))
+        trainer_gpus, engine_gpus = trainer_and_engine(self._config)
+        with ExitStack() as stack:
+            policy = PolicyServer(
+                model=self._model,
+                config_path=config_path,
+                folder=self._folder,
+                log_path=self._log_path("policy"),
+                gpus=engine_gpus,
+            )
+            stack.callback(policy.child.stop, 5.0)
+            context = Context(
+                experiment_id=self._experiment_id,
+                team_id=self._attempt.experiment.team_id,
+                attempt=self._attempt.number,
+                config=self._config,
+                policy=policy,
+            )
+            coordinator = stack.enter_context(Coordinator(context))
+            stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number))
+            trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
+            stack.callback(trainer.stop)
+            self._wait_ready(policy)
+            attempts.start_attempt(attempt=self._attempt, policy_url=policy.url, policy_token=policy.token)
+            pump()
+            self._watch(trainer, policy)
+
+    def _log_path(self, name: str) -> Path:
+        return self._logs / f"{name}-{self._attempt.number}.log"
+
+    def _wait_ready(self, policy: PolicyServer) -> None:
+        """Until the engine draws; what it is at is shown on the experiment's page."""
+
+        def keep_going() -> None:
+            if self._beat_or_stop():
+                tell_start(self._experiment_id, f"Engine: {policy.starting}.")
+
+        engine = self._config.engine
+        spare_s = engine.start_timeout_s if engine.name == "sglang" else 0.0
+        policy.wait_ready(keep_going, limit_s=START_TIMEOUT_S + spare_s)
+
+    def _start_trainer(self, config_path: Path, coordinator: Coordinator, gpus: dict[str, str]) -> Child:
+        """torchrun, also for one process: the same path as on many GPUs."""
+        (self._output / "outcome.json").unlink(missing_ok=True)
+        command = [
+            sys.executable,
+            *("-m", "torch.distributed.run"),
+            *("--standalone", "--nproc-per-node", str(self._config.optimiser.num_processes)),
+            *("-m", "training.loop.train"),
+            *("--config", str(config_path)),
+            *("--output", str(self._output)),
+        ]
+        env = {
+            **os.environ,
+            "DESKHAND_COORDINATOR_URL": coordinator.url,
+            "DESKHAND_COORDINATOR_TOKEN": coordinator.token,
+            **gpus,
+            "DESKHAND_FRAMES_DIR": str(Path(settings.MEDIA_ROOT) / "frames"),
+            "PYTHONUNBUFFERED": "1",
+        }
+        return Child("trainer", command, log_path=self._log_path("trainer"), env=env)
+
+    def _watch(self, trainer: Child, policy: PolicyServer) -> None:
+        """Until the trainer ends, or the policy server dies, or patience with a cancel runs out."""
+        while True:
+            if (code := trainer.exit_code()) is not None:
+                self._close(code, trainer)
+                return
+            if (code := policy.child.exit_code()) is not None:
+                raise PolicyServerError(f"the policy server ended with code {code}:\n{policy.child.tail()}")
+            if celery_state.should_stop is not None:
+                # Time to save a checkpoint, within the grace that a stopping installation gives us.
+                trainer.stop(STOP_GRACE_S)
+                raise Stopped("the gpu worker was stopped")
+            status = self._beat()
+            if status == ExperimentStatus.CANCELLING:
+                now = time.monotonic()
+                self._cancel_by = self._cancel_by or now + CANCEL_GRACE_S
+                if now > self._cancel_by:
+                    raise Stopped("cancelled; the trainer did not leave by itself and was ended")
+            time.sleep(TICK_S)
+
+    def _beat(self) -> ExperimentStatus | None:
+        if time.monotonic() < self._beat_due:
+            return None
+        self._beat_due = time.monotonic() + BEAT_EVERY_S
+        close_old_connections()
+        if not attempts.is_current(self._attempt):
+            raise Superseded
+        return attempts.beat_experiment(self._experiment_id)
+
+    def _beat_or_stop(self) -> bool:
+        """True when it was time for a beat."""
+        status = self._beat()
+        if status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
+            raise Stopped("stopped while starting")
+        return status is not None
+
+    def _close(self, code: int, trainer: Child) -> None:
+        code, message = self._outcome(code)
+        if code == EXIT_FINISHED:
+            attempts.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)
+            experiments.change_status(self._experiment_id, ExperimentStatus.FINISHED, message="Finished.")
+        elif code in (EXIT_PAUSED, EXIT_CANCELLED) or self._wants_stop():
+            raise Stopped("stopped at a safe point")
+        else:
+            reason = message or why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
+            _close_crashed(self._attempt, self._config, reason)
+
+    def _outcome(self, code: int) -> tuple[int, str]:
+        """(exit code, message) of the trainer; torchrun turns every non-zero code into 1."""
+        path = self._output / "outcome.json"
+        if not path.exists():
+            return code, ""
+        outcome = json.loads(path.read_text())
+        return int(outcome["exit_code"]), str(outcome["message"])
+
+    def _wants_stop(self) -> bool:
+        status = attempts.beat_experiment(self._experiment_id)
+        return status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
+
+
+def with_folders(config: ExperimentConfig, model: str) -> ExperimentConfig:
+    """The config with checkpoint names resolved to folders, as the trainer wants it."""
+    reference = config.algorithm.reference_path
+    resolved = resolve_model(reference) if reference else ""
+    return config.model_copy(
+        update={
+            "model": config.model.model_copy(update={"path": model}),
+            "algorithm": config.algorithm.model_copy(update={"reference_path": resolved}),
+        }
+    )
+
+
+def experiment_folder(experiment_id: int) -> Path:
+    """Where an experiment keeps its config, logs and checkpoints."""
+    return Path(settings.DATA_DIR) / "experiments" / str(experiment_id)
+
+
+def _close_stopped(attempt: Attempt, reason: str) -> None:
+    """Cancelled or paused, whichever the people asked for."""
+    experiment_id = attempt.experiment_id
+    status = Experiment.objects.values_list("status", flat=True).get(pk=experiment_id)
+    if status == ExperimentStatus.CANCELLING:
+        attempts.end_attempt(attempt=attempt, status=AttemptStatus.CANCELLED, reason=reason)
+        experiments.change_status(experiment_id, ExperimentStatus.CANCELLED, message="Cancelled.")
+        return
+    if status == ExperimentStatus.PAUSING:
+        attempts.end_attempt(attempt=attempt, status=AttemptStatus.PAUSED, reason=reason)
+        experiments.change_status(
+            experiment_id,
+            ExperimentStatus.PAUSED,
+            message="Paused; the gpu worker is free. Resume goes on from the last checkpoint.",
+        )
+        return
+    # The trainer saved and left because somebody ended it from outside: go on from there.
+    _close_crashed(attempt, ExperimentConfig.model_validate(attempt.experiment.config), reason)
+
+
+def _close_crashed(
+    attempt: Attempt, config: ExperimentConfig, reason: str, max_restarts: int | None = None
+) -> None:
+    attempts.requeue_after_crash(
+        attempt=attempt,
+        status=AttemptStatus.CRASHED,
+        reason=reason,
+        max_restarts=config.checkpoints.max_restarts if max_restarts is None else max_restarts,
+    )

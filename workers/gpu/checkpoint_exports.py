@@ -1,0 +1,120 @@
+"""Exports of checkpoints: a thread of the gpu worker runs `training.checkpoints.export` beside the training.
+
+claim -> process of its own, at low priority -> progress from the size of its folder -> close the row
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import sys
+import threading
+from pathlib import Path
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections
+
+from webapp.experiments.checkpoints import exports
+from webapp.experiments.models import CheckpointExport
+from workers import identity
+from workers.processes.child_groups import Child
+
+log = logging.getLogger(__name__)
+LOOK_EVERY_S = 2.0
+REPORT_EVERY_S = 1.0
+EXIT_REFUSED = 2
+GRACE_S = 5.0
+
+
+def start(stopping: threading.Event) -> None:
+    """Look for work until `stopping`."""
+    threading.Thread(target=_forever, args=(stopping,), name="exports", daemon=True).start()
+
+
+def _forever(stopping: threading.Event) -> None:
+    while not stopping.wait(LOOK_EVERY_S):
+        try:
+            close_old_connections()
+            remove_unwanted()
+            export_next(stopping)
+        except DatabaseError as error:
+            log.warning("exports wait for the database: %s", error)
+
+
+def exports_folder() -> Path:
+    """Where exports of this host lie."""
+    return Path(settings.DATA_DIR) / "exports"
+
+
+def export_next(stopping: threading.Event) -> CheckpointExport | None:
+    """Write one waiting export; None when there is none."""
+    me = identity.current()
+    export = exports.claim_export(
+        worker_name=me.name,
+        host=me.host,
+        folder=exports_folder(),
+        can_see=lambda path: Path(path).is_dir(),
+    )
+    if export is not None:
+        _write(export, stopping)
+    return export
+
+
+def _write(export: CheckpointExport, stopping: threading.Event) -> None:
+    output, log_path = Path(export.path), exports_folder() / f"export-{export.pk}.log"
+    log_path.unlink(missing_ok=True)
+    command = [
+        *("nice", "-n", "10", sys.executable, "-m", "training.checkpoints.export"),
+        *(export.checkpoint.path, str(output)),
+        *("--dtype", export.dtype),
+    ]
+    # The GPUs belong to the trainer and the engine.
+    child = Child("export", command, log_path=log_path, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    try:
+        while (code := child.exit_code()) is None:
+            if stopping.wait(REPORT_EVERY_S):
+                return  # the row's heartbeat ends: another worker, or the next start, takes it up
+            _report(export, output, log_path)
+    finally:
+        child.stop(GRACE_S)
+    if code == 0:
+        exports.finish_export(export=export, size_bytes=_folder_bytes(output))
+        log_path.unlink(missing_ok=True)
+    else:
+        lines = child.tail(40).strip().splitlines() or ["it left no message"]
+        reason = lines[-1] if code == EXIT_REFUSED else f"the export ended with code {code}: {lines[-1]}"
+        exports.fail_export(export=export, message=reason)
+
+
+def _report(export: CheckpointExport, output: Path, log_path: Path) -> None:
+    total = _announced_bytes(log_path)
+    done = _folder_bytes(output.with_name(output.name + ".tmp")) or _folder_bytes(output)
+    exports.report_export(export=export, done_bytes=min(done, total), total_bytes=total)
+
+
+def _announced_bytes(log_path: Path) -> int:
+    """What the export said is coming; 0 before it did."""
+    for line in log_path.read_text(errors="replace").splitlines():
+        if line.startswith('{"total_bytes"'):
+            return int(json.loads(line)["total_bytes"])
+    return 0
+
+
+def _folder_bytes(folder: Path) -> int:
+    try:
+        return sum(path.stat().st_size for path in folder.iterdir())
+    except FileNotFoundError:  # not there yet, or renamed between the two calls
+        return 0
+
+
+def remove_unwanted() -> None:
+    """Delete the exports of this host that people removed on the page."""
+    for export in exports.removable_exports(host=identity.current().host):
+        folder = Path(export.path)
+        if folder.parent != exports_folder():
+            log.error("export %s lies outside of %s; its files stay", export.pk, exports_folder())
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        exports.confirm_removal(export=export)

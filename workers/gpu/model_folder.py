@@ -1,0 +1,54 @@
+"""From the config's model path to a checkpoint folder."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from django.conf import settings
+
+TINY_RANDOM = "tiny-random"
+"""Not shipped but made on demand, from the experiment's seed: it holds nothing but random numbers."""
+MAKING_TIMEOUT_S = 300.0
+
+
+class ModelNotFound(Exception):
+    """Raised when model.path names neither a folder nor a shipped checkpoint."""
+
+
+def resolve_model(path: str, seed: int = 0) -> str:
+    """Absolute folder of a checkpoint: a shipped name, tiny-random, a path, or one in the data folder."""
+    if path == TINY_RANDOM:
+        return str(make_tiny_random(Path(settings.DATA_DIR) / "models" / f"{TINY_RANDOM}-{seed}", seed))
+    shipped = Path(settings.BASE_DIR) / "training" / "checkpoints_shipped" / path
+    candidates = [shipped, Path(path).expanduser(), Path(settings.DATA_DIR) / path]
+    for candidate in candidates:
+        for folder in (candidate, candidate / "model"):  # a checkpoint holds its model in a folder of its own
+            if (folder / "config.json").is_file():
+                return str(folder.resolve())
+    looked = ", ".join(str(candidate) for candidate in candidates)
+    raise ModelNotFound(f"model.path: no checkpoint folder (config.json) at any of: {looked}")
+
+
+def make_tiny_random(folder: Path, seed: int) -> Path:
+    """The random tiny model of `seed`, made in a process of its own (torch stays out of this one)."""
+    if (folder / "config.json").is_file():
+        return folder.resolve()
+    partial = folder.with_name(f"{folder.name}.{os.getpid()}.part")
+    command = [
+        sys.executable,
+        "-m",
+        "training.recipes.tiny.make_checkpoint",
+        str(partial),
+        "--seed",
+        str(seed),
+    ]
+    result = subprocess.run(
+        command, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=MAKING_TIMEOUT_S, check=False
+    )
+    if result.returncode:
+        raise ModelNotFound(f"model.path: cannot make {TINY_RANDOM}:\n{result.stderr[-1000:]}")
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+    return folder.resolve()

@@ -1,0 +1,129 @@
+"""The policy server of one attempt as a child process, seen from the gpu worker."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+from django.conf import settings
+
+from workers.processes.child_groups import Child
+
+START_TIMEOUT_S = 300.0
+SYNC_TIMEOUT_S = 300.0
+
+
+class PolicyServerError(Exception):
+    """Raised when the policy server does not start, or refuses weights."""
+
+
+class WeightsRefused(PolicyServerError):
+    """Raised when a step of a weight sync cannot be done by this engine."""
+
+
+class PolicyServer:
+    """`python -m training.sampler.server` with a token of its own."""
+
+    def __init__(
+        self, *, model: str, config_path: Path, folder: Path, log_path: Path, gpus: Mapping[str, str]
+    ) -> None:
+        """`gpus`: environment variables that say which GPUs it may use (`placement`)."""
+        self.token = secrets.token_urlsafe(24)
+        self.starting = "starting the policy server"
+        """What it said last while it was not ready."""
+        self._port_file = folder / "policy.port"
+        self._port_file.unlink(missing_ok=True)
+        command = [
+            sys.executable,
+            *("-m", "training.sampler.server"),
+            *("--model", model),
+            *("--config", str(config_path)),
+            *("--port", "0"),
+            *("--port-file", str(self._port_file)),
+        ]
+        env = {
+            **os.environ,
+            **gpus,
+            "DESKHAND_POLICY_TOKEN": self.token,
+            "DESKHAND_SGLANG_PYTHON": settings.SGLANG_PYTHON,
+            "DESKHAND_SGLANG_PATH": settings.SGLANG_PATH,
+        }
+        self.child = Child("policy server", command, log_path=log_path, env=env)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port_file.read_text().strip()}"
+
+    def is_ready(self) -> bool:
+        """True once it answers; raises PolicyServerError when it ended instead."""
+        if (code := self.child.exit_code()) is not None:
+            raise PolicyServerError(
+                f"the policy server ended with code {code} while loading:\n{self.child.tail()}"
+            )
+        if not self._port_file.exists() or not self._port_file.read_text().strip():
+            return False
+        try:
+            answer = self._client(2.0).get("/health")
+        except httpx.TransportError:
+            return False
+        if answer.status_code != httpx.codes.OK:
+            self.starting = answer.json()["error"]["message"]
+        return answer.status_code == httpx.codes.OK
+
+    def wait_ready(self, keep_going: Callable[[], None], *, limit_s: float = START_TIMEOUT_S) -> None:
+        """Poll until ready, calling `keep_going()` (heartbeat; may raise) in between."""
+        deadline = time.monotonic() + limit_s
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                raise PolicyServerError(
+                    f"the policy server was not ready within {limit_s:.0f} s; it was at: {self.starting}"
+                )
+            keep_going()
+            time.sleep(0.1)
+
+    def sync_weights(self, body: dict[str, Any]) -> dict[str, Any]:
+        """One step of a weight sync (`training.contracts.weight_requests`), passed on as it is.
+
+        When the engine has new weights the answer brings its canary, null when there is none. Raises
+        PolicyServerError; WeightsRefused when the step was wrong, so that asking again cannot help.
+        """
+        with self._client(SYNC_TIMEOUT_S) as client:
+            answered = client.post("/weights", json=body)
+            if answered.is_client_error:
+                raise WeightsRefused(f"weights refused: {answered.text[:1000]}")
+            if answered.is_error:
+                raise PolicyServerError(f"weights not taken: {answered.text[:1000]}")
+            answer: dict[str, Any] = answered.json()
+            if body.get("stage", "load") in ("load", "commit"):
+                canary = client.post("/canary", json={})
+                answer["canary"] = canary.json() if canary.is_success else None
+        return answer
+
+    def rest(self, command: str) -> None:
+        """POST /sleep or /wake. Raises PolicyServerError."""
+        with self._client(SYNC_TIMEOUT_S) as client:
+            answered = client.post(f"/{command}", json={})
+        if answered.is_error:
+            raise PolicyServerError(f"{command} failed: {answered.text[:1000]}")
+
+    def needs_weights(self) -> bool:
+        """True when a part of the engine was started again and waits for the trainer's weights."""
+        try:
+            health = self._client(2.0).get("/health")
+        except (httpx.TransportError, OSError):
+            return False
+        return health.is_success and bool(health.json().get("needs_weights", False))
+
+    def _client(self, timeout_s: float) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {self.token}"},
+            timeout=timeout_s,
+            trust_env=False,
+        )

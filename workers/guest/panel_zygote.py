@@ -1,0 +1,63 @@
+"""Start our own Tk programs by forking a process that has Tk loaded already: 5 ms instead of 60.
+
+The zygote is forked from the agent before anything else (no threads, no loop). It never opens a
+display, so it holds nothing of a trajectory. One JSON datagram asks for one program.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import socket
+
+from workers.guest.forked_helper import fork_serving
+
+PROGRAMS = {"deskhand-panel"}
+
+
+class Zygote:
+    """The agent's handle on its zygote."""
+
+    def __init__(self) -> None:
+        self.pid, self._socket = fork_serving(_serve)
+
+    def start(self, program: str, arguments: list[str], env: dict[str, str], cwd: str) -> int:
+        """Start a program of PROGRAMS; returns its pid. Raises OSError when the zygote is gone."""
+        request = {"program": program, "arguments": arguments, "env": env, "cwd": cwd}
+        self._socket.send(json.dumps(request).encode())
+        answer = self._socket.recv(64)
+        if not answer:
+            raise ConnectionResetError("the zygote has ended")
+        return int(answer)
+
+
+def _serve(requests: socket.socket) -> None:
+    """Fork once per request, until the agent is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    from workers.guest import panel  # brings Tk, so that every fork has it
+
+    with contextlib.suppress(OSError):
+        ctypes.CDLL("libfontconfig.so.1").FcInit()  # reads the font caches once instead of in every fork
+    programs = {"deskhand-panel": panel.main}
+    while data := requests.recv(1 << 20):
+        request = json.loads(data)
+        pid = os.fork()
+        if pid == 0:
+            requests.close()
+            _become(programs[request["program"]], request)
+        requests.send(str(pid).encode())
+
+
+def _become(main, request: dict) -> None:
+    """Run one program in this fresh child and end with its exit code."""
+    code = 1
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.setsid()
+        os.environ.clear()
+        os.environ.update(request["env"])
+        os.chdir(request["cwd"])
+        code = main(request["arguments"])
+    finally:
+        os._exit(code)

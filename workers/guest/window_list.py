@@ -1,0 +1,130 @@
+"""The windows of a virtual machine's desktop for its host, which cannot reach the display itself.
+
+Asks the window manager by its properties; the connection is made on first use and kept.
+"""
+
+import Xlib.display
+import Xlib.error
+from Xlib import X, Xatom
+from Xlib.protocol import event
+
+from workers.guest.http_server import HttpError, Request, Response, Route, json_response
+
+PAGER = 2
+"""Requests of a pager are obeyed without focus-stealing prevention."""
+STATIC_GRAVITY = 10
+HAS_BOX = 0b1111 << 8
+FROM_PAGER = PAGER << 12
+LOST = (Xlib.error.ConnectionClosedError, Xlib.error.DisplayError, OSError)
+
+
+class Windows:
+    """Routes over one display."""
+
+    def __init__(self, display_name: str) -> None:
+        self._name = display_name
+        self._open: Xlib.display.Display | None = None
+
+    def routes(self) -> dict[tuple[str, str], Route]:
+        return {
+            ("GET", "/windows"): self.list,
+            ("POST", "/windows/activate"): self.activate,
+            ("POST", "/windows/close"): self.close,
+            ("POST", "/windows/move"): self.move,
+        }
+
+    async def list(self, _request: Request) -> Response:
+        """Managed windows, oldest first: {"windows": [{window_id, title, window_class, x, y, ...}]}."""
+        return json_response({"windows": self.described()})
+
+    def described(self) -> "list[dict]":
+        """Managed windows, oldest first. Raises HttpError."""
+        try:
+            active = self._cardinals("_NET_ACTIVE_WINDOW")
+            found = [
+                self._describe(number, number in active) for number in self._cardinals("_NET_CLIENT_LIST")
+            ]
+        except LOST as exc:
+            self._open = None
+            raise HttpError(500, f"the display does not answer: {exc}") from exc
+        return [window for window in found if window]
+
+    def find(self, text: str, *, strict: bool = False, by_class: bool = False) -> "dict | None":
+        """First window whose title (or class) contains the text in any case, or with `strict` is the text."""
+        key, wanted = ("window_class" if by_class else "title"), text.lower()
+        for window in self.described():
+            if window[key] == text if strict else wanted in window[key].lower():
+                return window
+        return None
+
+    async def activate(self, request: Request) -> Response:
+        """Raise and focus {"window_id"}."""
+        return self.activate_one(int(request.json()["window_id"]))
+
+    def activate_one(self, number: int) -> Response:
+        return self._send(number, "_NET_ACTIVE_WINDOW", [PAGER, X.CurrentTime, 0, 0, 0])
+
+    async def close(self, request: Request) -> Response:
+        """Ask {"window_id"} to close, as its close button does."""
+        return self.close_one(int(request.json()["window_id"]))
+
+    def close_one(self, number: int) -> Response:
+        return self._send(number, "_NET_CLOSE_WINDOW", [X.CurrentTime, PAGER, 0, 0, 0])
+
+    async def move(self, request: Request) -> Response:
+        """Place the content of {"window_id"} at {"box": [x, y, width, height]}."""
+        box = [int(value) for value in request.json()["box"]]
+        if len(box) != 4:
+            raise HttpError(400, "box: x, y, width and height are needed")
+        flags = STATIC_GRAVITY | HAS_BOX | FROM_PAGER
+        return self._send(int(request.json()["window_id"]), "_NET_MOVERESIZE_WINDOW", [flags, *box])
+
+    @property
+    def _display(self) -> Xlib.display.Display:
+        if self._open is None:
+            self._open = Xlib.display.Display(self._name)
+            # A window may close while we ask about it.
+            self._open.set_error_handler(lambda *_: None)
+        return self._open
+
+    def _send(self, number: int, message: str, data: "list[int]") -> Response:
+        try:
+            display = self._display
+            order = event.ClientMessage(
+                window=number, client_type=display.intern_atom(message), data=(32, data)
+            )
+            mask = X.SubstructureRedirectMask | X.SubstructureNotifyMask
+            display.screen().root.send_event(order, event_mask=mask)
+            display.sync()
+        except LOST as exc:
+            self._open = None
+            raise HttpError(500, f"the display does not answer: {exc}") from exc
+        return json_response({"status": "success"})
+
+    def _cardinals(self, name: str) -> "list[int]":
+        root = self._display.screen().root
+        value = root.get_full_property(self._display.intern_atom(name), Xatom.WINDOW)
+        return [int(number) for number in value.value] if value is not None else []
+
+    def _describe(self, number: int, is_active: bool) -> "dict | None":
+        """None when the window closed while we asked."""
+        display = self._display
+        window = display.create_resource_object("window", number)
+        try:
+            modern = window.get_full_property(display.intern_atom("_NET_WM_NAME"), X.AnyPropertyType)
+            plain = "" if modern is not None else window.get_wm_name() or ""
+            wm_class = window.get_wm_class() or ("", "")
+            geometry = window.get_geometry()
+            place = window.translate_coords(display.screen().root, 0, 0)
+        except Xlib.error.XError:
+            return None
+        return {
+            "window_id": number,
+            "title": plain if modern is None else modern.value.decode("utf-8", "replace"),
+            "window_class": ".".join(wm_class),
+            "x": -place.x,
+            "y": -place.y,
+            "width": geometry.width,
+            "height": geometry.height,
+            "is_active": is_active,
+        }

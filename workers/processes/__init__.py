@@ -1,0 +1,1 @@
+"""Child processes of workers: started, recorded, ended; unix sockets."""

@@ -1,6 +1,0 @@
-"""Rewards: one file per term, presets as tables, one pure function over turns and score."""
-
-from workers.rewards.compute import Reward, compute_reward, rescore
-from workers.rewards.presets import PRESETS
-
-__all__ = ["PRESETS", "Reward", "compute_reward", "rescore"]

@@ -1,0 +1,39 @@
+"""What the env worker calls: prepare the desktop before the first turn, score it after the last.
+
+setup(task, desktop) -> turns -> evaluate(task, desktop, last_action)
+"""
+
+from __future__ import annotations
+
+from training.contracts.types import Action, Task
+from training.tasks.supported_tasks import unsupported_reason
+from workers.desktops.contract import EnvError, ErrorKind
+from workers.tasks import evaluators
+from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
+from workers.tasks.setup import run_steps
+from workers.tasks.task_desktop import TaskDesktop
+
+
+def setup(task: Task, desktop: TaskDesktop) -> None:
+    """Prepare a clean desktop. Raises SetupError; an EnvError of kind infra passes through."""
+    if reason := unsupported_reason(task):
+        raise SetupError(TaskErrorKind.UNSUPPORTED, f"{task.task_id}: {reason}")
+    try:
+        run_steps(task.config, desktop)
+    except EnvError as error:
+        if error.kind is ErrorKind.INFRA:
+            raise
+        raise SetupError(TaskErrorKind.DESKTOP, f"{task.task_id}: {error}") from error
+
+
+def evaluate(task: Task, desktop: TaskDesktop, last_action: Action | None) -> float:
+    """Score in [0, 1]. Raises EvaluatorError; an EnvError of kind infra passes through."""
+    try:
+        run_steps(task.evaluator.get("postconfig", []), desktop)
+        return evaluators.evaluate(task.evaluator, desktop, last_action)
+    except SetupError as error:
+        raise EvaluatorError(error.kind, f"{task.task_id}: postconfig: {error}") from error
+    except EnvError as error:
+        if error.kind is ErrorKind.INFRA:
+            raise
+        raise EvaluatorError(TaskErrorKind.DESKTOP, f"{task.task_id}: {error}") from error
