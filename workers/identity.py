@@ -3,7 +3,6 @@
 import os
 import socket
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +31,3 @@ def announce(identity: Identity) -> None:
 def current() -> Identity:
     """This process's identity; outside a Celery worker (tests, shell) a plain local one."""
     return _current[0] if _current else Identity(name=f"local@{socket.gethostname()}", queue="env", slots=1)
-
-
-def product_version() -> str:
-    """Version shown on the fleet page."""
-    try:
-        return version("deskhand")
-    except PackageNotFoundError:
-        return "0.1.0"

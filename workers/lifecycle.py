@@ -8,6 +8,7 @@ from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
 from django.db import DatabaseError, close_old_connections
 from kombu.exceptions import OperationalError
 
+from webapp import __version__
 from webapp.fleet.worker_writes import beat_worker, stop_worker
 from webapp.lib.send_job import queue_of_host
 from webapp.trajectories.services import beat_trajectories
@@ -82,7 +83,7 @@ def beat() -> None:
         host=me.host,
         pid=me.pid,
         slots=me.slots,
-        version=identity.product_version(),
+        version=__version__,
     )
     if _running:
         beat_trajectories(list(_running))

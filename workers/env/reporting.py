@@ -13,6 +13,7 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.config.remote_desktops import GatewayConfig
 from training.contracts.types import Observation, Purpose, RewardTerm, Source, Task, TrajectoryStatus, Turn
 from training.rewards import Reward
+from webapp import __version__
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet import worker_writes as fleet
 from webapp.fleet.models import Desktop, DesktopPhase, Worker
@@ -71,7 +72,7 @@ def claim(trajectory_id: int) -> Assignment | None:
             host=me.host,
             pid=me.pid,
             slots=me.slots,
-            version=identity.product_version(),
+            version=__version__,
         )
     if worker.is_draining:
         hand_back_job(trajectory_id=trajectory_id)
