@@ -1,6 +1,5 @@
-"""Rewards: one file per term, presets as tables, one pure function over turns and score."""
+"""Rewards: one pure function over turns and score; its terms, and the presets that add them up."""
 
 from training.rewards.compute import Reward, compute_reward, rescore
-from training.rewards.presets import PRESETS
 
-__all__ = ["PRESETS", "Reward", "compute_reward", "rescore"]
+__all__ = ["Reward", "compute_reward", "rescore"]

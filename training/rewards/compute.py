@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from training.contracts.config.rewards import REWARD_PRESETS, RewardPreset, RewardPresetName
 from training.contracts.types import RewardTerm, Trajectory, Turn
-from training.rewards.presets import PRESETS, Preset, Row
-from training.rewards.term import Episode, TermValue
-
-DEFAULT_MAX_TURNS = 8
+from training.rewards.term import ScoredTrajectory, TermValue
+from training.rewards.terms import TERMS
 
 
 class Reward(NamedTuple):
@@ -24,40 +23,37 @@ class Reward(NamedTuple):
 
 
 def compute_reward(
-    turns: Sequence[Turn],
-    score: float,
-    preset: str,
-    alpha: float = 0.3,
-    max_turns: int = DEFAULT_MAX_TURNS,
+    turns: Sequence[Turn], score: float, preset: RewardPresetName, *, alpha: float, max_turns: int
 ) -> Reward:
-    """Reward of a scored trajectory. Raises ValueError for an unknown preset or a score outside [0, 1]."""
-    if preset not in PRESETS:
-        raise ValueError(f"unknown reward preset {preset!r}; known: {', '.join(PRESETS)}")
+    """Reward of a scored trajectory; `max_turns` is the limit that it ran under.
+
+    Raises ValueError for an unknown preset or a score outside [0, 1].
+    """
+    if preset not in REWARD_PRESETS:
+        raise ValueError(f"unknown reward preset {preset!r}; known: {', '.join(REWARD_PRESETS)}")
     if not (math.isfinite(score) and 0.0 <= score <= 1.0):
         raise ValueError(f"score must be in [0, 1], not {score}")
-    episode = Episode(tuple(turns), float(score), max_turns)
-    rows = PRESETS[preset].rows
-    values = [row.term(episode) for row in rows]
+    trajectory = ScoredTrajectory(tuple(turns), float(score), max_turns)
+    rows = REWARD_PRESETS[preset].terms
+    values = [TERMS[row.term](trajectory) for row in rows]
     weights = [row.weight * (alpha if row.is_partial else 1.0) for row in rows]
     terms = [
-        RewardTerm(name=row.name, value=v.value, weight=w, contribution=w * v.value, note=v.note)
+        RewardTerm(name=row.term, value=v.value, weight=w, contribution=w * v.value, note=v.note)
         for row, v, w in zip(rows, values, weights, strict=True)
     ]
-    reward, limit = _limited(PRESETS[preset], sum(term.contribution for term in terms))
-    return Reward(reward, (*terms, *limit), _turn_terms(rows, values, weights, episode.num_turns))
+    reward, limit = _limited(REWARD_PRESETS[preset], sum(term.contribution for term in terms))
+    return Reward(reward, (*terms, *limit), _turn_terms(terms, values, trajectory.num_turns))
 
 
-def rescore(
-    trajectory: Trajectory, preset: str, alpha: float = 0.3, max_turns: int | None = None
-) -> Trajectory:
+def rescore(trajectory: Trajectory, preset: RewardPresetName, *, alpha: float, max_turns: int) -> Trajectory:
     """`trajectory` with the reward, terms and turn terms of another preset; for replay entries.
 
-    Raises ValueError when it has no score: an errored trajectory is never rewarded.
+    `max_turns` is the limit that it was recorded under. Raises ValueError when
+    it has no score: an errored trajectory is never rewarded.
     """
     if trajectory.score is None:
         raise ValueError(f"trajectory {trajectory.trajectory_id} has no score, so it cannot be rewarded")
-    limit = max_turns or trajectory.task.max_turns or DEFAULT_MAX_TURNS
-    result = compute_reward(trajectory.turns, trajectory.score, preset, alpha, limit)
+    result = compute_reward(trajectory.turns, trajectory.score, preset, alpha=alpha, max_turns=max_turns)
     turns = tuple(
         turn.model_copy(update={"terms": terms})
         for turn, terms in zip(trajectory.turns, result.turn_terms, strict=True)
@@ -65,7 +61,7 @@ def rescore(
     return trajectory.model_copy(update={"reward": result.reward, "terms": result.terms, "turns": turns})
 
 
-def _limited(preset: Preset, total: float) -> tuple[float, tuple[RewardTerm, ...]]:
+def _limited(preset: RewardPreset, total: float) -> tuple[float, tuple[RewardTerm, ...]]:
     """The sum within the preset's limits, and the term that says what they took."""
     reward = total
     if preset.low is not None:
@@ -80,15 +76,15 @@ def _limited(preset: Preset, total: float) -> tuple[float, tuple[RewardTerm, ...
 
 
 def _turn_terms(
-    rows: Sequence[Row], values: Sequence[TermValue], weights: Sequence[float], num_turns: int
+    terms: Sequence[RewardTerm], values: Sequence[TermValue], num_turns: int
 ) -> tuple[tuple[RewardTerm, ...], ...]:
     """Every by-turn term split over its turns, in proportion to their marks."""
     split: list[list[RewardTerm]] = [[] for _ in range(num_turns)]
-    for row, value, weight in zip(rows, values, weights, strict=True):
+    for term, value in zip(terms, values, strict=True):
         total = sum(value.per_turn)
         for index, mark in enumerate(value.per_turn):
             share = value.value * mark / total if total else 0.0
             split[index].append(
-                RewardTerm(name=row.name, value=mark, weight=weight, contribution=weight * share)
+                RewardTerm(name=term.name, value=mark, weight=term.weight, contribution=term.weight * share)
             )
-    return tuple(tuple(terms) for terms in split)
+    return tuple(tuple(shares) for shares in split)

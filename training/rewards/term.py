@@ -1,4 +1,4 @@
-"""What every reward term sees and says. Pure: a reward is a function of the turns and the score."""
+"""What a reward term gets and returns. Pure: it is a function of the turns and the score alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from training.contracts.types import Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class ScoredTrajectory:
     """The input of every term."""
 
     turns: tuple[Turn, ...]
@@ -33,11 +33,11 @@ class TermValue:
     """Marks of the single turns, as the term counts them; empty = belongs to no turn. [num_turns]"""
 
 
-TermFunction = Callable[[Episode], TermValue]
+TermFunction = Callable[[ScoredTrajectory], TermValue]
 
 
 def fraction(marks: Sequence[bool | float], note: str = "") -> TermValue:
-    """Mean of the turns' marks; 0 for an episode without turns."""
+    """Mean of the turns' marks; 0 without turns."""
     values = tuple(float(mark) for mark in marks)
     return TermValue(sum(values) / len(values) if values else 0.0, note, values)
 
@@ -51,16 +51,3 @@ def capped_penalty(marks: Sequence[bool], rate: float, cap: float, note: str = "
 def is_executed(turn: Turn) -> bool:
     """An action was parsed and the desktop did not refuse it."""
     return turn.action is not None and turn.action_error is None
-
-
-def kind_of(turn: Turn) -> str:
-    """Action kind, or "unknown" for a completion that said none."""
-    return turn.action.kind.value if turn.action else "unknown"
-
-
-def point_of(turn: Turn) -> tuple[int, int] | None:
-    """Where the action points, screen pixels."""
-    action = turn.action
-    if action is None or action.x is None or action.y is None:
-        return None
-    return action.x, action.y

@@ -16,7 +16,7 @@ from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.row_to_types import trajectory_of
+from webapp.trajectories.row_to_types import trajectory_of, turn_limit
 from webapp.trajectories.turn_display import action_caption
 
 SYSTEM = (
@@ -83,6 +83,7 @@ def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str,
                 "tags": entry.tags,
                 "note": entry.note,
                 "source": row.source,
+                "max_turns": turn_limit(row),
                 "branch": lineage_of(row),
                 "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in trajectory.turns],
                 "terms": row.terms,

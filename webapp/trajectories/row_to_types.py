@@ -1,5 +1,6 @@
 """Database rows -> `training.contracts.types` values, the form in which trajectories travel."""
 
+from training.contracts.config import DesktopConfig
 from training.contracts.types import (
     Action,
     Completion,
@@ -52,6 +53,13 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
         error=row.error,
     )
+
+
+def turn_limit(row: models.Trajectory) -> int:
+    """Most turns that a trajectory could have, by its task or the config that it was recorded with."""
+    desktops = row.experiment.config.get("desktops", {}) if row.experiment else row.group.desktops
+    default = DesktopConfig.model_fields["max_turns"].default
+    return Task.model_validate(row.task.spec).max_turns or desktops.get("max_turns", default)
 
 
 def group_of(row: models.Group) -> Group:

@@ -60,7 +60,9 @@ class Episode:
             raise Stopped
         score = self._environment.evaluate(self._task, ending.last_action)
         rewards = self._assignment.config.rewards
-        result = compute_reward(self._turns, score, rewards.preset, rewards.alpha, self._max_turns())
+        result = compute_reward(
+            self._turns, score, rewards.preset, alpha=rewards.alpha, max_turns=self._max_turns()
+        )
         reporting.finish(self._row, ending.status, score, result)
 
     def _begin(self) -> None:

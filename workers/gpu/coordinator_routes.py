@@ -26,7 +26,7 @@ from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord
 from webapp.replay import services as replay
 from webapp.trajectories import services as trajectories
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.row_to_types import group_of, trajectory_of
+from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 from workers.gpu.policy_server_process import PolicyServer, WeightsRefused
 
 POLL_S = 0.05
@@ -154,7 +154,7 @@ def get_replay(context: Context, _: Any, parameters: dict[str, str]) -> dict[str
     config = context.config.replay
     entries = list(
         replay.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
-        .select_related("trajectory__task")
+        .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
         .prefetch_related("trajectory__turns")
     )
     if not config.gold_first:
@@ -164,7 +164,9 @@ def get_replay(context: Context, _: Any, parameters: dict[str, str]) -> dict[str
 
 def _entry(context: Context, entry: Any) -> dict[str, Any]:
     rewards = context.config.rewards
-    rescored = rescore(trajectory_of(entry.trajectory), rewards.preset, rewards.alpha).model_copy(
+    recorded = trajectory_of(entry.trajectory)
+    limit = turn_limit(entry.trajectory)
+    rescored = rescore(recorded, rewards.preset, alpha=rewards.alpha, max_turns=limit).model_copy(
         update={"replay_entry_id": entry.pk, "replay_label": entry.verdict}
     )
     return {

@@ -9,13 +9,13 @@ from training.contracts.config.experiment import (
     ModelConfig,
     Preset,
     PromptConfig,
-    RewardConfig,
     SamplingConfig,
     SftConfig,
     from_yaml,
     parse_config,
     to_yaml,
 )
+from training.contracts.config.rewards import RewardConfig
 from training.contracts.config.section import Section
 from training.contracts.config.trainer import LoraConfig, OptimiserConfig
 

@@ -18,6 +18,7 @@ from training.contracts.config.engine import EngineConfig, engine_problems
 from training.contracts.config.osworld import OsworldConfig
 from training.contracts.config.qemu import QemuConfig
 from training.contracts.config.remote_desktops import GatewayConfig, RemoteConfig, fleet_problems
+from training.contracts.config.rewards import RewardConfig
 from training.contracts.config.section import Section, knob
 from training.contracts.config.trainer import LoraConfig, OptimiserConfig, ParallelConfig
 from training.contracts.config.windows import WindowsConfig
@@ -127,15 +128,6 @@ class SamplingConfig(Section):
         0.0, "Temperature of the second phase of the GRPO stage; 0 = one phase.", ge=0, le=2
     )
     later_from_step: int = knob(0, "First step (0-based) of the second phase.", unit="steps", ge=0)
-
-
-class RewardConfig(Section):
-    """Which reward terms, by versioned preset."""
-
-    preset: Literal["task-score.v1", "first-desk.v1", "slime-osworld.v1", "windows-keyboard.v1"] = knob(
-        "first-desk.v1", "Named, versioned list of terms and weights."
-    )
-    alpha: float = knob(0.3, "Weight of the partial score in slime-osworld presets.", ge=0, le=1)
 
 
 class SftConfig(Section):
