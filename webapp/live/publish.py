@@ -1,6 +1,5 @@
 """Publishing events and pruning old ones."""
 
-import json
 import re
 from datetime import timedelta
 from functools import partial
@@ -9,10 +8,11 @@ from django.db import connection, transaction
 from django.db.models import Subquery
 from django.utils import timezone
 
+from webapp.lib.storable_text import storable
 from webapp.live.broadcast import broadcast
+from webapp.live.event_size import fitting
 from webapp.live.models import Event, Stream
 
-MAX_EVENT_BYTES = 1024
 STREAM_NAME = re.compile(r"^[a-z]+(\.[A-Za-z0-9-]+)?$")
 PRUNE_CHUNK = 5000
 
@@ -26,15 +26,13 @@ RETURNING last_seq
 def publish(stream: str, type: str, payload: dict[str, object]) -> int:
     """Append an event to `stream` inside the caller's transaction; browsers hear of it on commit.
 
-    Returns its sequence number. Two statements. The stream's row stays locked until the transaction ends,
-    which makes number order equal commit order; so publish last, and within one transaction in the order
-    trajectory, experiment, fleet, queue, or two writers can deadlock on PostgreSQL.
+    Returns its sequence number. Texts that are too long for an event are cut. Two statements. The row of the
+    stream stays locked until the transaction ends, which makes number order equal commit order; so publish
+    last, and within one transaction in the order trajectory, experiment, fleet, queue, or two writers can
+    deadlock on PostgreSQL.
     """
     assert STREAM_NAME.match(stream), f"not a stream name: {stream!r}"
-    size = len(json.dumps({"stream": stream, "seq": 0, "type": type, "payload": payload}).encode())
-    assert size < MAX_EVENT_BYTES, (
-        f"{type} on {stream} has {size} bytes; send ids, let the page fetch the rest"
-    )
+    payload = fitting(stream, type, storable(payload))
     with transaction.atomic(savepoint=False):
         with connection.cursor() as cursor:
             cursor.execute(NEXT_SEQ, [stream])

@@ -1,5 +1,6 @@
 """Publishing: numbers without gaps in commit order, whatever writes, whether Redis is there or not."""
 
+import json
 import threading
 
 import pytest
@@ -7,6 +8,7 @@ from django.db import connection, transaction
 
 from webapp.live import broadcast
 from webapp.live import publish as services
+from webapp.live.event_size import MAX_EVENT_BYTES
 from webapp.live.models import Event, Stream
 from webapp.live.publish import last_seq, prune_events, publish
 
@@ -31,9 +33,38 @@ def test_publishing_takes_two_statements(django_assert_num_queries):
 
 
 @pytest.mark.django_db
-def test_an_event_of_a_kilobyte_is_refused():
-    with pytest.raises(AssertionError, match="send ids"):
-        publish("fleet", "worker.joined", {"text": "x" * 1024})
+@pytest.mark.parametrize("text", ["x" * 5000, "\u8868" * 400, "\U0001f600" * 300, '"\\\n' * 900])
+def test_a_long_text_is_cut_to_what_an_event_may_hold(text):
+    publish("trajectory.1", "trajectory.updated", {"trajectory": 1, "error": text, "status": "errored"})
+    payload = Event.objects.get(stream="trajectory.1").payload
+    assert (payload["trajectory"], payload["status"]) == (1, "errored")
+    assert payload["error"].endswith("\u2026")
+    assert text.startswith(payload["error"][:-1])
+    event = {"stream": "trajectory.1", "seq": 1, "type": "trajectory.updated", "payload": payload}
+    size = len(json.dumps(event))
+    assert 0.9 * MAX_EVENT_BYTES < size <= MAX_EVENT_BYTES
+
+
+@pytest.mark.django_db
+def test_several_long_texts_are_all_cut(caplog):
+    publish("fleet", "worker.joined", {name: name * 900 for name in "abc"})
+    payload = Event.objects.get(stream="fleet").payload
+    assert set(payload) == set("abc")
+    assert not caplog.records
+
+
+@pytest.mark.django_db
+def test_a_huge_payload_without_texts_loses_its_largest_values_and_that_is_logged(caplog):
+    publish("fleet", "worker.joined", {"worker": "env1", "turns": list(range(10_000))})
+    assert Event.objects.get(stream="fleet").payload == {"worker": "env1"}
+    assert "worker.joined on fleet" in caplog.text
+    assert "turns" in caplog.text
+
+
+@pytest.mark.django_db
+def test_characters_that_a_database_cannot_hold_are_shown_as_symbols():
+    publish("fleet", "worker.joined", {"error": "a\x00b \ud83d"})
+    assert Event.objects.get(stream="fleet").payload == {"error": "a\u2400b \ufffd"}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -20,6 +20,7 @@ from training.contracts.types import (
 from webapp.dispatcher import pump
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_writes import beat_worker
+from webapp.live.models import Event
 from webapp.trajectories import services
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of
@@ -84,6 +85,25 @@ def test_an_errored_trajectory_is_run_again_and_never_scored() -> None:
     first.refresh_from_db()
     assert first.reward is None
     assert first.score is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["\u684c\u9762\u6ca1\u6709\u54cd\u5e94" * 100, "lone \ud83d half of a pair", "x" * 3_000_000],
+    ids=["CJK", "surrogate", "3 MB"],
+)
+def test_an_error_in_any_words_of_any_length_is_recorded(error: str) -> None:
+    trajectory = make_sampled_group(size=1).trajectories.get()
+    services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    assert services.end_trajectory(
+        trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error=error, error_kind="evaluator"
+    )
+    trajectory.refresh_from_db()
+    assert trajectory.status == TrajectoryStatus.ERRORED
+    assert trajectory.error == error.replace("\ud83d", "\ufffd")
+    event = Event.objects.filter(stream=services.stream_of(trajectory.pk), type="trajectory.updated").last()
+    assert event.payload["status"] == TrajectoryStatus.ERRORED
+    assert trajectory.error.startswith(event.payload["error"].rstrip("\u2026"))
 
 
 def test_a_place_whose_retries_are_used_up_stays_empty_and_the_group_still_finishes() -> None:

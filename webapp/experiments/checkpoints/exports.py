@@ -20,6 +20,7 @@ from django.utils import timezone
 from webapp.experiments.checkpoints.requests import CheckpointRefused, require_kept
 from webapp.experiments.lifecycle.queue import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.lib.storable_text import storable
 from webapp.live.publish import publish
 
 DTYPES = ("bfloat16", "float16", "float32")
@@ -89,7 +90,7 @@ def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
 
 def fail_export(*, export: CheckpointExport, message: str) -> None:
     """It could not be written; `message` says what to do."""
-    _change(export, ExportStatus.FAILED, ended_at=timezone.now(), message=message[:2000])
+    _change(export, ExportStatus.FAILED, ended_at=timezone.now(), message=storable(message[:2000]))
 
 
 def removable_exports(*, host: str) -> list[CheckpointExport]:

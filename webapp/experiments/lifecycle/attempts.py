@@ -9,6 +9,7 @@ from django.utils import timezone
 from training.contracts.config import ExperimentConfig
 from webapp.experiments.lifecycle.queue import change_status, publish_status, tell
 from webapp.experiments.models import Attempt, AttemptStatus, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.lib.storable_text import storable
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A gpu worker beats every 2 s while it holds an experiment."""
@@ -78,7 +79,7 @@ def start_attempt(*, attempt: Attempt, policy_url: str, policy_token: str) -> No
 def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:
     """Close an attempt."""
     Attempt.objects.filter(pk=attempt.pk).update(
-        status=status, reason=reason, ended_at=timezone.now(), policy_token=""
+        status=status, reason=storable(reason), ended_at=timezone.now(), policy_token=""
     )
 
 

@@ -20,6 +20,7 @@ from webapp.experiments.models import (
     Incident,
     Stage,
 )
+from webapp.lib.storable_text import storable
 from webapp.live.publish import publish
 
 
@@ -87,6 +88,7 @@ def change_status(
     allowed = {status for status, targets in EXPERIMENT_TRANSITIONS.items() if to in targets}
     if sources is not None:
         allowed &= sources
+    message = storable(message)
     if to.is_final():
         values.setdefault("ended_at", timezone.now())
     with transaction.atomic():
@@ -100,7 +102,7 @@ def change_status(
 
 def publish_status(experiment_id: int, status: ExperimentStatus, message: str) -> None:
     """Tell open pages; last in a transaction."""
-    payload = {"experiment": experiment_id, "status": status, "message": message[:300]}
+    payload = {"experiment": experiment_id, "status": status, "message": message}
     publish(stream_of(experiment_id), "experiment.updated", payload)
     if source := source_of_evaluation(experiment_id):
         tale = {"experiment": experiment_id, "status": status}
@@ -117,9 +119,10 @@ def source_of_evaluation(experiment_id: int) -> int | None:
 
 def tell(experiment_id: int, kind: str, message: str) -> None:
     """Record something that happened, for the experiment's page."""
+    message = storable(message)
     with transaction.atomic():
         Incident.objects.create(experiment_id=experiment_id, kind=kind, message=message)
-        publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message[:300]})
+        publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message})
 
 
 WAITING = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}

@@ -152,5 +152,5 @@ def raise_alarm(*, experiment_id: int, alarm: Alarm) -> None:
     publish(
         stream_of(experiment_id),
         "alarm.raised",
-        {"name": alarm.name, "step": alarm.step, "message": alarm.message[:300]},
+        {"name": alarm.name, "step": alarm.step, "message": alarm.message},
     )

@@ -89,7 +89,7 @@ def end_trajectory(
         if not changed:
             return False
         trajectory = Trajectory.objects.select_related("group", "experiment").get(pk=trajectory_id)
-        announce(trajectory, status, reward=reward, score=score, error=error[:200])
+        announce(trajectory, status, reward=reward, score=score, error=error)
         is_counted = not has_left_its_group(trajectory)
         if is_counted and not (status == TrajectoryStatus.ERRORED and rerun_place(trajectory)):
             count_place(trajectory, scored=status.is_scored())

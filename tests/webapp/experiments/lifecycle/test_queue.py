@@ -7,16 +7,9 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig, SftConfig
-from webapp.experiments.lifecycle import (
-    attempts,
-    trainer_reports,
-)
-from webapp.experiments.lifecycle import (
-    queue as services,
-)
-from webapp.experiments.lifecycle import (
-    queue_order as waiting,
-)
+from webapp.experiments.lifecycle import attempts, trainer_reports
+from webapp.experiments.lifecycle import queue as services
+from webapp.experiments.lifecycle import queue_order as waiting
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
     Attempt,
@@ -229,3 +222,19 @@ def test_a_cancel_while_waiting_can_be_taken_back_and_one_while_running_cannot()
     statuses = [Experiment.objects.get(pk=row.pk).status for row in (waiting, paused, running)]
     assert statuses == ["queued", "paused", "cancelling"]
     assert Experiment.objects.get(pk=waiting.pk).ended_at is None
+
+
+@pytest.mark.parametrize(
+    "reason", ["显存不足" * 200, "half \ud83d of a pair, a \x00"], ids=["CJK", "unstorable"]
+)
+def test_a_crash_is_recorded_whatever_its_reason_says(reason: str) -> None:
+    experiment = make_experiment(status=ExperimentStatus.RUNNING)
+    attempt = Attempt.objects.create(experiment=experiment, number=1, worker_name="gpu1")
+    assert attempts.requeue_after_crash(
+        attempt=attempt, status=AttemptStatus.CRASHED, reason=reason, max_restarts=3
+    )
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.QUEUED
+    shown = reason.replace("\ud83d", "\ufffd").replace("\x00", "\u2400")
+    assert shown in experiment.message
+    assert shown in experiment.incidents.get().message
