@@ -2,7 +2,7 @@
 
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI, Schema
+from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.contracts.config import ConfigError
@@ -13,20 +13,6 @@ from webapp.trajectories.snapshots import SnapshotsRefused
 
 class Conflict(Exception):
     """Raised when the thing is not in a state that allows what was asked."""
-
-
-class ErrorBody(Schema):
-    """What went wrong, for people and for scripts."""
-
-    code: str
-    message: str
-    fields: dict[str, str] = {}
-
-
-class ErrorAnswer(Schema):
-    """Body of every answer from 400 on."""
-
-    error: ErrorBody
 
 
 def add_handlers(api: NinjaAPI) -> None:

@@ -2,7 +2,7 @@
 
     -> {"subscribe": "trajectory.17", "after": 41}     after: the page's cursor; absent = from now on
     <- {"subscribed": "trajectory.17", "seq": 45}      45: newest number; 42..45 follow
-    <- {"stream": ..., "seq": 42, "type": "turn.added", "payload": {...}, "html": "..."}
+    <- {"stream": ..., "seq": 42, "type": "turn.added", "payload": {...}}
     <- {"stream": ..., "seq": 90, "type": "stream.reset", "payload": {}}    42..90 were pruned: load anew
     -> {"unsubscribe": "trajectory.17"}    -> {"ping": 1}  <- {"pong": 1}    <- {"ping": 0} when quiet
     <- {"error": {"code": "denied", "message": "..."}, "stream": "trajectory.17"}
@@ -24,7 +24,7 @@ from django.db import close_old_connections
 
 from webapp.live import streams
 from webapp.live.broadcast import group_name
-from webapp.live.partials import LiveEvent, has_partial, render_events
+from webapp.live.streams import LiveEvent
 from webapp.live.subscription import Feed
 
 logger = logging.getLogger(__name__)
@@ -147,16 +147,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
             await self.deliver(feed.stream, events)
 
     async def deliver(self, stream: str, events: list[LiveEvent]) -> None:
-        html: dict[int, str] = {}
-        if has_partial(events):
-            html = await in_database(render_events, events, self.user)
         for event in events:
             if stream not in self.feeds:
                 return
-            message = {"stream": stream, "seq": event.seq, "type": event.type, "payload": event.payload}
-            if event.seq in html:
-                message["html"] = html[event.seq]
-            await self.send_json(message)
+            await self.send_json(
+                {"stream": stream, "seq": event.seq, "type": event.type, "payload": event.payload}
+            )
 
     async def refuse(self, stream: str, code: str, text: str) -> None:
         await self.send_json({"error": {"code": code, "message": text}, "stream": stream})
@@ -168,7 +164,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 async def in_database(function: Callable[..., Result], *args: Any) -> Result:
     """Call blocking code in a thread of the pool.
 
-    Channels' own helper puts the work of all sockets into one thread: a slow drawing would delay everybody.
+    Channels' own helper puts the work of all sockets into one thread: a slow query would delay all pages.
     """
 
     def call() -> Result:

@@ -1,13 +1,12 @@
 """Which streams there are, who may read them, and what they hold after a cursor."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.contrib.auth.models import AbstractBaseUser
 
 from webapp.lib import access
 from webapp.live.models import Event, Stream
-from webapp.live.partials import LiveEvent
 
 OWNED_STREAMS = {
     "experiment": "experiments.Experiment",
@@ -17,6 +16,15 @@ OWNED_STREAMS = {
 SHARED_STREAMS = frozenset({"fleet", "queue"})
 PAGE = 200
 MAX_PK = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class LiveEvent:
+    """One event on its way to a browser."""
+
+    seq: int
+    type: str
+    payload: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

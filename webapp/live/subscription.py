@@ -6,8 +6,7 @@ a gap, or too much waiting -> is_behind: the rows after the cursor are read inst
 
 from dataclasses import dataclass, field
 
-from webapp.live.partials import LiveEvent
-from webapp.live.streams import Page
+from webapp.live.streams import LiveEvent, Page
 
 MAX_WAITING = 64
 """A slow browser's events are dropped from memory beyond this and read again from the database."""

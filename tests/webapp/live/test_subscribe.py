@@ -1,14 +1,13 @@
 """`/ws/live/`: who gets in, and that every event arrives exactly once and in order."""
 
 import asyncio
-import threading
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
 from testing.live_client import communicator, open_socket, publish_many, receive_events, subscribe
-from webapp.live import consumers, partials, streams
+from webapp.live import consumers, streams
 from webapp.live.models import Event
 from webapp.live.publish import publish
 
@@ -180,54 +179,19 @@ async def test_losing_the_membership_ends_the_stream(watcher, monkeypatch):
     await socket.disconnect()
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """The payloads for which the partial of "row.updated" was rendered."""
-    calls: list[dict] = []
-
-    def render(payload, user):
-        calls.append(payload)
-        return f"<tr data-reader='{user.username}'>{payload['index']}</tr>"
-
-    monkeypatch.setattr(partials, "_partials", {})
-    partials.register("row.updated", render, key=lambda payload: "the row")
-    return calls
-
-
-async def test_events_carry_the_partial_of_their_type(watcher, drawn):
-    viewer, stream = watcher
-    socket = await open_socket(viewer)
-    await subscribe(socket, stream)
-    await publish_many(stream, range(1), "row.updated")
-    event = (await receive_events(socket, 1))[0]
-    assert event["html"] == f"<tr data-reader='{viewer.username}'>0</tr>"
-    await socket.disconnect()
-
-
-async def test_a_late_browser_gets_every_event_but_one_drawing_per_key(watcher, drawn):
-    viewer, stream = watcher
-    await publish_many(stream, range(10), "row.updated")
-    socket = await open_socket(viewer)
-    await subscribe(socket, stream)
-    events = await receive_events(socket, 10)
-    assert numbers(events) == list(range(1, 11))
-    assert ["html" in event for event in events] == [False] * 9 + [True]
-    assert len(drawn) == 1
-    await socket.disconnect()
-
-
 async def test_a_slow_browser_holds_a_bounded_backlog_and_misses_nothing(watcher, monkeypatch):
     viewer, stream = watcher
-    num_events, entered, release = 400, threading.Event(), threading.Event()
+    num_events, entered, release = 400, asyncio.Event(), asyncio.Event()
     backlog: list[int] = []
+    send = consumers.LiveConsumer.send
 
-    def slow(payload, user):
-        entered.set()
-        release.wait(10)
-        return ""
+    async def slow_send(self, text_data: str) -> None:
+        if "turn.added" in text_data:
+            entered.set()
+            await release.wait()
+        await send(self, text_data=text_data)
 
-    monkeypatch.setattr(partials, "_partials", {})
-    partials.register("row.updated", slow, key=lambda payload: 0)
+    monkeypatch.setattr(consumers.LiveConsumer, "send", slow_send)
     original = consumers.LiveConsumer.live_event
 
     async def measured(self, message):
@@ -237,8 +201,8 @@ async def test_a_slow_browser_holds_a_bounded_backlog_and_misses_nothing(watcher
     monkeypatch.setattr(consumers.LiveConsumer, "live_event", measured)
     socket = await open_socket(viewer)
     await subscribe(socket, stream)
-    await publish_many(stream, range(1), "row.updated")
-    assert await asyncio.to_thread(entered.wait, 5)
+    await publish_many(stream, range(1))
+    await asyncio.wait_for(entered.wait(), 5)
     await publish_many(stream, range(1, num_events))
     while len(backlog) < num_events:
         await asyncio.sleep(0.01)

@@ -24,7 +24,6 @@ from webapp.experiments.launch.preflight.memory import memory_checks
 from webapp.experiments.launch.preflight.osworld import osworld_warnings
 from webapp.experiments.launch.preflight.result import Check
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
-from webapp.experiments.templatetags.deskhand import duration
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.worker_writes import count_env_slots
 
@@ -282,7 +281,3 @@ def formula_seconds(config: ExperimentConfig) -> float:
     rollouts = (trained + evaluated) * one / config.desktops.num_desktops
     sft = config.sft.max_steps * SECONDS_PER_SFT_STEP if config.sft.enabled else 0.0
     return rollouts + trained * SECONDS_PER_TRAINED_TRAJECTORY + sft
-
-
-def duration_words(found: Preflight) -> str:
-    return duration(found.seconds)
