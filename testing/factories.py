@@ -21,7 +21,7 @@ from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.trajectories.frames import encode_views, store_frame
+from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 
 PASSWORD = "correct horse battery"
@@ -171,16 +171,16 @@ def make_turn(trajectory: Trajectory, index: int, *, is_last: bool = False, **va
 
 
 @cache
-def _images(shade: int) -> tuple[bytes, bytes, bytes, int, int]:
-    """(png, jpeg, thumb, width, height) of a plain screen."""
+def _plain_screen(shade: int) -> bytes:
+    """PNG of one colour."""
     out = BytesIO()
     Image.new("RGB", SCREEN, (shade, 90, 255 - shade)).save(out, "PNG")
-    return out.getvalue(), *encode_views(out.getvalue())
+    return out.getvalue()
 
 
 def make_frame(team: Team, index: int = 0) -> str:
     """Store a plain screen for `team` and return its sha256; equal indexes give equal frames."""
-    return store_frame(team, *_images(index * 37 % 256))
+    return store_frame(team, _plain_screen(index * 37 % 256))
 
 
 def make_replay_entry(

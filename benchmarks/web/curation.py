@@ -98,7 +98,7 @@ def fill(number: int) -> None:
     from testing.first_desk_screens import MENU, menu_screen
     from webapp.accounts.models import Team
     from webapp.replay.services import offer_to_inbox
-    from webapp.trajectories.frames import encode_views, store_frame
+    from webapp.trajectories.frames import store_frame
     from webapp.trajectories.models import Trajectory
 
     team = Team.objects.order_by("id")[0]
@@ -109,7 +109,7 @@ def fill(number: int) -> None:
         for index in range(4):
             chosen = f"choice {place}.{index}" if index else ""
             png = menu_screen((place + index) % len(MENU), chosen=chosen)
-            sha = store_frame(team, png, *encode_views(png))
+            sha = store_frame(team, png)
             make_turn(trajectory, index, frame=sha, is_last=index == 3)
         Trajectory.objects.filter(pk=trajectory.pk).update(last_frame=sha, num_turns=4)
         offer_to_inbox(trajectory=trajectory)

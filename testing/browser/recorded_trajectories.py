@@ -9,13 +9,13 @@ from testing.factories import make_trajectory
 from training.contracts.types import Action, Completion, Observation, Source, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
 from webapp.trajectories import services
-from webapp.trajectories.frames import encode_views, store_frame
+from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory
 
 
 def store(team: Team, png: bytes) -> str:
     """Keep a drawn screen as a frame of `team`."""
-    return store_frame(team, png, *encode_views(png))
+    return store_frame(team, png)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from io import BytesIO
 from PIL import Image, UnidentifiedImageError
 
 from webapp.accounts.models import Team
-from webapp.trajectories.frames import encode_views, store_frame
+from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Frame
 
 MAX_SIDE = 8192
@@ -45,8 +45,7 @@ def store_image(team: Team, text: str, where: str) -> StoredImage:
     png, width, height = as_png(body, where)
     sha = hashlib.sha256(png).hexdigest()
     if not Frame.objects.filter(team=team, sha256=sha).exists():
-        jpeg, thumb, width, height = encode_views(png)
-        store_frame(team, png, jpeg, thumb, width, height)
+        store_frame(team, png)
     return StoredImage(sha, width, height)
 
 

@@ -20,10 +20,9 @@ from PIL import Image
 
 from webapp.accounts.models import Team
 from webapp.trajectories.models import Frame
+from webapp.trajectories.viewing_images import jpeg_of, thumb_of
 
 SHA256 = re.compile(r"^[0-9a-f]{64}$")
-THUMB_WIDTH = 320
-JPEG_QUALITY = 80
 VARIANTS = {"png": "image/png", "jpg": "image/jpeg", "thumb.jpg": "image/jpeg"}
 """File name ending -> content type."""
 
@@ -35,43 +34,27 @@ def frame_path(sha256: str, variant: str = "png") -> str:
     return f"frames/{sha256[:2]}/{sha256}.{variant}"
 
 
-def frame_url(sha256: str, variant: str = "jpg") -> str:
-    """Where a browser finds it; immutable. "" for no frame."""
-    return f"/frames/{sha256}.{variant}" if sha256 else ""
-
-
-def store_frame(team: Team | int, png: bytes, jpeg: bytes, thumb: bytes, width: int, height: int) -> str:
+def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None) -> str:
     """Keep a screenshot for a team (or its id) and return the sha256 of its PNG; repeating changes nothing.
 
-    Files first, then the row: a row never names a file that is not there.
+    `image` is the decoded PNG, where the caller has it. Files first, then the row: a row never names a file
+    that is not there.
     """
     team_id = team if isinstance(team, int) else team.pk
+    image = (image or Image.open(BytesIO(png))).convert("RGB")
     sha256 = hashlib.sha256(png).hexdigest()
-    for variant, body in (("jpg", jpeg), ("thumb.jpg", thumb), ("png", png)):
+    for variant, body in (("jpg", jpeg_of(image)), ("thumb.jpg", thumb_of(image)), ("png", png)):
         _write_once(default_storage, frame_path(sha256, variant), body)
     Frame.objects.bulk_create(
-        [Frame(team_id=team_id, sha256=sha256, width=width, height=height)], ignore_conflicts=True
+        [Frame(team_id=team_id, sha256=sha256, width=image.width, height=image.height)], ignore_conflicts=True
     )
     return sha256
-
-
-def encode_views(png: bytes) -> tuple[bytes, bytes, int, int]:
-    """(JPEG, thumbnail JPEG, width, height) of a PNG, for callers that have nothing but the PNG."""
-    image = Image.open(BytesIO(png)).convert("RGB")
-    small = image.resize((THUMB_WIDTH, max(1, round(image.height * THUMB_WIDTH / image.width))))
-    return _jpeg(image), _jpeg(small), image.width, image.height
 
 
 def read_frame(sha256: str, variant: str = "png") -> bytes:
     """The file's bytes. Raises FileNotFoundError."""
     with default_storage.open(frame_path(sha256, variant), "rb") as file:
         return bytes(file.read())
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    out = BytesIO()
-    image.save(out, "JPEG", quality=JPEG_QUALITY)
-    return out.getvalue()
 
 
 def _write_once(storage: Storage, name: str, body: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Turning screen pixels into the three forms of a frame: model PNG, viewing JPEG, thumbnail."""
+"""Screen pixels as images: from an X server's rows to the PNG that the model sees."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from PIL import Image
 
 PNG_LEVEL = 1
 """Level 6 halves the size and doubles the time; the time is paid on every turn."""
-JPEG_QUALITY = 80
-THUMB_WIDTH = 320
 
 
 def image_of(pixels: bytes, width: int, height: int) -> Image.Image:
@@ -28,21 +26,6 @@ def png_of(image: Image.Image) -> bytes:
 def open_png(png: bytes) -> Image.Image:
     """RGB image of a PNG."""
     return Image.open(io.BytesIO(png)).convert("RGB")
-
-
-def jpeg_of(image: Image.Image) -> bytes:
-    """JPEG for people."""
-    out = io.BytesIO()
-    image.save(out, "JPEG", quality=JPEG_QUALITY)
-    return out.getvalue()
-
-
-def thumb_of(image: Image.Image) -> bytes:
-    """JPEG of THUMB_WIDTH pixels width; smaller images keep their size."""
-    if image.width > THUMB_WIDTH:
-        height = max(1, round(image.height * THUMB_WIDTH / image.width))
-        image = image.resize((THUMB_WIDTH, height), Image.Resampling.BILINEAR, reducing_gap=2.0)
-    return jpeg_of(image)
 
 
 def digest(image: Image.Image) -> str:

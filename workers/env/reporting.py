@@ -24,7 +24,6 @@ from webapp.trajectories.lost_desktops import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
 from webapp.trajectories.row_to_types import turn_of
 from workers import identity
-from workers.desktops import frame_images
 from workers.desktops.host.messages import KeptSnapshot
 from workers.desktops.leased_desktop import Frame
 from workers.environments.contract import AtCapacity
@@ -139,15 +138,7 @@ def begin_evaluating(row: TrajectoryRow) -> bool:
 
 def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
     """Store the screenshot, then the turn that shows it."""
-    image = frame.image()
-    sha = frames.store_frame(
-        team=row.team_id,
-        png=frame.png,
-        jpeg=frame_images.jpeg_of(image),
-        thumb=frame_images.thumb_of(image),
-        width=frame.width,
-        height=frame.height,
-    )
+    sha = frames.store_frame(row.team_id, frame.png, frame.image())
     observation = Observation(sha256=sha, width=frame.width, height=frame.height, text=text)
     observed_at = datetime.fromtimestamp(frame.taken_at, tz=timezone.get_current_timezone())
     trajectories.open_turn(

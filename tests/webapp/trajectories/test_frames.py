@@ -2,15 +2,19 @@
 
 import hashlib
 import threading
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 from django.db import connection
+from PIL import Image
 
 from testing.factories import make_frame, make_team, make_user
+from testing.first_desk_screens import menu_screen
 from webapp.trajectories import frame_views
-from webapp.trajectories.frames import encode_views, frame_path, read_frame, store_frame
+from webapp.trajectories.frames import frame_path, read_frame, store_frame
 from webapp.trajectories.models import Frame
+from webapp.trajectories.viewing_images import thumb_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,13 +41,23 @@ def test_a_frame_is_named_by_the_digest_of_its_png(team):
         frame_path("../../etc/passwd")
 
 
+def test_a_frame_is_also_kept_as_a_jpeg_and_a_thumbnail_of_320_pixels(team):
+    sha256 = store_frame(team, menu_screen(0))
+    assert Image.open(BytesIO(read_frame(sha256, "jpg"))).size == (512, 384)
+    assert Image.open(BytesIO(read_frame(sha256, "thumb.jpg"))).size == (320, 240)
+
+
+def test_the_thumbnail_of_a_small_screen_keeps_its_size():
+    thumb = thumb_of(Image.new("RGB", (200, 100)))
+    assert Image.open(BytesIO(thumb)).size == (200, 100)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_storing_at_once_from_many_threads_keeps_one_row_and_whole_files(team, settings):
     png = read_frame(make_frame(make_team(), 7))
-    jpeg, thumb, width, height = encode_views(png)
 
     def store() -> None:
-        store_frame(team, png, jpeg, thumb, width, height)
+        store_frame(team, png)
         connection.close()
 
     threads = [threading.Thread(target=store) for _ in range(6)]

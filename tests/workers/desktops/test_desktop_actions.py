@@ -240,13 +240,6 @@ def test_a_frame_is_a_lossless_deterministic_png_of_the_screen(desktop):
     assert first.taken_monotonic_s <= second.taken_monotonic_s
 
 
-def test_a_frame_becomes_a_viewing_jpeg_and_a_thumbnail_of_320_pixels(desktop):
-    image = desktop.observe().image()
-    thumb = frame_images.open_png(frame_images.thumb_of(image))
-    assert thumb.size == (320, 240)
-    assert frame_images.open_png(frame_images.jpeg_of(image)).size == (512, 384)
-
-
 def test_observing_after_a_click_waits_for_the_reaction(desktop):
     x, y = open_panel(desktop)
     before = desktop.observe()
