@@ -1,4 +1,4 @@
-"""Where an experiment stands: the part of a checkpoint that is no tensor. Torch-free."""
+"""Where an experiment stands: the part of a checkpoint that is no tensor."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The values that travel between processes: tasks, actions, turns, trajectories, groups.
 
-Torch-free, Django-free, and the only wire format: everything here is JSON by pydantic
-(`model_dump_json` / `model_validate_json`). Images never travel; they are named by the
-sha256 of the lossless PNG that the model saw.
+The only wire format: everything here is JSON by pydantic (`model_dump_json` /
+`model_validate_json`). Images never travel; they are named by the sha256 of the lossless
+PNG that the model saw.
 
 Life of a status:  queued -> resetting -> running -> evaluating -> terminated | truncated
-                   resetting <-> parked, while whoever lends the desktops has none free
+                   resetting <-> parked, while the lender of the desktops has none free
                    any of these -> errored | cancelled
 """
 
@@ -189,9 +189,9 @@ class Completion(Wire):
     behaviour_logprobs: tuple[float, ...] = ()
     """Logprob of each sampled token at sampling time and temperature, nats. [num_tokens]"""
     policy_version: int = 0
-    """Of the oldest weights that drew a token of it."""
+    """Of the oldest weights that generated a token of it."""
     policy_versions: tuple[int, ...] = ()
-    """Weights that drew each token, when new ones came while it was drawn. [num_tokens] or empty = one"""
+    """Weights that generated each token, when new ones came meanwhile. [num_tokens] or empty = one"""
     finish_reason: Literal["stop", "length"] = "stop"
     num_prompt_tokens: int = 0
 
@@ -208,7 +208,7 @@ class RewardTerm(Wire):
 
 
 class Turn(Wire):
-    """One observation, the completion it drew, and the action that was executed."""
+    """One observation, the completion to it, and the action that was executed."""
 
     index: int
     source: Source = Source.POLICY

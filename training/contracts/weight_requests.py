@@ -1,11 +1,11 @@
-"""Bodies of the policy server's POST /weights, one per step of a weight sync. Torch-free.
+"""Bodies of the policy server's POST /weights, one per step of a weight sync.
 
     disk:       load
     nccl, ipc:  check -> (nccl: join) -> begin -> bucket ... bucket -> commit
                                          any failure ------------------> abort, then perhaps disk's load
 
 `check` and `join` are done once per trainer process, the rest for every version. From `begin` to `commit`
-(or to a `load`) nothing is generated, so nobody ever samples with half of the weights.
+(or to a `load`) nothing is generated, so no completion is sampled with half of the weights.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from training.contracts.config import DesktopConfig
-from training.contracts.config.osworld import OWN_DESKTOPS
+from training.contracts.config import OWN_DESKTOPS, DesktopConfig
 from training.contracts.types import Task
 from training.tasks.supported_by_osworld import osworld_reason
 from training.tasks.supported_tasks import unsupported_reason

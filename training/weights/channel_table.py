@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from training.contracts.config.engine import EngineConfig
+from training.contracts.config import EngineConfig
 from training.weights.channel import Channel, Sender
 from training.weights.disk_channel import DiskChannel
 from training.weights.ipc_channel import IpcChannel

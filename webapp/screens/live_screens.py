@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.contracts.config import DesktopConfig
-from training.contracts.config.osworld import OWN_DESKTOPS
+from training.contracts.config import OWN_DESKTOPS, DesktopConfig
 from webapp.fleet.models import Host
 from webapp.trajectories.models import Trajectory
 

@@ -29,7 +29,8 @@ class SnapshotKeeper:
     def __init__(self, assignment: Assignment, environment: Environment) -> None:
         self._row = assignment.row
         self._environment = environment if isinstance(environment, Branchable) else None
-        self._knob = getattr(assignment.config.desktops, assignment.config.desktops.provider, None)
+        machines = assignment.config.desktops.machines
+        self._num_members = machines.snapshot_members if machines else 0
         branch = assignment.branch
         self._parents = len(branch.turns) if branch else None
         """The turn before which the parent's snapshot stands for this branch, too."""
@@ -55,8 +56,7 @@ class SnapshotKeeper:
         assert self._environment is not None
         if not self._environment.can_be_saved:
             return False
-        members = int(getattr(self._knob, "snapshot_members", 0))
-        return self._row.member < members or reporting.wants_snapshots(self._row)
+        return self._row.member < self._num_members or reporting.wants_snapshots(self._row)
 
 
 def wake_up(environment: Environment, snapshot: str) -> None:

@@ -9,8 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from training.contracts.config import ExperimentConfig
-from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.config import ExperimentConfig, GatewayConfig
 from training.contracts.types import Observation, Purpose, RewardTerm, Source, Task, TrajectoryStatus, Turn
 from training.rewards import Reward
 from webapp import __version__

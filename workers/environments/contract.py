@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from training.contracts.config import DesktopConfig, Section
+from training.contracts.config import DesktopConfig, OsworldConfig, Section
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host.messages import KeptSnapshot
@@ -116,6 +116,6 @@ class EnvironmentRequest:
         cls, config: DesktopConfig, screen: tuple[int, int], *, holder: str, key: str
     ) -> EnvironmentRequest:
         """The request of an experiment's desktops."""
-        knobs = getattr(config, config.provider, None)
-        machine_knobs = getattr(config, getattr(knobs, "machines", ""), None)
-        return cls(config.provider, screen, knobs, holder, key, machine_knobs)
+        knobs = config.provider_section
+        driven = config.section_of(knobs.machines) if isinstance(knobs, OsworldConfig) else None
+        return cls(config.provider, screen, knobs, holder, key, driven)

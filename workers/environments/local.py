@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from django.conf import settings
 
+from training.contracts.config import MachineConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper
@@ -54,8 +55,9 @@ class LocalEnvironment:
     ) -> Self:
         """The same from a given desk host; without a renewal for `ttl_s` the desktop is taken back."""
         environment = cls(client, _acquire(client, request, wait_s, ttl_s))
-        environment._keeps_setups = bool(getattr(request.knobs, "task_templates", False))
-        environment._can_be_saved = hasattr(request.knobs, "snapshot_members")
+        if isinstance(request.knobs, MachineConfig):
+            environment._keeps_setups = request.knobs.task_templates
+            environment._can_be_saved = True
         return environment
 
     @property

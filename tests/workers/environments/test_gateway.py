@@ -7,7 +7,7 @@ import pytest
 from testing.workers.asgi_faults import Fault
 from testing.workers.env_server_thread import TOKEN
 from testing.workers.gateway_cluster import OWNER, SECRET_VARIABLE, Cluster, running_cluster
-from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from testing.workers.asgi_faults import Fault, Misbehaving
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
-from training.contracts.config.remote_desktops import RemoteConfig
+from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind

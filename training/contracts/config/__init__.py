@@ -1,40 +1,58 @@
 """The experiment config: the only definition of every knob; one file per group of sections."""
 
-from training.contracts.config.algorithm import AlgorithmConfig, ReplayConfig
-from training.contracts.config.experiment import (
-    ConfigError,
-    CoordinateSpace,
+from training.contracts.config.desktops import (
+    OWN_DESKTOPS,
     DesktopConfig,
-    ExperimentConfig,
+    GatewayConfig,
+    MachineConfig,
+    OsworldConfig,
+    QemuConfig,
+    RemoteConfig,
+    WindowsConfig,
+)
+from training.contracts.config.experiment import ExperimentConfig, Preset
+from training.contracts.config.learning import (
+    AlgorithmConfig,
+    LoraConfig,
+    OptimiserConfig,
+    ReplayConfig,
+    SftConfig,
+)
+from training.contracts.config.parse import ConfigError, from_yaml, parse_config, to_yaml
+from training.contracts.config.policy import (
+    CoordinateSpace,
+    EngineConfig,
     ModelConfig,
-    Preset,
     PromptConfig,
     SamplingConfig,
-    SftConfig,
-    from_yaml,
-    parse_config,
-    to_yaml,
 )
 from training.contracts.config.rewards import RewardConfig
 from training.contracts.config.section import Section
-from training.contracts.config.trainer import LoraConfig, OptimiserConfig
 
 __all__ = [
+    "OWN_DESKTOPS",
     "AlgorithmConfig",
     "ConfigError",
     "CoordinateSpace",
     "DesktopConfig",
+    "EngineConfig",
     "ExperimentConfig",
+    "GatewayConfig",
     "LoraConfig",
+    "MachineConfig",
     "ModelConfig",
     "OptimiserConfig",
+    "OsworldConfig",
     "Preset",
     "PromptConfig",
+    "QemuConfig",
+    "RemoteConfig",
     "ReplayConfig",
     "RewardConfig",
     "SamplingConfig",
     "Section",
     "SftConfig",
+    "WindowsConfig",
     "from_yaml",
     "parse_config",
     "to_yaml",

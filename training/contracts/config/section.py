@@ -1,10 +1,13 @@
-"""What config sections are made of; torch-free, so that every process can read a config."""
+"""What config sections are made of."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
+
+Problem = tuple[str, str]
+"""(field path, message) of a combination that cannot run"""
 
 
 def knob(default: Any, text: str, *, unit: str = "", **bounds: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Self
 
 from django.conf import settings
 
-from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError
 from workers.desktops.leased_desktop import Frame

@@ -11,7 +11,7 @@ import secrets
 from typing import Any
 from urllib.parse import quote
 
-from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.config import GatewayConfig
 from training.contracts.types import Action
 from workers.desktops.agent_client import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind

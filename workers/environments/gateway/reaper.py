@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 
-from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.config import GatewayConfig
 from workers.desktops.contract import EnvError
 from workers.environments.gateway.environment import open_vendor, owner_of
 

@@ -20,7 +20,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from training.contracts.config.remote_desktops import GatewayConfig
+from training.contracts.config import GatewayConfig
 from training.contracts.types import Action
 from workers.desktops.agent_client import ExecResult
 from workers.desktops.contract import EnvError

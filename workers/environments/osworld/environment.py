@@ -15,7 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from training.actions.write.pyautogui_code import python_of
-from training.contracts.config.osworld import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config import OWN_DESKTOPS, OsworldConfig
 from training.contracts.secrets import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.supported_by_osworld import osworld_reason

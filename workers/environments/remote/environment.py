@@ -20,8 +20,7 @@ import redis
 from django.conf import settings
 
 from training.actions.write.completion_text import format_action
-from training.contracts.config import CoordinateSpace
-from training.contracts.config.remote_desktops import RemoteConfig
+from training.contracts.config import CoordinateSpace, RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.importers import to_osworld
 from workers.desktops.contract import EnvError, ErrorKind

@@ -12,7 +12,7 @@ from typing import Literal
 import psutil
 from django.conf import settings
 
-from training.contracts.config import ExperimentConfig
+from training.contracts.config import ExperimentConfig, GatewayConfig, MachineConfig, RemoteConfig
 from training.contracts.secrets import SecretError, read_secret
 from webapp.experiments.launch.preflight.result import Check
 from webapp.fleet.models import Host, Worker, WorkerStatus
@@ -27,9 +27,9 @@ def host_checks(config: ExperimentConfig) -> Iterator[Check]:
     """Nothing for what is there."""
     yield from _secret(config)
     provider = config.desktops.provider
-    if provider in MACHINES:
-        yield from _machine_image(config, provider)
-        yield from _machine_memory(config, provider)
+    if machines := config.desktops.machines:
+        yield from _machine_image(machines, provider)
+        yield from _machine_memory(machines, provider, config.desktops.num_desktops)
     if config.engine.name == "sglang":
         yield from _sglang()
 
@@ -43,11 +43,10 @@ def missing_here(queue: str) -> Literal["bad", "warning"]:
 
 def _secret(config: ExperimentConfig) -> Iterator[Check]:
     provider = config.desktops.provider
-    if provider not in ("remote", "gateway"):
+    section = config.desktops.provider_section
+    if not isinstance(section, RemoteConfig | GatewayConfig) or not section.token_secret:
         return
-    name = getattr(config.desktops, provider).token_secret
-    if not name:
-        return
+    name = section.token_secret
     try:
         read_secret(name, settings.SECRETS_DIR)
     except SecretError as error:
@@ -55,8 +54,8 @@ def _secret(config: ExperimentConfig) -> Iterator[Check]:
         yield Check(missing_here("env"), f"Secret {name!r} cannot be read", f"{error}.", path)
 
 
-def _machine_image(config: ExperimentConfig, provider: str) -> Iterator[Check]:
-    wanted = getattr(config.desktops, provider).image
+def _machine_image(machines: MachineConfig, provider: str) -> Iterator[Check]:
+    wanted = machines.image
     folder = settings.IMAGES_DIR
     if (folder / wanted / "image.json").is_file():
         return
@@ -65,9 +64,8 @@ def _machine_image(config: ExperimentConfig, provider: str) -> Iterator[Check]:
     yield Check(missing_here("env"), f"No image {wanted!r}", text, f"desktops.{provider}.image")
 
 
-def _machine_memory(config: ExperimentConfig, provider: str) -> Iterator[Check]:
+def _machine_memory(machine: MachineConfig, provider: str, wanted: int) -> Iterator[Check]:
     """The template's memory is there once for all clones, and once more per task template at work."""
-    machine, wanted = getattr(config.desktops, provider), config.desktops.num_desktops
     hosts = [host.memory_mb for host in Host.objects.exclude(memory_mb=0)]
     total = max(hosts, default=psutil.virtual_memory().total / 2**20)
     if machine.memory_mb > total:

@@ -1,0 +1,61 @@
+"""From plain values and YAML to a validated config, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from training.contracts.config.experiment import ExperimentConfig
+
+
+class ConfigError(ValueError):
+    """Raised when a config is refused; `problems` maps field paths to messages."""
+
+    def __init__(self, problems: dict[str, str]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(f"{path}: {message}" for path, message in problems.items()))
+
+
+def parse_config(values: dict[str, Any]) -> ExperimentConfig:
+    """Validated config from nested plain values; raises ConfigError naming every bad field."""
+    try:
+        return ExperimentConfig.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError(_problems(error)) from error
+
+
+def _problems(error: ValidationError) -> dict[str, str]:
+    problems: dict[str, str] = {}
+    for item in error.errors():
+        path = ".".join(str(part) for part in item["loc"])
+        if path:
+            problems[path] = _plain(item)
+            continue
+        for part in str(item["ctx"]["error"]).split("; "):
+            field, _, message = part.partition(": ")
+            problems[field] = message
+    return problems
+
+
+def _plain(item: Any) -> str:
+    if item["type"] == "extra_forbidden":
+        return "unknown key; remove it or check its spelling"
+    return str(item["msg"]).removeprefix("Value error, ")
+
+
+def to_yaml(config: ExperimentConfig) -> str:
+    """The whole resolved config as YAML in field order."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def from_yaml(text: str) -> ExperimentConfig:
+    """Validated config from YAML; raises ConfigError (field "yaml" for a syntax error)."""
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError({"yaml": f"not valid YAML: {error}"}) from error
+    if not isinstance(values, dict):
+        raise ConfigError({"yaml": "the top level must be a mapping of sections"})
+    return parse_config(values)
