@@ -45,7 +45,7 @@ def _announce(sender: str, instance: Any, **_: Any) -> None:
 @worker_ready.connect
 def _start_beating(**_: Any) -> None:
     if identity.current().queue == "gpu":
-        from workers.processes.child_groups import sweep_orphans
+        from workers.gpu.child_processes import sweep_orphans
 
         sweep_orphans()
     beat()

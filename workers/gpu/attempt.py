@@ -28,6 +28,7 @@ from webapp.experiments.lifecycle.engine_start import tell_start
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.trajectories import services as trajectories
 from workers import identity
+from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator_routes import Context
 from workers.gpu.coordinator_server import Coordinator
 from workers.gpu.failure_reason import why_trainer_ended
@@ -36,7 +37,7 @@ from workers.gpu.gpu_use import GpuWatch
 from workers.gpu.heartbeat import Heartbeat
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
-from workers.processes.child_groups import Child
+from workers.processes.logged_process import LoggedProcess
 
 log = logging.getLogger(__name__)
 TICK_S = 0.2
@@ -150,7 +151,9 @@ class Supervision:
         spare_s = engine.start_timeout_s if engine.name == "sglang" else 0.0
         policy.wait_ready(keep_going, limit_s=START_TIMEOUT_S + spare_s)
 
-    def _start_trainer(self, config_path: Path, coordinator: Coordinator, gpus: dict[str, str]) -> Child:
+    def _start_trainer(
+        self, config_path: Path, coordinator: Coordinator, gpus: dict[str, str]
+    ) -> LoggedProcess:
         """torchrun, also for one process: the same path as on many GPUs."""
         (self._output / "outcome.json").unlink(missing_ok=True)
         command = [
@@ -169,9 +172,9 @@ class Supervision:
             "DESKHAND_FRAMES_DIR": str(Path(settings.MEDIA_ROOT) / "frames"),
             "PYTHONUNBUFFERED": "1",
         }
-        return Child("trainer", command, log_path=self._log_path("trainer"), env=env)
+        return start_child("trainer", command, log_path=self._log_path("trainer"), env=env)
 
-    def _watch(self, trainer: Child, policy: PolicyServer) -> None:
+    def _watch(self, trainer: LoggedProcess, policy: PolicyServer) -> None:
         """Until the trainer ends, or the policy server dies, or patience with a cancel runs out."""
         while True:
             if (code := trainer.exit_code()) is not None:
@@ -207,7 +210,7 @@ class Supervision:
             raise Stopped("stopped while starting")
         return status is not None
 
-    def _close(self, code: int, trainer: Child) -> None:
+    def _close(self, code: int, trainer: LoggedProcess) -> None:
         code, message = self._outcome(code)
         if code == EXIT_FINISHED:
             attempts.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)

@@ -19,7 +19,7 @@ from django.db import DatabaseError, close_old_connections
 from webapp.experiments.checkpoints import exports
 from webapp.experiments.models import CheckpointExport
 from workers import identity
-from workers.processes.child_groups import Child
+from workers.gpu.child_processes import start_child
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0
@@ -71,7 +71,7 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
         *("--dtype", export.dtype),
     ]
     # The GPUs belong to the trainer and the engine.
-    child = Child("export", command, log_path=log_path, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
+    child = start_child("export", command, log_path=log_path, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     try:
         while (code := child.exit_code()) is None:
             if stopping.wait(REPORT_EVERY_S):

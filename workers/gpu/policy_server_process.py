@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 from django.conf import settings
 
-from workers.processes.child_groups import Child
+from workers.gpu.child_processes import start_child
 
 START_TIMEOUT_S = 300.0
 SYNC_TIMEOUT_S = 300.0
@@ -54,7 +54,7 @@ class PolicyServer:
             "DESKHAND_SGLANG_PYTHON": settings.SGLANG_PYTHON,
             "DESKHAND_SGLANG_PATH": settings.SGLANG_PATH,
         }
-        self.child = Child("policy server", command, log_path=log_path, env=env)
+        self.child = start_child("policy server", command, log_path=log_path, env=env)
 
     @property
     def url(self) -> str:

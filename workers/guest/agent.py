@@ -14,12 +14,13 @@ import os
 import sys
 
 from workers.guest import http_server, xorg
-from workers.guest.base_processes import SHIM, Layout, Session, SessionError, adopt_orphans, die_with_parent
+from workers.guest.base_processes import SHIM, Layout, Session, SessionError
 from workers.guest.cleanup import Cleaned, Dirty, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.files import Files
 from workers.guest.machine_routes import Machine, become
 from workers.guest.panel_zygote import Zygote
 from workers.guest.preloaded_python import Interpreter
+from workers.guest.process_control import adopt_orphans, die_with_parent
 from workers.guest.programs import Programs
 from workers.guest.recording import Recording
 from workers.guest.root_helper import Keeper

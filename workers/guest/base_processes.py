@@ -1,27 +1,23 @@
 """The base processes of a desktop: X server, session bus, window manager, in a machine also a panel.
 
-They are started from the agent's main thread only: each gets PR_SET_PDEATHSIG, which fires when the
-starting THREAD ends. Everything else in the desktop belongs to the trajectory and is ended by a reset.
+They are started from the agent's main thread only: each is ended with the THREAD that started it.
+Everything else in the desktop belongs to the trajectory and is ended by a reset.
 """
 
 import contextlib
-import ctypes
 import os
 import select
 import shutil
-import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
 
 from workers.guest import xorg
+from workers.guest.process_control import die_with_parent
 
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
 ACCESSIBLE = {"GTK_MODULES": "gail:atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class SessionError(Exception):
@@ -58,16 +54,6 @@ class Layout:
     @property
     def vnc_socket(self) -> str:
         return os.path.join(self.run_dir, "vnc.sock")
-
-
-def die_with_parent() -> None:
-    """End this process when the thread that started it ends."""
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def adopt_orphans() -> None:
-    """Become the parent of every orphaned descendant, so that a reset can find them all."""
-    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
 def x_server_argv(layout: Layout, display_fd: int) -> list[str]:

@@ -1,12 +1,11 @@
 """Processes that the agent forks from itself and asks by datagrams."""
 
-import ctypes
 import os
-import signal
 import socket
 from collections.abc import Callable
 
-PR_SET_PDEATHSIG = 1
+from workers.guest.process_control import die_with_parent
+
 ANSWER_LIMIT_S = 10.0
 
 
@@ -18,7 +17,7 @@ def fork_serving(serve: Callable[[socket.socket], object]) -> tuple[int, socket.
         code = 1
         try:
             ours.close()
-            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            die_with_parent()
             serve(theirs)
             code = 0
         finally:

@@ -7,7 +7,6 @@ from the agent, imports what such code needs, opens no display, and forks once p
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import importlib
 import json
@@ -21,7 +20,8 @@ import traceback
 import types
 from dataclasses import dataclass, field
 
-PR_SET_PDEATHSIG = 1
+from workers.guest.process_control import die_with_parent
+
 PRELOADED = ("pyautogui", "Xlib.ext.xfixes", "workers.guest.screenshot")
 """Loaded before the first request; one that is not installed is left to the program that asks for it."""
 MAX_CODE = 64 << 10
@@ -128,7 +128,7 @@ class Interpreter:
 def _become_interpreter(requests: socket.socket, shim: str, modules: tuple[str, ...]) -> None:
     """Turn this fork of the agent into the interpreter; never returns."""
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        die_with_parent()
         os.setsid()  # a signal for the agent's group is none for this one
         kept = requests.fileno()
         os.closerange(3, kept)

@@ -9,11 +9,12 @@ import time
 from dataclasses import dataclass
 from typing import IO
 
-from workers.guest.base_processes import Session, die_with_parent
+from workers.guest.base_processes import Session
 from workers.guest.files import Files
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.panel_zygote import PROGRAMS, Zygote
 from workers.guest.preloaded_python import MAX_CODE, Interpreter, Job
+from workers.guest.process_control import die_with_parent
 
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0

@@ -1,1 +1,1 @@
-"""Child processes of workers: started, recorded, ended; unix sockets."""
+"""Child processes of workers: how they start, what proves that they are ours, how they end."""

@@ -7,7 +7,6 @@ SGLang's own workers do the same towards it. So nothing is orphaned, however the
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -21,8 +20,8 @@ import psutil
 
 from training.sampler.sglang.http_client import AsyncSglang
 
-PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None, use_errno=True)
+DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
+"""The kernel ends the command when the thread that started it ends."""
 STOP_GRACE_S = 5.0
 TAIL_BYTES = 65536
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -79,13 +78,12 @@ class SglangServer:
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as output:
             self.process = subprocess.Popen(
-                command_of(launch, weights, self.port),
+                [*DIE_WITH_PARENT, *command_of(launch, weights, self.port)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=environment_of(launch, gpus),
                 cwd=launch.image_folder,
-                preexec_fn=_die_with_parent,
             )
 
     def exit_code(self) -> int | None:
@@ -171,7 +169,3 @@ def free_port() -> int:
 def _percent(line: str) -> str:
     found = re.findall(r"(\d{1,3})%", line)
     return f" {found[-1]} %" if found else ""
-
-
-def _die_with_parent() -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -5,7 +5,6 @@ STARTING -> READY -> EXITED -> STARTING ...     any of these -> STOPPED
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import re
 import signal
@@ -20,7 +19,8 @@ from typing import IO
 from webapp.lib.supervisor.logs import ChildLog
 from webapp.lib.supervisor.orphans import MARKER, kill_marked
 
-PR_SET_PDEATHSIG = 1
+DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM", "--")
+"""The kernel ends the command when the supervisor dies."""
 PROBE_INTERVAL_S = 0.05
 STABLE_AFTER_S = 30
 """A process that lived this long starts again with the shortest delay."""
@@ -30,7 +30,6 @@ PIPE_LIMIT_BYTES = 1 << 20
 LAST_OUTPUT_S = 2.0
 """How long to wait for the end of the output of a process that has ended."""
 
-libc = ctypes.CDLL(None)
 Probe = Callable[[], Awaitable[bool]]
 
 
@@ -98,14 +97,13 @@ class Child:
         self.state = ChildState.STARTING
         mark = f"{self.spec.env['DESKHAND_DATA_DIR']}|{self.spec.name}|{os.getpid()}.{self.num_starts}"
         self.process = subprocess.Popen(
-            self.spec.argv,
+            [*DIE_WITH_PARENT, *self.spec.argv],
             env={**self.spec.env, MARKER: mark},
             cwd=self.spec.cwd,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=die_with_supervisor,
         )
         reader = asyncio.create_task(self.read_output(self.process.stdout))
         prober = asyncio.create_task(self.wait_ready()) if self.spec.probe else None
@@ -193,11 +191,6 @@ async def exit_of(pid: int) -> None:
     finally:
         loop.remove_reader(handle)
         os.close(handle)
-
-
-def die_with_supervisor() -> None:
-    """Runs in the new process before exec: the kernel ends it when the supervisor dies."""
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def describe_exit(status: int) -> str:

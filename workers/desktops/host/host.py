@@ -25,6 +25,7 @@ from workers.desktops.contract import (
     ProviderDesktop,
     ResetReport,
 )
+from workers.desktops.host.desktop_files import DesktopFiles
 from workers.desktops.host.desktop_record import HeldLease, Kind, Managed
 from workers.desktops.host.leaks import LeakWatch
 from workers.desktops.host.leases import Leasing
@@ -32,7 +33,6 @@ from workers.desktops.host.messages import DesktopInfo, DesktopStatus, Phase, Re
 from workers.desktops.host.start_failures import BootFailures
 from workers.desktops.host.warm_pool import Pool
 from workers.desktops.registry import PROVIDERS, Places
-from workers.processes.pid_records import PidRecords
 
 log = logging.getLogger("deskhost")
 
@@ -59,8 +59,8 @@ class DeskHost:
         places: Places | None = None,
     ) -> None:
         self.state_dir = state_dir
-        self.records = PidRecords(state_dir)
-        self.swept = self.records.sweep()
+        self.files = DesktopFiles(state_dir)
+        self.swept = self.files.sweep()
         self.max_desktops = max_desktops
         self.rebuild_every = rebuild_every
         self.providers: dict[str, Provider] = {
@@ -71,7 +71,7 @@ class DeskHost:
         self.started_at = time.monotonic()
         self.pool = pool or Pool()
         self.leases = Leasing(self)
-        self.leak_watch = LeakWatch(self.records)
+        self.leak_watch = LeakWatch(self.files)
         self.boot_failures = BootFailures()
         self.is_draining = False
         self.version = 0
@@ -127,7 +127,7 @@ class DeskHost:
         name = f"{managed.desktop_id}-{managed.generation}"
         try:
             async with self._starting:
-                folder = self.records.desktops / name
+                folder = self.files.folders / name
                 living = await make(name, managed.spec, folder)
         except (EnvError, OSError) as exc:
             if getattr(exc, "kind", None) is not ErrorKind.QUOTA:  # no room is no fault of the desktop
@@ -136,7 +136,7 @@ class DeskHost:
             managed.reason = str(exc)
             managed.enter(Phase.DEAD)
             raise exc if isinstance(exc, EnvError) else EnvError(f"cannot start a desktop: {exc}") from exc
-        self.records.add(name, living.pid, living.cgroups)
+        self.files.pids.add(name, living.pid, living.cgroups)
         managed.living = living
         managed.started_at = time.monotonic()
         managed.resets_since_build = 0
@@ -168,7 +168,7 @@ class DeskHost:
             managed.watcher = None
         if living is not None:
             await living.destroy()
-            self.records.remove(f"{managed.desktop_id}-{managed.generation}")
+            self.files.pids.remove(f"{managed.desktop_id}-{managed.generation}")
 
     async def replace(self, managed: Managed, make: Make, *, saved_by: Awaitable[None] | None = None) -> None:
         """A new generation, made as said, for the same lease; `saved_by` is done with the old one first."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psutil
 
+from workers.desktops.host.desktop_files import DesktopFiles
 from workers.desktops.host.messages import Leak
-from workers.processes.pid_records import PidRecords
 
 CGROUPS = Path("/sys/fs/cgroup")
 NAME = re.compile(r"[\w-]+")
@@ -25,8 +25,8 @@ GENERATION = re.compile(r"d[0-9a-f]{6}-\d+")
 class LeakWatch:
     """Remembers the last look."""
 
-    def __init__(self, records: PidRecords, cgroups: Path = CGROUPS) -> None:
-        self._records = records
+    def __init__(self, files: DesktopFiles, cgroups: Path = CGROUPS) -> None:
+        self._files = files
         self._cgroup_tree = cgroups
         self._seen: set[tuple[str, str]] = set()
         self.leaks: list[Leak] = []
@@ -49,7 +49,7 @@ class LeakWatch:
 
     def _processes(self, known: set[str]) -> list[Leak]:
         """Processes that name a folder of ours which is no living desktop's, on their command line."""
-        prefix = f"{self._records.desktops}/"
+        prefix = f"{self._files.folders}/"
         found = []
         for process in psutil.process_iter(["pid", "name", "cmdline", "status"]):
             words = " ".join(process.info["cmdline"] or [])
@@ -62,12 +62,11 @@ class LeakWatch:
         return found
 
     def _folders(self, known: set[str]) -> list[Leak]:
-        names = sorted(path.name for path in self._records.desktops.iterdir() if path.name not in known)
-        return [Leak(kind="folder", name=name, detail=str(self._records.desktops / name)) for name in names]
+        names = sorted(path.name for path in self._files.folders.iterdir() if path.name not in known)
+        return [Leak(kind="folder", name=name, detail=str(self._files.folders / name)) for name in names]
 
     def _records_left(self, known: set[str]) -> list[Leak]:
-        names = sorted(p.stem for p in self._records.folder.glob("*.json") if p.stem not in known)
-        return [Leak(kind="record", name=name) for name in names]
+        return [Leak(kind="record", name=name) for name in self._files.pids.names() if name not in known]
 
     def _cgroups(self, known: set[str]) -> list[Leak]:
         mark = f"deskhand-{os.getpid()}-"

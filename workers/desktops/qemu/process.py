@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from qemu.qmp import ConnectError, EventListener, ExecuteError, QMPClient, QMPEr
 from workers.desktops.contract import DesktopSpec, EnvError, Usage
 from workers.desktops.qemu.command_line import LOG, MONITOR, OVERHEAD_MB
 from workers.desktops.x11.sandbox import Cgroups, make_cgroups
+from workers.processes.process_group import die_with_parent
 from workers.processes.unix_socket import short_path
 
 CONNECT_LIMIT_S = 20.0
@@ -233,7 +233,7 @@ class VmProcess:
 
 async def _spawn(folder: Path, argv: list[str], cgroups: Cgroups) -> asyncio.subprocess.Process:
     # The folder's name stands on the command line so that a process can be traced to its desktop.
-    command = [*_dies_with_parent(), *argv, "-name", f"{folder}/"]
+    command = die_with_parent([*argv, "-name", f"{folder}/"], "KILL")
     with open(folder / "qemu.log", "ab") as log:
         return await asyncio.create_subprocess_exec(
             *["/bin/sh", "-c", LAUNCHER, "desk", *cgroups.procs_files, "--", *command],
@@ -253,12 +253,6 @@ def tail(path: Path, lines: int) -> list[str]:
     except OSError:
         return []
     return [line.strip() for line in text.splitlines() if line.strip()][-lines:]
-
-
-def _dies_with_parent() -> list[str]:
-    """A prefix that ties a process's life to its parent; records and sweep do it where it is missing."""
-    setpriv = shutil.which("setpriv")
-    return [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
 
 
 def _mark() -> dict[str, str]:

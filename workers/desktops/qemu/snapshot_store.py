@@ -24,7 +24,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.qemu.command_line import DISK
 from workers.desktops.qemu.template_store import SCREEN, STATE, disk_mb
 from workers.desktops.registry import SnapshotLimits
-from workers.processes.pid_records import start_ticks
+from workers.processes.process_group import start_ticks
 
 log = logging.getLogger("deskhost")
 

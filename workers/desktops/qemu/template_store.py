@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.qemu.command_line import DISK, RAM
-from workers.processes.pid_records import start_ticks
+from workers.processes.process_group import start_ticks
 
 log = logging.getLogger("deskhost")
 

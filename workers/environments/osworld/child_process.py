@@ -13,7 +13,6 @@ import json
 import os
 import selectors
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -25,6 +24,7 @@ from pydantic import ValidationError
 from workers.desktops.contract import EnvError
 from workers.environments.osworld.errors import raise_failure
 from workers.environments.osworld.protocol import Failure, Message
+from workers.processes.process_group import end_group
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 START_LIMIT_S = 120.0
@@ -176,9 +176,7 @@ class OsworldProcess:
     def _kill(self) -> None:
         """End the child and what it started; its session is its process group."""
         if self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+            end_group(self.process.pid, leader=self.process)
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError):

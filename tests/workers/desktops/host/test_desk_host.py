@@ -21,7 +21,8 @@ from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.host.client import DeskHostClient, LeaseKeeper
 from workers.desktops.host.messages import PHASE_TRANSITIONS, Phase
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.processes.pid_records import PidRecords, start_ticks
+from workers.processes.pid_records import PidRecords
+from workers.processes.process_group import start_ticks
 
 pytestmark = pytest.mark.desktop
 SPEC = DesktopSpec()
@@ -193,14 +194,14 @@ def test_the_sweep_ends_only_what_a_record_proves_to_be_ours(short_dir):
     ours = subprocess.Popen(["sleep", "100"], start_new_session=True)
     stranger = subprocess.Popen(["sleep", "100"], start_new_session=True)
     try:
-        records = PidRecords(short_dir)
+        records = PidRecords(short_dir / "pids")
         records.add("ours", ours.pid, [])
         records.add("recycled", stranger.pid, [])
         path = short_dir / "pids" / "recycled.json"
         start = start_ticks(stranger.pid)
         path.write_text(path.read_text().replace(f'"start": {start}', f'"start": {start - 1}'))
         (short_dir / "pids" / "torn.json").write_text('{"pid": ')
-        assert PidRecords(short_dir).sweep() == 1
+        assert PidRecords(short_dir / "pids").sweep() == 1
         assert ours.wait(5) == -signal.SIGKILL
         assert stranger.poll() is None
         assert list((short_dir / "pids").glob("*.json")) == []

@@ -3,15 +3,15 @@
 import os
 from pathlib import Path
 
+from workers.desktops.host.desktop_files import DesktopFiles
 from workers.desktops.host.leaks import LeakWatch
-from workers.processes.pid_records import PidRecords
 
 
 def test_the_group_of_a_machine_that_becomes_a_template_is_no_leftover(tmp_path: Path):
     groups = tmp_path / "cgroup" / "memory"
     for name in ("making-17-4711-0badcafe", "d0badca-1", "dcafe00-3"):
         (groups / f"deskhand-{os.getpid()}-{name}").mkdir(parents=True)
-    watch = LeakWatch(PidRecords(tmp_path / "host"), groups.parent)
+    watch = LeakWatch(DesktopFiles(tmp_path / "host"), groups.parent)
     watch.look(["dcafe00-3"])
     assert watch.leaks == []
     watch.look(["dcafe00-3"])

@@ -13,7 +13,7 @@ import pytest
 
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.qemu.template_store import PARTS, Meta, TemplateRefused, TemplateStore, template_key
-from workers.processes.pid_records import start_ticks
+from workers.processes.process_group import start_ticks
 
 ARGV = ["qemu-system-x86_64", "-machine", "pc-i440fx-7.2"]
 VERSION = "7.2.22"
