@@ -1,5 +1,6 @@
-// Loaded on every page: global shortcuts, fresh times, confirmations, navigation on a phone.
+// Loaded on every page: live parts, global shortcuts, fresh times, confirmations, navigation on a phone.
 import { bind, showHelp } from "./lib/keys.js";
+import { startParts } from "./lib/parts.js";
 import { refreshTimes } from "./lib/times.js";
 
 const EVERYWHERE = "Everywhere";
@@ -47,8 +48,6 @@ document.addEventListener("submit", (event) => {
 // On a phone the open one of many tabs may lie beyond the edge.
 for (const tab of document.querySelectorAll(".tabs [aria-current='page']")) tab.parentElement.scrollLeft = tab.offsetLeft - 40;
 
-document.addEventListener("htmx:afterSwap", (event) => refreshTimes(event.target));
-
 // The query string is the state of a list: filters submit themselves, empty ones stay out of the URL.
 document.addEventListener("change", (event) => {
   if (event.target.closest("[data-auto-submit]")) event.target.form.requestSubmit();
@@ -61,3 +60,4 @@ window.addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form[data-filters] :disabled")) field.disabled = false;
 });
 refreshTimes();
+startParts();

@@ -36,7 +36,7 @@ def test_an_evaluation_is_asked_for_and_its_result_appears_beside_the_checkpoint
 
     queued = Experiment.objects.get(evaluates=checkpoint)
     assert (queued.config["evaluation"]["num_tasks"], queued.config["evaluation"]["temperature"]) == (100, 0)
-    row = page.locator(f"[data-key=c{checkpoint.pk}]")
+    row = page.locator(f"#checkpoint-{checkpoint.pk}")
     expect(row).to_contain_text(f"#{queued.pk}")
     expect(page.locator("[data-live-pill]").first).to_contain_text("Live")
     result = EvaluationResult(
@@ -62,7 +62,7 @@ def test_an_export_shows_its_progress_and_then_its_download(sign_in: SignIn, peo
     export = CheckpointExport.objects.get(checkpoint=checkpoint, dtype="float32")
     CheckpointExport.objects.filter(pk=export.pk).update(status="running")
     exports.report_export(export=export, done_bytes=2_000_000, total_bytes=8_000_000)
-    row = page.locator(f"[data-key=x{export.pk}]")
+    row = page.locator(f"#export-{export.pk}")
     expect(row).to_contain_text("2.0 MB of 8.0 MB")
     exports.finish_export(export=export, size_bytes=8_000_000)
     expect(row.get_by_role("link", name=".tar")).to_be_visible()

@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 from testing.browser.people import People, SignIn
 
 HELPERS = """
-    const p = await import("/static/js/player.js");
+    const p = await import("/static/js/trajectories/player_state.js");
     const turns = (n) => Array.from({ length: n }, (_, index) => ({ index, frame: `f${index}` }));
     const live = (n) => p.newPlayer({ turns: turns(n), isFinal: false });
     const stored = (n, more = {}) => p.newPlayer({ turns: turns(n), isFinal: true, ...more });

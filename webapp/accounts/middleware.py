@@ -1,7 +1,6 @@
 """Every view needs a signed-in person unless it says otherwise."""
 
 from collections.abc import Callable
-from urllib.parse import urlencode
 
 from django.contrib.auth import middleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -24,10 +23,6 @@ class LoginRequiredMiddleware(middleware.LoginRequiredMiddleware):
     def handle_no_permission(
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
     ) -> HttpResponseBase:
-        if request.headers.get("Sec-Fetch-Dest") != "empty" and "HX-Request" not in request.headers:
+        if request.headers.get("Sec-Fetch-Dest") != "empty":
             return super().handle_no_permission(request, view_func)
-        response = HttpResponse("You are signed out.", status=401, content_type="text/plain")
-        if "HX-Request" in request.headers:
-            here = request.headers.get("HX-Current-URL", "/")
-            response["HX-Redirect"] = f"{self.get_login_url(view_func)}?{urlencode({'next': here})}"
-        return response
+        return HttpResponse("You are signed out.", status=401, content_type="text/plain")

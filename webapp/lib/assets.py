@@ -34,6 +34,7 @@ class Package:
 PACKAGES = (
     Package("vendor/tabler", "@tabler/core", "dist", ("css/tabler.min.css", "js/tabler.min.js")),
     Package("vendor/novnc", "@novnc/novnc", "", ("core/*.js", "vendor/pako/lib/*.js")),
+    Package("vendor/idiomorph", "idiomorph", "dist", ("idiomorph.esm.js",)),
     Package("vendor/plotly", "plotly.js-cartesian-dist-min", "", ("plotly-cartesian.min.js",)),
 )
 

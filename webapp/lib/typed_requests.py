@@ -9,7 +9,6 @@ from django.http import HttpRequest, QueryDict
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
-    from django_htmx.middleware import HtmxDetails
 
     from webapp.accounts.models import Membership
 
@@ -18,7 +17,6 @@ class MemberRequest(HttpRequest):
     """What a view holds once `webapp.lib.access` has let it pass; a type only, never constructed."""
 
     user: User
-    htmx: HtmxDetails
     membership: Membership
     """The user's role in the team that this page is about."""
 

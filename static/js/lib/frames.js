@@ -81,3 +81,15 @@ function afterPaint(callback) {
   };
   port2.postMessage(0);
 }
+
+// Shows `fresh` in the place of the image `old` once it is decoded: never half a frame, and the newest wins.
+export function swapImage(old, fresh) {
+  const image = fresh.cloneNode();
+  const wanted = fresh.getAttribute("src");
+  if (old.dataset.wanted === wanted) return;
+  old.dataset.wanted = wanted;
+  image.decode().then(
+    () => old.dataset.wanted === wanted && old.isConnected && old.replaceWith(image),
+    () => delete old.dataset.wanted,
+  );
+}

@@ -3,7 +3,8 @@
 const FIRST_RETRY_MS = 300;
 const LAST_RETRY_MS = 8000;
 const SILENCE_MS = 16000; // the server pings every 5 s
-const subscriptions = new Map(); // stream -> { after, handlers }
+const MAX_RECENT = 200; // events kept for a script that loads after the first ones came
+const subscriptions = new Map(); // stream -> { after, handlers, recent }
 const watchers = new Set();
 let socket = null;
 let retryMs = FIRST_RETRY_MS;
@@ -14,9 +15,11 @@ let lastHeard = 0;
 export function subscribe(stream, after, handler) {
   const known = subscriptions.get(stream);
   if (known) {
+    const missed = known.recent.filter(({ seq }) => seq > Number(after));
+    queueMicrotask(() => missed.forEach(handler));
     known.handlers.add(handler);
   } else {
-    subscriptions.set(stream, { after: Number(after) || 0, handlers: new Set([handler]) });
+    subscriptions.set(stream, { after: Number(after) || 0, handlers: new Set([handler]), recent: [] });
     if (socket?.readyState === WebSocket.OPEN) ask(stream);
   }
   if (!socket) open();
@@ -47,6 +50,7 @@ function ask(stream) {
 }
 
 function open() {
+  showPill();
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   socket = new WebSocket(`${scheme}://${location.host}/ws/live/`);
   socket.addEventListener("open", () => {
@@ -66,6 +70,7 @@ function receive(event) {
   // A reset says that older events were pruned: its number may even be below ours (a restored database).
   if (event.type !== "stream.reset" && !(event.seq > known.after)) return;
   known.after = event.seq;
+  known.recent = [...known.recent, event].slice(-MAX_RECENT);
   for (const handler of known.handlers) handler(event);
 }
 
@@ -92,8 +97,11 @@ const WORDS = {
   refused: ["Not allowed", "bad", "Sign in again to see live updates"],
 };
 
-// Shows the state in every [data-live-pill] of the page.
-export function showPill() {
+// Shows the state in every [data-live-pill] of a page that has subscribed to something.
+let isPillShown = false;
+function showPill() {
+  if (isPillShown) return;
+  isPillShown = true;
   onState((current) => {
     const [label, tone, title] = WORDS[current];
     document.body.dataset.live = current;

@@ -1,81 +1,99 @@
-// Parts of a page that the server draws: each is fetched again when an event of its stream concerns it.
+// Parts of a page that the server renders: each is fetched again when an event of its streams concerns it.
 //
 //   <div data-part="stages" data-part-url="…" data-stream="experiment.3" data-on="stage. experiment."
 //        data-min-ms="500" data-after="41" data-poll-ms="4000">
 //
 // data-on: beginnings of event types; data-min-ms: at most one fetch in that time; data-poll-ms: also
-// without events. The cursor is the part's own or the first one of its stream on the page.
+// without events. The cursor is the part's own or the first one of its stream on the page. Elements inside
+// that have data-follow="trajectory.7" (and data-after) add their streams: every event of those counts.
+// A form[data-updates-part] inside is sent by a request, whose answer is the part's new content.
 import { onState, subscribe } from "./live.js";
-import { morphInto } from "./morph.js";
-import { refreshTimes } from "./times.js";
+import { Refresher } from "./refresher.js";
+import { getHtml, postForm, Refused } from "./requests.js";
+import { showHtml } from "./server_html.js";
 
 const MIN_MS = 800;
-const RETRY_MS = 3000;
 
 class Part {
   constructor(element) {
     this.element = element;
-    this.minMs = Number(element.dataset.minMs) || MIN_MS;
-    this.lastMs = 0;
-    this.isDirty = false;
-    this.isBusy = false;
-    this.timer = 0;
+    this.followed = new Map(); // stream -> how to leave it
+    this.refresher = new Refresher(() => this.refresh(), {
+      minMs: Number(element.dataset.minMs) || MIN_MS,
+      failed: () => element.classList.add("is-stale"),
+    });
+    this.follow();
+    const everyMs = Number(element.dataset.pollMs);
+    if (everyMs) setInterval(() => this.refresher.soon(), everyMs);
   }
 
   concerns(type) {
     return type === "stream.reset" || (this.element.dataset.on ?? "").split(" ").some((start) => start && type.startsWith(start));
   }
 
-  refreshSoon() {
-    this.isDirty = true;
-    if (this.isBusy || this.timer || document.hidden) return;
-    const wait = Math.max(0, this.lastMs + this.minMs - performance.now());
-    this.timer = setTimeout(() => this.refresh(), wait);
+  async refresh() {
+    this.show(await getHtml(this.element.dataset.partUrl));
   }
 
-  async refresh() {
-    this.timer = 0;
-    this.isDirty = false;
-    this.isBusy = true;
-    try {
-      const response = await fetch(this.element.dataset.partUrl, { headers: { "x-part": "1" } });
-      if (response.redirected) return location.reload(); // signed out meanwhile
-      if (!response.ok) throw new Error(String(response.status));
-      morphInto(this.element, await response.text());
-      refreshTimes(this.element);
-      window.htmx?.process(this.element);
-      this.element.dispatchEvent(new CustomEvent("part:drawn", { bubbles: true }));
-      this.element.classList.remove("is-stale");
-    } catch {
-      this.element.classList.add("is-stale");
-      this.isDirty = true;
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  show(html) {
+    showHtml(this.element, html);
+    this.element.classList.remove("is-stale");
+    this.follow();
+  }
+
+  follow() {
+    const rows = new Map([...this.element.querySelectorAll("[data-follow]")].map((row) => [row.dataset.follow, row.dataset.after]));
+    for (const [stream, leave] of this.followed) {
+      if (rows.has(stream)) continue;
+      leave();
+      this.followed.delete(stream);
     }
-    this.lastMs = performance.now();
-    this.isBusy = false;
-    if (this.isDirty) this.refreshSoon();
+    for (const [stream, after] of rows) {
+      if (!this.followed.has(stream)) this.followed.set(stream, subscribe(stream, after, () => this.refresher.soon()));
+    }
+  }
+}
+
+const parts = new Map();
+
+// Shows the answer of a request in the part that `element` belongs to.
+export async function postToPart(element, url, fields) {
+  const part = parts.get(element.closest("[data-part]"));
+  try {
+    part.show(await (await postForm(url, fields)).text());
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    part.refresher.soon();
+    throw error;
+  }
+}
+
+async function sendForm(form) {
+  try {
+    await postToPart(form, form.action, new FormData(form));
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    const field = form.querySelector("input:not([type=hidden])") ?? form.querySelector("button");
+    field.setCustomValidity(error.message);
+    field.reportValidity();
+    field.addEventListener("input", () => field.setCustomValidity(""), { once: true });
   }
 }
 
 export function startParts() {
-  const parts = [...document.querySelectorAll("[data-part]")].map((element) => new Part(element));
+  for (const element of document.querySelectorAll("[data-part]")) parts.set(element, new Part(element));
   const cursors = new Map();
-  for (const element of document.querySelectorAll("[data-stream][data-after]")) {
-    if (!cursors.has(element.dataset.stream)) cursors.set(element.dataset.stream, element.dataset.after);
+  for (const { dataset } of document.querySelectorAll("[data-stream][data-after]")) {
+    if (!cursors.has(dataset.stream)) cursors.set(dataset.stream, dataset.after);
   }
-  for (const stream of new Set(parts.map((part) => part.element.dataset.stream).filter(Boolean))) {
-    const mine = parts.filter((part) => part.element.dataset.stream === stream);
-    subscribe(stream, cursors.get(stream), (event) => {
-      for (const part of mine) if (part.concerns(event.type)) part.refreshSoon();
-    });
+  for (const [{ dataset }, part] of parts) {
+    if (!dataset.stream) continue;
+    subscribe(dataset.stream, cursors.get(dataset.stream), ({ type }) => part.concerns(type) && part.refresher.soon());
   }
-  for (const part of parts) {
-    const everyMs = Number(part.element.dataset.pollMs);
-    if (everyMs) setInterval(() => part.refreshSoon(), everyMs);
-  }
-  document.addEventListener("visibilitychange", () => {
-    if (!document.hidden) for (const part of parts) if (part.isDirty) part.refreshSoon();
+  document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented || !event.target.matches("form[data-updates-part]")) return;
+    event.preventDefault();
+    sendForm(event.target);
   });
   onState((state) => document.body.classList.toggle("is-reconnecting", state === "reconnecting"));
-  return parts;
 }

@@ -63,8 +63,7 @@ def assets_state() -> str:
         for file in sorted(Path(folder).rglob("*")):
             status = file.stat()
             sha.update(f"{file} {status.st_size} {status.st_mtime_ns}\n".encode())
-    for name in ("django", "django-htmx"):
-        sha.update(f"{name} {version(name)}\n".encode())
+    sha.update(f"django {version('django')}\n".encode())
     return sha.hexdigest()
 
 

@@ -1,0 +1,51 @@
+// The <figure> of each panel, in the order of the panels, whichever has numbers first.
+import { make } from "../lib/dom.js";
+
+// The element that Plotly draws into; made when it is not there yet.
+export function placeOf(root, panels, panel) {
+  const id = `chart-${panel.title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
+  const known = document.getElementById(id);
+  if (known) return known;
+  const figure = make("figure", "chart");
+  figure.dataset.order = panels.indexOf(panel);
+  const place = make("div");
+  place.id = id;
+  figure.append(captionOf(panel), place);
+  insertInOrder(root, figure);
+  if (panel.group) placeGroup(root, panels, panel);
+  return place;
+}
+
+export function showNote(root, text) {
+  root.replaceChildren(make("p", "sub charts-empty", text));
+}
+
+// Skeletons and notes go when there is something to see.
+export function removeNotes(root) {
+  for (const other of root.querySelectorAll(":scope > :not(.chart, .chart-group)")) other.remove();
+}
+
+function captionOf(panel) {
+  const caption = make("figcaption", "", panel.title);
+  if (panel.unit) caption.append(make("span", "sub", ` ${panel.unit}`));
+  if (panel.help) {
+    const mark = Object.assign(make("button", "chart-help", "?"), { type: "button", title: panel.help });
+    mark.setAttribute("aria-label", `${panel.title}: ${panel.help}`);
+    caption.append(mark);
+  }
+  return caption;
+}
+
+// The heading of a group stands before its first chart.
+function placeGroup(root, panels, panel) {
+  const order = panels.findIndex((other) => other.group === panel.group) - 0.5;
+  if (root.querySelector(`.chart-group[data-order="${order}"]`)) return;
+  const heading = make("h3", "chart-group", panel.group);
+  heading.dataset.order = order;
+  insertInOrder(root, heading);
+}
+
+function insertInOrder(root, node) {
+  const later = [...root.querySelectorAll(".chart, .chart-group")].find((other) => Number(other.dataset.order) > Number(node.dataset.order));
+  root.insertBefore(node, later ?? null);
+}

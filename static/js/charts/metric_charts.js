@@ -1,0 +1,107 @@
+// The metric panels: Plotly is loaded when the panels come near the screen, drawn at most once a second.
+import { Refresher } from "../lib/refresher.js";
+import { getJson, Refused } from "../lib/requests.js";
+import { placeOf, removeNotes, showNote } from "./chart_figures.js";
+import { layoutOf } from "./chart_layout.js";
+import { evaluationTrace, lineTrace, namesOf, wordsOf } from "./traces.js";
+
+const MIN_MS = 1000;
+const FULL_RELOAD_MS = 10000;
+const MAX_INCREMENTAL = 900; // points; beyond it the server thins the series, so they are fetched whole
+
+export class MetricCharts {
+  emptyNote = "The first numbers appear after the first optimiser step.";
+
+  constructor(root, { url, plotly }) {
+    this.root = root;
+    this.url = url;
+    this.plotlyUrl = plotly;
+    this.series = new Map();
+    this.panels = [];
+    this.evaluations = [];
+    this.lastFullMs = -Infinity;
+    this.isVisible = false;
+    this.refresher = new Refresher(() => this.refresh(), {
+      minMs: MIN_MS,
+      mayRun: () => this.isVisible,
+      failed: () => root.classList.add("is-stale"),
+    });
+    document.addEventListener("theme:changed", () => this.draw());
+    new IntersectionObserver((entries) => {
+      this.isVisible = entries.some((entry) => entry.isIntersecting);
+      if (this.isVisible) this.refresher.soon();
+    }, { rootMargin: "300px" }).observe(root);
+  }
+
+  async refresh() {
+    await this.loadPlotly();
+    await this.fetchAll();
+    this.draw();
+    this.root.classList.remove("is-stale");
+  }
+
+  // Only what is new, as long as the server need not thin the series.
+  async fetchAll() {
+    const longest = Math.max(0, ...[...this.series.values()].map((line) => line.x.length));
+    const isLong = longest > MAX_INCREMENTAL;
+    const waitMs = this.lastFullMs + FULL_RELOAD_MS - performance.now();
+    if (isLong && waitMs > 0) return void setTimeout(() => this.refresher.soon(), waitMs);
+    const lastStep = Math.max(0, ...[...this.series.values()].map((line) => line.x.at(-1) ?? 0));
+    const fromStep = isLong ? 0 : lastStep;
+    if (!fromStep) this.lastFullMs = performance.now();
+    this.take(await getJson(`${this.url}?from_step=${fromStep}`));
+  }
+
+  // A resumed attempt repeats steps: everything from the answer's first step on is replaced.
+  take({ panels, evaluations, series, from_step: fromStep }) {
+    this.panels = panels;
+    this.evaluations = evaluations;
+    if (!fromStep) this.series.clear();
+    for (const [name, line] of Object.entries(series)) {
+      const known = this.series.get(name) ?? { x: [], y: [] };
+      const kept = known.x.findIndex((step) => step >= fromStep);
+      const end = kept < 0 ? known.x.length : kept;
+      this.series.set(name, { x: [...known.x.slice(0, end), ...line.x], y: [...known.y.slice(0, end), ...line.y] });
+    }
+  }
+
+  // A later attempt begins before the newest step that we know.
+  restart() {
+    this.series.clear();
+    this.refresher.soon();
+  }
+
+  loadPlotly() {
+    this.plotlyReady ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = this.plotlyUrl;
+      script.onload = resolve;
+      script.onerror = () => {
+        this.plotlyReady = null;
+        reject(new Refused(0, "Plotly could not be loaded."));
+      };
+      document.head.append(script);
+    });
+    return this.plotlyReady;
+  }
+
+  draw() {
+    if (!window.Plotly || !this.panels.length) return;
+    const shown = this.panels.map((panel) => [panel, this.tracesOf(panel)]).filter(([, traces]) => traces.length);
+    if (!shown.length) return showNote(this.root, this.emptyNote);
+    removeNotes(this.root);
+    for (const [panel, traces] of shown) {
+      window.Plotly.react(placeOf(this.root, this.panels, panel), traces, this.layoutOf(panel, traces), { displayModeBar: false, responsive: true });
+    }
+  }
+
+  tracesOf(panel) {
+    const traces = namesOf(panel, this.series.keys()).map((name, index) => lineTrace(wordsOf(name), this.series.get(name), index));
+    if (panel.kind === "success" && this.evaluations.length) traces.push(evaluationTrace(this.evaluations));
+    return traces;
+  }
+
+  layoutOf(panel, traces) {
+    return layoutOf(panel, traces);
+  }
+}

@@ -1,0 +1,48 @@
+// The experiment page: charts, screenshots of its desktops, log; number keys change the tab.
+import { MetricCharts } from "../charts/metric_charts.js";
+import { frameUrl, swapImage } from "../lib/frames.js";
+import { bind } from "../lib/keys.js";
+import { subscribe } from "../lib/live.js";
+import { LogTail } from "./log_tail.js";
+
+const page = document.getElementById("experiment");
+const onEvent = (handler) => subscribe(page.dataset.stream, page.dataset.after, handler);
+
+for (const [index, tab] of document.querySelectorAll("[data-tab]").entries()) {
+  bind(String(index + 1), tab.firstChild.textContent.trim(), () => tab.click(), "Experiment");
+}
+
+const holder = document.querySelector("[data-charts]");
+if (holder) {
+  const charts = new MetricCharts(holder, { url: page.dataset.metricsUrl, plotly: page.dataset.plotly });
+  onEvent(({ type }) => {
+    if (type.startsWith("metrics.") || type.startsWith("evaluation.")) charts.refresher.soon();
+    if (type === "stream.reset" || type === "experiment.updated") charts.restart();
+  });
+}
+
+// A new screenshot is shown at once; the tile's words follow with its part.
+if (document.querySelector("[data-part=wall]")) {
+  onEvent(({ type, payload }) => {
+    if (type !== "turn.added" || document.hidden) return;
+    const tile = document.querySelector(`[data-trajectory="${payload.trajectory}"]`);
+    const image = tile?.querySelector("img");
+    if (!image) return;
+    const fresh = image.cloneNode();
+    const [, ...ending] = image.getAttribute("src").split(".");
+    fresh.src = frameUrl(payload.frame, ending.join("."));
+    swapImage(image, fresh);
+    const turn = tile.querySelector("[data-turn]");
+    turn.textContent = turn.textContent.replace(/\d+/, payload.index + 1);
+  });
+}
+
+const gpuCharts = document.querySelector("[data-gpu-charts]");
+if (gpuCharts) import("../charts/history_charts.js").then(({ startHistory }) => startHistory(gpuCharts));
+
+const log = document.querySelector("[data-log]");
+if (log) {
+  const tail = new LogTail(log);
+  // What an experiment writes into its log mostly comes with an event: then there is something to read.
+  onEvent(() => tail.wake());
+}

@@ -1,0 +1,43 @@
+// The presets of the launch form: groups by purpose as tabs, the summary of the one pointed at.
+import { numChanged } from "./knob_fields.js";
+
+export function startPresets(presets) {
+  const tabs = [...presets.querySelectorAll("[data-preset-tab]")];
+  const current = presets.querySelector(".preset[aria-current]");
+
+  function openTab(tab) {
+    for (const other of tabs) {
+      other.setAttribute("aria-selected", String(other === tab));
+      other.tabIndex = other === tab ? 0 : -1;
+      document.getElementById(other.getAttribute("aria-controls")).hidden = other !== tab;
+    }
+  }
+
+  function showAbout(preset) {
+    for (const about of presets.querySelectorAll(".preset-about")) about.hidden = about.id !== preset.dataset.about;
+  }
+
+  presets.addEventListener("click", (event) => {
+    const tab = event.target.closest("[data-preset-tab]");
+    if (tab) openTab(tab);
+    const count = numChanged();
+    const question = `Change the preset and drop ${count} changed knob${count === 1 ? "" : "s"}?`;
+    if (event.target.closest(".preset") && count && !window.confirm(question)) event.preventDefault();
+  });
+  presets.addEventListener("keydown", (event) => {
+    const place = tabs.indexOf(event.target);
+    const move = { ArrowRight: 1, ArrowLeft: -1, Home: -place, End: tabs.length - 1 - place }[event.key];
+    if (place < 0 || move === undefined) return;
+    event.preventDefault();
+    const tab = tabs[(place + move + tabs.length) % tabs.length];
+    openTab(tab);
+    tab.focus();
+  });
+  for (const name of ["mouseover", "focusin"]) {
+    presets.addEventListener(name, (event) => {
+      const preset = event.target.closest(".preset");
+      if (preset) showAbout(preset);
+    });
+  }
+  presets.addEventListener("mouseleave", () => current && showAbout(current));
+}

@@ -1,0 +1,88 @@
+// A live desktop in the page: noVNC on our own socket, opened again when the line breaks. Knows nothing of
+// who may do what: it is told whether to send input, and the server decides whether input passes.
+import RFB from "../../vendor/novnc/core/rfb.js";
+
+const FIRST_RETRY_MS = 400;
+const LAST_RETRY_MS = 6000;
+export const CODES = { denied: [4401, 4403, 4404], otherTab: 4409, gone: 4410, controlOver: 4411, slow: 4508 };
+const SHIFTS = [[0xffe1, "ShiftLeft"], [0xffe2, "ShiftRight"]];
+
+export class LiveScreen {
+  // `changed(state, code)`: connecting, live, reconnecting or closed, with the code when the server closed it.
+  constructor(holder, path, changed) {
+    this.holder = holder;
+    this.path = path;
+    this.changed = changed;
+    this.rfb = null;
+    this.control = null;
+    this.mayAct = false;
+    this.retryMs = FIRST_RETRY_MS;
+    this.timer = 0;
+  }
+
+  get isOpen() {
+    return Boolean(this.rfb);
+  }
+
+  // Connects; `control` is the number of the control that this tab acts under, or null to watch.
+  open(control = null) {
+    this.close();
+    this.control = control;
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const query = control === null ? "" : `?control=${control}`;
+    const socket = new WebSocket(`${scheme}://${location.host}${this.path}${query}`);
+    let code = 0;
+    socket.addEventListener("close", (event) => (code = event.code));
+    const rfb = new RFB(this.holder, socket, { shared: true });
+    this.rfb = rfb;
+    rfb.scaleViewport = true;
+    rfb.viewOnly = !this.mayAct;
+    rfb.showDotCursor = false;
+    rfb.qualityLevel = 7;
+    rfb.background = "transparent";
+    rfb.addEventListener("connect", () => {
+      this.retryMs = FIRST_RETRY_MS;
+      this.changed("live", 0);
+      if (this.mayAct) this.focus();
+    });
+    rfb.addEventListener("disconnect", () => {
+      if (this.rfb !== rfb) return;
+      this.rfb = null;
+      this.lost(code);
+    });
+    this.changed("connecting", 0);
+  }
+
+  lost(code) {
+    if (code >= 4400 && code !== CODES.slow) return this.changed("closed", code);
+    this.changed("reconnecting", code);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.open(this.control), this.retryMs * (0.75 + Math.random() / 2));
+    this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    const rfb = this.rfb;
+    this.rfb = null;
+    rfb?.disconnect();
+  }
+
+  allowInput(mayAct) {
+    const begins = mayAct && !this.mayAct;
+    this.mayAct = mayAct;
+    if (!this.rfb) return;
+    this.rfb.viewOnly = !mayAct;
+    if (begins) this.focus();
+  }
+
+  focus() {
+    this.rfb?.focus({ preventScroll: true });
+  }
+
+  // Gives the keyboard back to the page. The keys of the shortcut are still down on the desktop.
+  blur() {
+    for (const [keysym, name] of SHIFTS) this.rfb?.sendKey(keysym, name, false);
+    this.rfb?.blur();
+  }
+}

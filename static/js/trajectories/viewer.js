@@ -1,0 +1,125 @@
+// The trajectory viewer: shows the player's state and keeps it up to date with what the server tells.
+import { prefetch } from "../lib/frames.js";
+import { onState, subscribe } from "../lib/live.js";
+import { Refresher } from "../lib/refresher.js";
+import { getJson } from "../lib/requests.js";
+import { putHtml, showHtml } from "../lib/server_html.js";
+import { Filmstrip } from "./filmstrip.js";
+import { GroupLane } from "./group_lane.js";
+import * as player from "./player_state.js";
+import { TurnFeed } from "./turn_feed.js";
+import { describeTurn, TurnScreen } from "./turn_screen.js";
+import { positionFromHash, startControls } from "./viewer_controls.js";
+
+const AFTER_FRAME_MS = 60; // a new turn's screen first, then its card
+const LIVE_LABELS = { connecting: "Connecting", reconnecting: "Reconnecting", refused: "Not allowed" };
+const root = document.getElementById("viewer");
+const find = (name) => root.querySelector(`[data-${name}]`);
+const parts = Object.fromEntries(
+  ["frame", "wait", "waiting", "cards", "place", "caption", "figures", "reward", "live-label"].map((name) => [name, find(name)]),
+);
+const screen = new TurnScreen(parts.frame);
+const strip = new Filmstrip(find("filmstrip"));
+const lane = new GroupLane(find("lane"), () => ({ key: keyOf(player.currentTurn(state)), position: state.position }));
+const feed = new TurnFeed(root.dataset.turnsUrl, putTurns);
+const summary = new Refresher(fetchSummary, { minMs: 0 });
+let state = player.newPlayer({ ...JSON.parse(document.getElementById("player-data").textContent), position: positionFromHash() });
+let timer = 0;
+let drawnKey = "";
+let connection = "connecting";
+
+function update(next) {
+  const isSamePlace = next.position === state.position && next.turns === state.turns;
+  state = next;
+  draw({ isSamePlace });
+}
+
+// --- what people see -------------------------------------------------------------------------------
+
+const keyOf = (turn) => (!turn ? "" : turn.isEnd ? "end" : String(turn.index));
+
+function draw({ isSamePlace = false } = {}) {
+  const turn = player.currentTurn(state);
+  parts.wait.hidden = Boolean(turn);
+  parts.frame.hidden = !turn;
+  if (turn) showTurn(turn);
+  prefetch(player.framesAround(state));
+  drawControls(turn);
+  strip.select(keyOf(turn), { isScrolling: !isSamePlace });
+  lane.mark();
+  showCard(turn);
+  clearTimeout(timer);
+  if (state.isPlaying) timer = setTimeout(() => update(player.tick(state)), player.tickMs(state));
+}
+
+function showTurn(turn) {
+  const key = `${keyOf(turn)} ${turn.frame}`;
+  const isNew = key !== drawnKey;
+  drawnKey = key;
+  screen.show(turn, () => isNew && root.dispatchEvent(new CustomEvent("frame:painted", { detail: { ...turn, paintedAtMs: Date.now() } })));
+}
+
+function drawControls(turn) {
+  const { place, caption } = describeTurn(turn, state);
+  parts.place.textContent = turn ? place : "No turns yet";
+  parts.caption.textContent = caption;
+  const isLive = connection === "live";
+  const isBehind = !state.isFinal && !state.isFollowing;
+  root.classList.toggle("is-playing", state.isPlaying);
+  root.classList.toggle("is-running", !state.isFinal);
+  root.classList.toggle("is-following", !state.isFinal && state.isFollowing && isLive);
+  root.classList.toggle("is-reconnecting", !state.isFinal && !isLive);
+  root.classList.toggle("is-behind", isBehind && isLive);
+  parts["live-label"].textContent = LIVE_LABELS[connection] ?? (isBehind ? "Jump to live" : "Live");
+  for (const button of root.querySelectorAll("[data-speed]")) {
+    button.setAttribute("aria-pressed", Number(button.dataset.speed) === state.speed);
+  }
+}
+
+function showCard(turn) {
+  const key = keyOf(turn);
+  for (const card of parts.cards.children) card.hidden = card.dataset.card !== key;
+  if (turn && !turn.isEnd && !parts.cards.querySelector(`[data-card="${key}"]`)) feed.want(turn.index);
+}
+
+// --- what the server tells -------------------------------------------------------------------------
+
+function putTurns(items) {
+  let next = state;
+  for (const { turn, cell, card } of items) {
+    strip.put(turn.index, cell);
+    putHtml(parts.cards, "data-card", turn.index, card);
+    next = player.putTurn(next, turn);
+  }
+  update(next);
+}
+
+async function fetchSummary() {
+  const found = await getJson(root.dataset.summaryUrl);
+  showHtml(parts.figures, found.figures);
+  showHtml(parts.reward, found.reward);
+  showHtml(parts.waiting, found.waiting);
+  if (found.endCell.trim()) strip.put("end", found.endCell);
+  if (found.isFinal && !state.isFinal) {
+    update(player.finish(state, found.endFrame));
+    feed.want(...state.turns.map((turn) => turn.index)); // their reward terms come with the score
+  }
+}
+
+const handlers = {
+  "turn.added": ({ index, frame, width, height, observed_at_ms: observedAtMs }) => {
+    update(player.putTurn(state, { index, frame, width, height, observedAtMs, receivedAtMs: Date.now(), action: null, keys: [], caption: "", state: "waiting" }));
+    setTimeout(() => feed.want(index), AFTER_FRAME_MS);
+  },
+  "turn.updated": ({ index }) => feed.want(index),
+  "trajectory.updated": () => summary.soon(),
+};
+
+startControls(root, { read: () => state, update, lane });
+onState((next) => {
+  connection = next;
+  drawControls(player.currentTurn(state));
+});
+draw();
+lane.centre();
+subscribe(`trajectory.${root.dataset.trajectory}`, root.dataset.cursor, ({ type, payload }) => handlers[type]?.(payload));

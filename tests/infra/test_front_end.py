@@ -1,0 +1,42 @@
+"""Rules of static/js that no linter knows."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.contrib.staticfiles import finders
+
+from testing.private_installation import REPOSITORY
+
+STATIC = REPOSITORY / "static"
+SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
+MAX_LINES = 200
+IMPORT = re.compile(r"""(?:^import\s+|\bfrom\s+|\bimport\()["']([^"']+)["']""", re.MULTILINE)
+SETS_HTML = re.compile(r"\.(?:innerHTML|outerHTML)\s*=|insertAdjacentHTML|document\.write")
+
+
+@pytest.fixture(params=SCRIPTS, ids=lambda file: str(file.relative_to(STATIC)))
+def script(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_the_scripts_are_found():
+    assert STATIC / "js" / "app.js" in SCRIPTS
+
+
+def test_a_script_is_short_enough_to_read(script: Path):
+    assert len(script.read_text().splitlines()) <= MAX_LINES
+
+
+def test_every_module_that_a_script_imports_exists(script: Path):
+    """A missing module stops the page's script without an error that a browser test would see."""
+    paths = [
+        (script.parent / name).resolve().relative_to(STATIC) for name in IMPORT.findall(script.read_text())
+    ]
+    assert [str(path) for path in paths if not finders.find(str(path))] == []
+
+
+def test_html_from_the_server_gets_onto_a_page_in_one_place_only(script: Path):
+    """`lib/server_html.js` keeps focus, scroll and input; another way would lose them."""
+    if script != STATIC / "js" / "lib" / "server_html.js":
+        assert SETS_HTML.findall(script.read_text()) == []
