@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from testing.desk_host_process import HostFailed, running_host
 from training.contracts.types import Task
 from training.tasks.sets import windows_keyboard
-from training.tasks.sets.real_apps import generate_all
+from training.tasks.sets.first_desk_level_4 import generate_all
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv

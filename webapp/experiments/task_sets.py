@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from training.contracts.types import Task
-from training.tasks.judges import Judge, reasons_of
+from training.tasks.support.runtimes import TaskRuntime, reasons_unsupported
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 
 GONE = "not in the source any more (last import)"
@@ -24,7 +24,7 @@ class Import:
     unsupported: int
     """Tasks of the source that cannot run here; their rows say why."""
     runnable: Counter[str]
-    """Judge -> tasks of the source that it can run."""
+    """TaskRuntime -> tasks of the source that it can run."""
     gone: int
     """Rows of earlier imports that the source no longer has; they are kept, as unsupported."""
 
@@ -80,8 +80,8 @@ FIELDS = [
 
 
 def _record(task_set: TaskSet, task: Task) -> TaskRecord:
-    reasons = reasons_of(task)
-    reason = reasons[Judge.OWN]
+    reasons = reasons_unsupported(task)
+    reason = reasons[TaskRuntime.OWN]
     return TaskRecord(
         task_set=task_set,
         task_id=task.task_id,
@@ -92,6 +92,6 @@ def _record(task_set: TaskSet, task: Task) -> TaskRecord:
         spec=task.model_dump(mode="json"),
         status=TaskStatus.UNSUPPORTED if reason else TaskStatus.SUPPORTED,
         reason=reason,
-        runs_on="".join(f"|{judge}" for judge, missing in reasons.items() if not missing) + "|",
-        reasons={judge: missing for judge, missing in reasons.items() if missing},
+        runs_on="".join(f"|{runtime}" for runtime, missing in reasons.items() if not missing) + "|",
+        reasons={runtime: missing for runtime, missing in reasons.items() if missing},
     )

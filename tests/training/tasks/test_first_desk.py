@@ -9,11 +9,11 @@ from training.actions.write.completion_text import completion_text
 from training.contracts.types import Action, Task
 from training.tasks.sets.first_desk import FAMILIES as FIRST_FAMILIES
 from training.tasks.sets.first_desk import NUM_ROWS, SCREEN, generate
-from training.tasks.sets.real_apps import REAL_FAMILIES, generate_all
-from training.tasks.supported_tasks import unsupported_reason
+from training.tasks.sets.first_desk_level_4 import LEVEL_4_FAMILIES, generate_all
+from training.tasks.support.deskhand import unsupported_reason
 
 TASKS = generate_all()
-FAMILIES = (*FIRST_FAMILIES, *REAL_FAMILIES)
+FAMILIES = (*FIRST_FAMILIES, *LEVEL_4_FAMILIES)
 BY_FAMILY: dict[str, list[Task]] = defaultdict(list)
 for _task in TASKS:
     BY_FAMILY[_task.family].append(_task)

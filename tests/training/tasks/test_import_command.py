@@ -7,7 +7,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from training.contracts.types import Task
-from training.tasks.sets.real_apps import generate_all
+from training.tasks.sets.first_desk_level_4 import generate_all
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.experiments.task_sets import GONE, import_task_set
 

@@ -9,7 +9,7 @@ from testing.workers.short_episodes import click, key, play, typed
 from tests.workers.conftest import ROOT
 from training.contracts.types import Action, Observation, Task, Turn
 from training.tasks.sets.first_desk import COLOURS, FAMILIES, family_tasks
-from training.tasks.sets.real_apps import REAL_FAMILIES
+from training.tasks.sets.first_desk_level_4 import LEVEL_4_FAMILIES
 from workers.tasks import prepare_and_score
 from workers.tasks.errors import OracleError
 from workers.tasks.oracles import next_action, solution
@@ -17,7 +17,7 @@ from workers.tasks.prove_task import prove, run_oracle
 
 NUM_VARIANTS = 5
 """Of each family; the slow test proves all."""
-FAMILY = {family.name: list(family_tasks(family)) for family in (*FAMILIES, *REAL_FAMILIES)}
+FAMILY = {family.name: list(family_tasks(family)) for family in (*FAMILIES, *LEVEL_4_FAMILIES)}
 
 pytestmark = pytest.mark.desktop
 

@@ -16,8 +16,8 @@ from training.actions.parse import parse_completion
 from training.actions.write.completion_text import format_action
 from training.contracts.types import Action, Task
 from training.tasks.sets.windows_keyboard import WORK, generate
-from training.tasks.sets.windows_programs import PROGRAMS, WINDOWS
-from training.tasks.supported_tasks import unsupported_reason
+from training.tasks.sets.windows_programs_and_dialogs import DIALOGS, PROGRAMS
+from training.tasks.support.deskhand import unsupported_reason
 from workers.tasks.evaluators.metrics import METRICS
 
 TASKS = generate()
@@ -117,7 +117,7 @@ class PaperWindows:
 
     def _run(self, command: str) -> None:
         program, _, rest = command.partition(" ")
-        known = {title: title for title, _, line in WINDOWS if line == command}
+        known = {title: title for title, _, line in DIALOGS if line == command}
         if program == "cmd" and rest.startswith("/c "):
             for part in rest[3:].split(" & "):
                 self._cmd(part)

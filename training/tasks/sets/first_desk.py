@@ -4,7 +4,7 @@
     note    level 1  keyboard   type two words into an editor and save
     colour  level 2  pointing   click the button of the named colour
     form    level 3  both       type a word into a field, then click the button of the named colour
-    answer, replace, rename     level 4, three real programs: `training.tasks.sets.real_apps`
+    answer, replace, rename     level 4, three real programs: `training.tasks.sets.first_desk_level_4`
 
 Everything follows from the seed: task N of a family is the same whatever the counts are. Widget
 centres in `task.oracle["widgets"]` are computed from the same numbers that place the windows.
@@ -18,20 +18,22 @@ from typing import Any
 
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.panel_specs import Panel, Widget, panel_evaluator, panel_step
+from training.tasks.sets.steps_and_evaluators import (
+    DONE,
+    file_holds,
+    place_window,
+    press_keys,
+    setup_step,
+    type_text,
+)
 from training.tasks.sets.task_family import (
     COLOURS,
-    DONE,
     NOUNS,
     SCREEN,
     Family,
     Problem,
     Split,
-    chord,
     family_tasks,
-    file_holds,
-    place,
-    step,
-    typing,
     unseen_pairs,
 )
 
@@ -97,7 +99,7 @@ def build_note(rng: random.Random, split: Split) -> Problem:
         instruction=f'Type "{phrase}" and save.',
         config=open_note("", (x, y, width, height)),
         evaluator=file_holds(NOTE_FILE, phrase, wait_s=0.3),
-        actions=(typing(phrase), chord("ctrl", "s"), DONE),
+        actions=(type_text(phrase), press_keys("ctrl", "s"), DONE),
         widgets=({"name": "note", "x": x + width // 2, "y": y + height // 2},),
     )
 
@@ -106,10 +108,10 @@ def open_note(text: str, box: tuple[int, int, int, int]) -> tuple[dict[str, Any]
     """Setup steps: the text editor on a file that holds `text`."""
     x, y, width, height = box
     return (
-        step("write_file", path=NOTE_FILE, content=text),
-        step("launch", command=["mousepad", NOTE_FILE]),
-        place("note.txt", box),
-        step("wait_color", x=x + width // 2, y=y + height // 2, color="#ffffff"),
+        setup_step("write_file", path=NOTE_FILE, content=text),
+        setup_step("launch", command=["mousepad", NOTE_FILE]),
+        place_window("note.txt", box),
+        setup_step("wait_color", x=x + width // 2, y=y + height // 2, color="#ffffff"),
     )
 
 

@@ -1,4 +1,4 @@
-"""Panel specs: the windows that `deskhand-panel` shows, and the evaluator of their result. Torch-free."""
+"""Panel specs: the windows that `deskhand-panel` shows, and the evaluator of their result."""
 
 from __future__ import annotations
 

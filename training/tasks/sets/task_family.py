@@ -1,4 +1,4 @@
-"""What a generated task set is made of: families of problems, numbered tasks, and the words they use."""
+"""Families of generated problems, their numbered tasks, and the words that instructions use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from training.contracts.types import Action, ActionKind, Task
+from training.contracts.types import Action, Task
 
 SCREEN = (512, 384)
 COLOURS = {
@@ -26,7 +26,6 @@ NOUNS = (
     "fox", "owl", "cat", "dog", "hen", "bee", "ant", "bat", "cow", "pig", "elk", "emu",
     "fish", "frog", "bird", "bear", "wolf", "deer", "goat", "duck", "tree", "leaf", "rock", "moon",
 )  # fmt: skip
-DONE = Action(kind=ActionKind.TERMINATE, status="success")
 Split = Literal["train", "heldout"]
 
 
@@ -44,7 +43,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What a generator draws; `Task` adds the name and the split."""
+    """What a generator makes; `Task` adds the name and the split."""
 
     instruction: str
     config: tuple[dict[str, Any], ...]
@@ -101,34 +100,3 @@ def unseen_pairs(left: Sequence[str], right: Sequence[str], split: Split) -> lis
         for (i, first), (j, second) in itertools.product(enumerate(left), enumerate(right))
         if first != second and ((i + j) % 8 == 0) == (split == "heldout")
     ]
-
-
-def typing(text: str) -> Action:
-    return Action(kind=ActionKind.TYPE, text=text)
-
-
-def chord(*keys: str) -> Action:
-    return Action(kind=ActionKind.KEY, keys=keys)
-
-
-def step(verb: str, **parameters: Any) -> dict[str, Any]:
-    """One setup step."""
-    return {"type": verb, "parameters": parameters}
-
-
-def place(window_name: str, box: tuple[int, int, int, int]) -> dict[str, Any]:
-    """Setup step that puts a window's content at (x, y, width, height)."""
-    return step(
-        "place_window", window_name=window_name, **dict(zip(("x", "y", "width", "height"), box, strict=True))
-    )
-
-
-def file_holds(path: str, text: str, wait_s: float) -> dict[str, Any]:
-    """Evaluator: the file's text, up to newlines at its end."""
-    return {
-        "func": "compare_text_file",
-        "result": {"type": "vm_file", "path": path, "dest": path.rsplit("/", 1)[-1]},
-        "expected": {"type": "inline", "content": text + "\n"},
-        "options": {"ignore_trailing_newlines": True},
-        "wait_s": wait_s,
-    }

@@ -17,24 +17,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from training.contracts.types import Action, Task
-from training.tasks.sets.task_family import COLOURS, DONE, NOUNS, chord, typing
-from training.tasks.sets.windows_parts import (
+from training.tasks.sets.steps_and_evaluators import DONE, press_keys, type_text
+from training.tasks.sets.task_family import COLOURS, NOUNS
+from training.tasks.sets.windows_programs_and_dialogs import DIALOGS, PROGRAMS
+from training.tasks.sets.windows_steps_and_evaluators import (
     WORK,
     Config,
     Evaluator,
-    holding,
-    inside,
+    file_contains,
+    file_exists,
+    in_work,
     mean_of,
-    note,
+    process_running,
     run,
-    running,
-    shown,
-    there,
-    valued,
+    setting_value,
     wait,
-    work,
+    window_open,
+    work_folder,
+    write_note,
 )
-from training.tasks.sets.windows_programs import PROGRAMS, WINDOWS
 
 SCREEN = (1024, 768)
 HELD_OUT = {1: 5, 2: 4, 3: 6, 4: 3}
@@ -95,16 +96,16 @@ def _programs() -> Iterator[Spec]:
             f"program/{program.command}",
             1,
             f"Open {program.title}.",
-            running(program.processes, all_names),
+            process_running(program.processes, all_names),
             (*run(program.command), DONE),
         )
 
 
 def _windows() -> Iterator[Spec]:
-    titles = [title for title, _, _ in WINDOWS]
-    for title, words, command in WINDOWS:
+    titles = [title for title, _, _ in DIALOGS]
+    for title, words, command in DIALOGS:
         name = title.lower().replace(" ", "-")
-        yield Spec(f"window/{name}", 1, f"Open {words}.", shown(title, titles), (*run(command), DONE))
+        yield Spec(f"window/{name}", 1, f"Open {words}.", window_open(title, titles), (*run(command), DONE))
 
 
 def _files(words: list[str]) -> Iterator[Spec]:
@@ -113,25 +114,25 @@ def _files(words: list[str]) -> Iterator[Spec]:
         "file/folder",
         2,
         f'Make a folder named "{box}" in {WORK}.',
-        there(box, folder=True),
-        (*run(f"cmd /c mkdir {inside(box)}"), DONE),
-        work(),
+        file_exists(box, folder=True),
+        (*run(f"cmd /c mkdir {in_work(box)}"), DONE),
+        work_folder(),
     )
     yield Spec(
         "file/nested-folder",
         2,
         f'Make a folder named "{inner}" in {WORK}, and in it a folder named "{leaf}".',
-        there(f"{inner}/{leaf}", folder=True),
-        (*run(f"cmd /c mkdir {inside(f'{inner}/{leaf}')}"), DONE),
-        work(),
+        file_exists(f"{inner}/{leaf}", folder=True),
+        (*run(f"cmd /c mkdir {in_work(f'{inner}/{leaf}')}"), DONE),
+        work_folder(),
     )
     yield Spec(
         "file/empty",
         2,
         f'Make an empty text file named "{leaf}.txt" in {WORK}.',
-        there(f"{leaf}.txt"),
-        (*run(f"cmd /c type nul > {inside(leaf)}.txt"), DONE),
-        work(),
+        file_exists(f"{leaf}.txt"),
+        (*run(f"cmd /c type nul > {in_work(leaf)}.txt"), DONE),
+        work_folder(),
     )
 
 
@@ -149,10 +150,10 @@ def _notes(words: list[str], colours: list[str]) -> Iterator[Spec]:
         yield Spec(
             f"note/{name}",
             2,
-            f'Write "{lines}" with Notepad and save it as {inside(word)}.txt.',
-            holding(f"{word}.txt", text),
-            (*note(f"{word}.txt", text), DONE),
-            work(),
+            f'Write "{lines}" with Notepad and save it as {in_work(word)}.txt.',
+            file_contains(f"{word}.txt", text),
+            (*write_note(f"{word}.txt", text), DONE),
+            work_folder(),
         )
 
 
@@ -161,55 +162,58 @@ def _changes(words: list[str], colours: list[str]) -> Iterator[Spec]:
     yield Spec(
         "change/rename",
         3,
-        f'Rename {inside(old)}.txt to "{new}.txt".',
-        there(f"{new}.txt", gone=[f"{old}.txt"]),
-        (*run(f"cmd /c ren {inside(old)}.txt {new}.txt"), DONE),
-        work(**{old: colours[0]}),
+        f'Rename {in_work(old)}.txt to "{new}.txt".',
+        file_exists(f"{new}.txt", gone=[f"{old}.txt"]),
+        (*run(f"cmd /c ren {in_work(old)}.txt {new}.txt"), DONE),
+        work_folder(**{old: colours[0]}),
     )
     yield Spec(
         "change/copy",
         3,
-        f'Copy {inside(kept)}.txt to a file named "{goal}.txt" in the same folder.',
-        there(f"{goal}.txt", kept=[f"{kept}.txt"]),
-        (*run(f"cmd /c copy {inside(kept)}.txt {inside(goal)}.txt"), DONE),
-        work(**{kept: colours[1]}),
+        f'Copy {in_work(kept)}.txt to a file named "{goal}.txt" in the same folder.',
+        file_exists(f"{goal}.txt", kept=[f"{kept}.txt"]),
+        (*run(f"cmd /c copy {in_work(kept)}.txt {in_work(goal)}.txt"), DONE),
+        work_folder(**{kept: colours[1]}),
     )
     yield Spec(
         "change/move",
         3,
-        f'Make a folder named "{goal}" in {WORK} and move {inside(old)}.txt into it.',
-        there(f"{goal}/{old}.txt", gone=[f"{old}.txt"]),
-        (*run(f"cmd /c md {inside(goal)} & move {inside(old)}.txt {inside(goal)}"), DONE),
-        work(**{old: colours[2]}),
+        f'Make a folder named "{goal}" in {WORK} and move {in_work(old)}.txt into it.',
+        file_exists(f"{goal}/{old}.txt", gone=[f"{old}.txt"]),
+        (
+            *run(f"cmd /c md {in_work(goal)} & move {in_work(old)}.txt {in_work(goal)}"),
+            DONE,
+        ),
+        work_folder(**{old: colours[2]}),
     )
     yield Spec(
         "change/text",
         3,
-        f'Replace the whole text of {inside(kept)}.txt by "{colours[3]} {new}" and save it.',
-        holding(f"{kept}.txt", f"{colours[3]} {new}", before=colours[4]),
+        f'Replace the whole text of {in_work(kept)}.txt by "{colours[3]} {new}" and save it.',
+        file_contains(f"{kept}.txt", f"{colours[3]} {new}", before=colours[4]),
         (
-            *run(f"notepad {inside(kept)}.txt"),
-            chord("ctrl", "a"),
-            typing(f"{colours[3]} {new}"),
-            chord("ctrl", "s"),
+            *run(f"notepad {in_work(kept)}.txt"),
+            press_keys("ctrl", "a"),
+            type_text(f"{colours[3]} {new}"),
+            press_keys("ctrl", "s"),
             wait(1.0),
             DONE,
         ),
-        work(**{kept: colours[4]}),
+        work_folder(**{kept: colours[4]}),
     )
     name = value.upper()
     yield Spec(
         "setting/variable",
         3,
         f'Set the environment variable {name} of your user to "{colours[5]}".',
-        valued("HKCU\\Environment", name, colours[5], had_key=True),
+        setting_value("HKCU\\Environment", name, colours[5], had_key=True),
         (*run(f"setx {name} {colours[5]}"), DONE),
     )
     yield Spec(
         "setting/registry",
         3,
         f"In the registry, give HKEY_CURRENT_USER\\Software\\{name} the text value Colour = {colours[6]}.",
-        valued(f"HKCU\\Software\\{name}", "Colour", colours[6]),
+        setting_value(f"HKCU\\Software\\{name}", "Colour", colours[6]),
         (*run(f"reg add HKCU\\Software\\{name} /v Colour /d {colours[6]}"), DONE),
     )
 
@@ -217,42 +221,46 @@ def _changes(words: list[str], colours: list[str]) -> Iterator[Spec]:
 def _projects(words: list[str], colours: list[str]) -> Iterator[Spec]:
     first, second, third = words
     text = f"{colours[0]} {second}"
-    folder = f"cmd /c mkdir {inside(first)}"
+    folder = f"cmd /c mkdir {in_work(first)}"
     yield Spec(
         "project/note",
         4,
         f'Make a folder named "{first}" in {WORK}. With Notepad, save a note that says "{text}" in it as '
         f'"{second}.txt". Leave Notepad open.',
         mean_of(
-            there(first, folder=True),
-            holding(f"{first}/{second}.txt", text),
-            running(("notepad",)),
+            file_exists(first, folder=True),
+            file_contains(f"{first}/{second}.txt", text),
+            process_running(("notepad",)),
         ),
-        (*run(folder), *note(f"{first}/{second}.txt", text), DONE),
-        work(),
+        (*run(folder), *write_note(f"{first}/{second}.txt", text), DONE),
+        work_folder(),
     )
-    moves = " & ".join(f"move {inside(word)}.txt {inside(third)}" for word in (first, second))
+    moves = " & ".join(f"move {in_work(word)}.txt {in_work(third)}" for word in (first, second))
     yield Spec(
         "project/tidy",
         4,
-        f'Move {inside(first)}.txt and {inside(second)}.txt into a new folder "{third}" in {WORK}, then set '
-        f'the environment variable {third.upper()} of your user to "tidy".',
+        f'Move {in_work(first)}.txt and {in_work(second)}.txt into a new folder "{third}" in {WORK}, then '
+        f'set the environment variable {third.upper()} of your user to "tidy".',
         mean_of(
-            there(f"{third}/{first}.txt", gone=[f"{first}.txt"]),
-            there(f"{third}/{second}.txt", gone=[f"{second}.txt"]),
-            valued("HKCU\\Environment", third.upper(), "tidy", had_key=True),
+            file_exists(f"{third}/{first}.txt", gone=[f"{first}.txt"]),
+            file_exists(f"{third}/{second}.txt", gone=[f"{second}.txt"]),
+            setting_value("HKCU\\Environment", third.upper(), "tidy", had_key=True),
         ),
-        (*run(f"cmd /c md {inside(third)} & {moves}"), *run(f"setx {third.upper()} tidy"), DONE),
-        work(**{first: colours[1], second: colours[2]}),
+        (
+            *run(f"cmd /c md {in_work(third)} & {moves}"),
+            *run(f"setx {third.upper()} tidy"),
+            DONE,
+        ),
+        work_folder(**{first: colours[1], second: colours[2]}),
     )
     left, right = len(first) * 7 + 4, len(third) * 3 + 8
     total = str(left * right)
     yield Spec(
         "project/sum",
         4,
-        f"Work out {left} times {right} and save the number alone as {inside(second)}.txt. "
+        f"Work out {left} times {right} and save the number alone as {in_work(second)}.txt. "
         "Then open Paint, so that it is in front.",
-        mean_of(holding(f"{second}.txt", total), shown("Paint")),
-        (*note(f"{second}.txt", total), *run("mspaint"), DONE),
-        work(),
+        mean_of(file_contains(f"{second}.txt", total), window_open("Paint")),
+        (*write_note(f"{second}.txt", total), *run("mspaint"), DONE),
+        work_folder(),
     )

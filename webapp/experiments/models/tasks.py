@@ -3,7 +3,7 @@
 from django.db import models
 
 from training.contracts.config import DesktopConfig
-from training.tasks.judges import Judge, judge_of
+from training.tasks.support.runtimes import TaskRuntime, runtime_of
 
 
 class TaskSet(models.Model):
@@ -29,10 +29,10 @@ class TaskRecordQuerySet(models.QuerySet):
 
     def runnable(self, desktops: DesktopConfig) -> "TaskRecordQuerySet":
         """Tasks that an experiment with these desktops can set up and score."""
-        judge = judge_of(desktops)
-        if judge is Judge.OWN:
+        runtime = runtime_of(desktops)
+        if runtime is TaskRuntime.OWN:
             return self.filter(status=TaskStatus.SUPPORTED)
-        return self.filter(runs_on__contains=f"|{judge}|")
+        return self.filter(runs_on__contains=f"|{runtime}|")
 
 
 class TaskRecord(models.Model):
@@ -46,13 +46,13 @@ class TaskRecord(models.Model):
     split = models.CharField(max_length=8, db_index=True)
     spec = models.JSONField()
     status = models.CharField(max_length=12, choices=TaskStatus, default=TaskStatus.SUPPORTED)
-    """By our own verbs and evaluators; `runs_on` has every judge."""
+    """By our own verbs and evaluators; `runs_on` has every runtime."""
     reason = models.TextField(blank=True)
     """Which setup verb or evaluator is missing."""
     runs_on = models.CharField(max_length=80, blank=True)
-    """Judges (training.tasks.judges) that can run it: "|own|osworld|"."""
+    """Runtimes (training.tasks.support.runtimes) that can run it: "|own|osworld|"."""
     reasons = models.JSONField(default=dict)
-    """Judge -> why it cannot, for those that cannot."""
+    """TaskRuntime -> why it cannot, for those that cannot."""
     oracle_score = models.FloatField(null=True)
     idle_score = models.FloatField(null=True)
     verified_at = models.DateTimeField(null=True)

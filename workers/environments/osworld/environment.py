@@ -18,7 +18,7 @@ from training.actions.write.pyautogui_code import python_of
 from training.contracts.config import OWN_DESKTOPS, OsworldConfig
 from training.contracts.secrets import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
-from training.tasks.supported_by_osworld import osworld_reason
+from training.tasks.support.osworld import osworld_reason
 from workers.desktops import frame_images
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import Frame

@@ -8,7 +8,7 @@ import pycdlib
 import pytest
 
 from training.contracts.types import Task
-from training.tasks import supported_tasks
+from training.tasks.support import deskhand
 from workers.desktops.windows.iso_disc import MEDIA, DiscError, guest_files, make_disc
 from workers.tasks.errors import SetupError
 from workers.tasks.setup import run_steps
@@ -99,7 +99,7 @@ def test_a_desktop_without_a_drive_says_so():
 
     with pytest.raises(SetupError, match="no disc drive"):
         run_steps(disc_step(files=[]), Desktop())
-    reason = supported_tasks.unsupported_reason(
+    reason = deskhand.unsupported_reason(
         Task(task_id="t", instruction="", config=disc_step(files=[{"path": "x"}]))
     )
     assert "needs inline content" in reason

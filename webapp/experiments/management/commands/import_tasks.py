@@ -7,13 +7,16 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from training.tasks.importers import LoadError, load_tasks
-from training.tasks.judges import Judge
-from training.tasks.sets.real_apps import generate_all
+from training.tasks.sets.first_desk_level_4 import generate_all
 from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
+from training.tasks.support.runtimes import TaskRuntime
 from webapp.experiments.models import TaskRecord, TaskStatus
 from webapp.experiments.task_sets import Import, import_task_set
 
-OSWORLD = {Judge.OSWORLD_HERE: "on our desktops", Judge.OSWORLD: "on OSWorld's own machines"}
+OSWORLD = {
+    TaskRuntime.OSWORLD_HERE: "on our desktops",
+    TaskRuntime.OSWORLD: "on OSWorld's own machines",
+}
 GENERATED = {"first-desk": generate_all, "windows-keyboard": generate_windows_keyboard}
 
 
@@ -53,8 +56,8 @@ class Command(BaseCommand):
             f"{result.task_set.name}: {result.added} added, {result.changed} changed, "
             f"{result.unchanged} unchanged, {result.gone} gone, {result.unsupported} unsupported"
         )
-        for judge, where in OSWORLD.items():
-            self.stdout.write(f"  {result.runnable[judge]} can run with provider osworld {where}")
+        for runtime, where in OSWORLD.items():
+            self.stdout.write(f"  {result.runnable[runtime]} can run with provider osworld {where}")
         rows = TaskRecord.objects.filter(task_set=result.task_set, status=TaskStatus.UNSUPPORTED)
         for row in rows.order_by("task_id"):
             self.stdout.write(f"  unsupported {row.task_id}: {row.reason}")

@@ -3,7 +3,7 @@
 import pytest
 
 from training.contracts.types import Task
-from training.tasks import supported_tasks
+from training.tasks.support import deskhand
 from workers.tasks.evaluators.getters import GETTERS
 from workers.tasks.evaluators.metrics import METRICS
 from workers.tasks.setup import SETUP_VERBS
@@ -16,7 +16,7 @@ GOOD = {
 
 
 def reason(config=(), evaluator=None) -> str:
-    return supported_tasks.unsupported_reason(
+    return deskhand.unsupported_reason(
         Task(
             task_id="t",
             instruction="",
@@ -31,9 +31,9 @@ def step(verb: str, **parameters) -> dict:
 
 
 def test_the_table_and_the_code_name_the_same_verbs_getters_and_metrics():
-    assert set(supported_tasks.SETUP_VERBS) == set(SETUP_VERBS)
-    assert set(supported_tasks.GETTERS) == set(GETTERS)
-    assert set(supported_tasks.METRICS) == set(METRICS)
+    assert set(deskhand.SETUP_VERBS) == set(SETUP_VERBS)
+    assert set(deskhand.GETTERS) == set(GETTERS)
+    assert set(deskhand.METRICS) == set(METRICS)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What of OSWorld's task schema xlang-ai's DesktopEnv 1.0.2 can run, and on which machines. Torch-free.
+"""What of OSWorld's task schema xlang-ai's DesktopEnv 1.0.2 can run, and on which machines.
 
 The names are those of the package (a test compares); the reasons why something is missing are ours.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from training.contracts.types import Task
-from training.tasks.supported_tasks import INFEASIBLE, MISSING_PROGRAMS, as_list
+from training.tasks.support.deskhand import INFEASIBLE, MISSING_PROGRAMS, as_list
 
 FUNCTIONS = Path(__file__).with_name("osworld_functions.json")
 

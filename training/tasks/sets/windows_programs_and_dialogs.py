@@ -40,7 +40,7 @@ PROGRAMS = (
     Program("cmd", "the Command Prompt", ("cmd",)),
 )
 
-WINDOWS = (
+DIALOGS = (
     ("Mouse Properties", "the mouse settings (Mouse Properties)", "main.cpl"),
     ("Keyboard Properties", "the keyboard settings (Keyboard Properties)", "control keyboard"),
     ("Sound", "the sound settings (Sound)", "mmsys.cpl"),

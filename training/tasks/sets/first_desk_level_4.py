@@ -11,20 +11,22 @@ import random
 
 from training.contracts.types import Task
 from training.tasks.sets import first_desk
+from training.tasks.sets.steps_and_evaluators import (
+    DONE,
+    file_holds,
+    place_window,
+    press_keys,
+    setup_step,
+    type_text,
+)
 from training.tasks.sets.task_family import (
     COLOURS,
-    DONE,
     NOUNS,
     SCREEN,
     Family,
     Problem,
     Split,
-    chord,
     family_tasks,
-    file_holds,
-    place,
-    step,
-    typing,
     unseen_pairs,
 )
 
@@ -35,7 +37,7 @@ TITLES = ("Question", "Search", "Name", "Label")
 
 def generate_all(seed: int = 0) -> list[Task]:
     """The whole set first-desk, levels 1 to 4."""
-    real = [task for family in REAL_FAMILIES for task in family_tasks(family, seed)]
+    real = [task for family in LEVEL_4_FAMILIES for task in family_tasks(family, seed)]
     return [*first_desk.generate(seed), *real]
 
 
@@ -48,12 +50,12 @@ def build_answer(rng: random.Random, split: Split) -> Problem:
     return Problem(
         instruction=f'Type "{phrase}" and press Return.',
         config=(
-            step("launch", command=command, shell=True),
-            place(title, box),
-            step("wait_color", x=x + width // 2, y=y + 46, color="#ffffff"),
+            setup_step("launch", command=command, shell=True),
+            place_window(title, box),
+            setup_step("wait_color", x=x + width // 2, y=y + 46, color="#ffffff"),
         ),
         evaluator=file_holds(ANSWER_FILE, phrase, wait_s=0.5),
-        actions=(typing(phrase), chord("Return"), DONE),
+        actions=(type_text(phrase), press_keys("Return"), DONE),
         widgets=({"name": "answer", "x": x + width // 2, "y": y + 46},),
     )
 
@@ -70,7 +72,7 @@ def build_replace(rng: random.Random, split: Split) -> Problem:
         instruction=f'Replace the text by "{phrase}" and save.',
         config=first_desk.open_note(old, box),
         evaluator=file_holds(first_desk.NOTE_FILE, phrase, wait_s=0.3),
-        actions=(chord("ctrl", "a"), typing(phrase), chord("ctrl", "s"), DONE),
+        actions=(press_keys("ctrl", "a"), type_text(phrase), press_keys("ctrl", "s"), DONE),
         widgets=({"name": "note", "x": x + width // 2, "y": y + height // 2},),
     )
 
@@ -83,10 +85,10 @@ def build_rename(rng: random.Random, split: Split) -> Problem:
     return Problem(
         instruction=f'Rename "{old}.txt" to "{new}.txt".',
         config=(
-            step("write_file", path=f"{FOLDER}/{old}.txt", content=old + "\n"),
-            step("launch", command=["pcmanfm", "-n", FOLDER]),
-            place("files", box),
-            step("wait_color", x=x + width - 60, y=y + height - 60, color="#ffffff"),
+            setup_step("write_file", path=f"{FOLDER}/{old}.txt", content=old + "\n"),
+            setup_step("launch", command=["pcmanfm", "-n", FOLDER]),
+            place_window("files", box),
+            setup_step("wait_color", x=x + width - 60, y=y + height - 60, color="#ffffff"),
         ),
         evaluator={
             "func": "exact_match",
@@ -94,7 +96,7 @@ def build_rename(rng: random.Random, split: Split) -> Problem:
             "expected": {"type": "rule", "rules": {"expected": f"{new}.txt\n"}},
             "wait_s": 0.3,
         },
-        actions=(chord("ctrl", "a"), chord("F2"), typing(new), chord("Return"), DONE),
+        actions=(press_keys("ctrl", "a"), press_keys("F2"), type_text(new), press_keys("Return"), DONE),
         widgets=({"name": "folder", "x": x + width - 60, "y": y + height - 60},),
     )
 
@@ -105,7 +107,7 @@ def _box(rng: random.Random, width: int, height: int) -> tuple[int, int, int, in
     return x, rng.randrange(28, SCREEN[1] - height - 12, 4), width, height
 
 
-REAL_FAMILIES = (
+LEVEL_4_FAMILIES = (
     Family("answer", 4, 4, 100, 24, build_answer),
     Family("replace", 4, 6, 100, 24, build_replace),
     Family("rename", 4, 7, 100, 24, build_rename),

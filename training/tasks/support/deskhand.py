@@ -1,4 +1,4 @@
-"""What of OSWorld's task schema Deskhand can run, and why the rest is refused. Torch-free.
+"""What of OSWorld's task schema Deskhand can run, and why the rest is refused.
 
 One row per setup verb, getter and metric; `workers.tasks` implements exactly the supported ones
 (a test compares). A task with anything else is marked unsupported with the reason, never skipped.

@@ -1,4 +1,4 @@
-"""Which tasks can run depends on who judges them: our evaluators, or OSWorld's on some machine."""
+"""Which tasks can run depends on the runtime: our evaluators, or OSWorld's on some machine."""
 
 import json
 
@@ -7,8 +7,8 @@ from django.core.management import call_command
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
-from training.tasks.judges import Judge, judge_of, reason_of
 from training.tasks.sets.first_desk import generate
+from training.tasks.support.runtimes import TaskRuntime, reason_unsupported, runtime_of
 from webapp.experiments.models import TaskRecord
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})
@@ -27,10 +27,10 @@ def step(verb: str, **parameters) -> dict:
     return {"type": verb, "parameters": parameters}
 
 
-def test_the_desktops_of_an_experiment_name_its_judge():
-    assert judge_of(DesktopConfig()) is Judge.OWN
-    assert judge_of(OURS) is Judge.OSWORLD_HERE
-    assert judge_of(THEIRS) is Judge.OSWORLD
+def test_the_desktops_of_an_experiment_name_its_runtime():
+    assert runtime_of(DesktopConfig()) is TaskRuntime.OWN
+    assert runtime_of(OURS) is TaskRuntime.OSWORLD_HERE
+    assert runtime_of(THEIRS) is TaskRuntime.OSWORLD
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,21 @@ def test_the_desktops_of_an_experiment_name_its_judge():
         ),
     ],
 )
-def test_each_judge_says_what_it_lacks(wanted, own, here, anywhere):
-    for judge, part in ((Judge.OWN, own), (Judge.OSWORLD_HERE, here), (Judge.OSWORLD, anywhere)):
-        reason = reason_of(judge, wanted)
+def test_each_runtime_says_what_it_lacks(wanted, own, here, anywhere):
+    for runtime, part in (
+        (TaskRuntime.OWN, own),
+        (TaskRuntime.OSWORLD_HERE, here),
+        (TaskRuntime.OSWORLD, anywhere),
+    ):
+        reason = reason_unsupported(runtime, wanted)
         assert part in reason
         assert bool(reason) == bool(part), reason
 
 
 def test_tasks_with_verbs_of_our_own_do_not_run_with_osworld():
     panel = next(task for task in generate() if task.family == "menu")
-    assert reason_of(Judge.OWN, panel) == ""
-    assert "panel: DesktopEnv 1.0.2 has no such function" in reason_of(Judge.OSWORLD, panel)
+    assert reason_unsupported(TaskRuntime.OWN, panel) == ""
+    assert "panel: DesktopEnv 1.0.2 has no such function" in reason_unsupported(TaskRuntime.OSWORLD, panel)
 
 
 @pytest.mark.django_db
