@@ -65,9 +65,7 @@ def _lines(capacity: int, free: int) -> list[Line]:
     lines = []
     for experiment_id, team_id in keys:
         experiment = experiments.get(experiment_id) if experiment_id else None
-        limit = (
-            experiment.config.get("desktops", {}).get("num_desktops", capacity) if experiment else capacity
-        )
+        limit = experiment.settings.desktops.num_desktops if experiment else capacity
         num_out, num_parked = out.get((experiment_id, team_id), (0, 0))
         line = Line(
             team_id=team_id,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from training.contracts.config import OWN_DESKTOPS, DesktopConfig
 from webapp.fleet.models import Host
-from webapp.trajectories.models import Trajectory
 
 SCREENSHOTS_ONLY = {
     "remote": "Environments of provider remote answer with screenshots and take actions; the protocol has no "
@@ -24,13 +23,6 @@ def no_screen_reason(desktops: DesktopConfig) -> str:
             "screen is DesktopEnv's. OSWorld on our desktops (x11, qemu) can be watched and used."
         )
     return SCREENSHOTS_ONLY.get(desktops.provider, "")
-
-
-def desktops_of(trajectory: Trajectory) -> DesktopConfig:
-    """What the trajectory runs on: its experiment's desktops, or its group's without an experiment."""
-    if trajectory.experiment is not None:
-        return DesktopConfig.model_validate(trajectory.experiment.config.get("desktops", {}))
-    return DesktopConfig.model_validate(trajectory.group.desktops)
 
 
 @dataclass(frozen=True, slots=True)

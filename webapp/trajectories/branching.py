@@ -14,7 +14,6 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.worker_writes import hosts_at_work
@@ -82,7 +81,7 @@ def branch_trajectory(*, trajectory: Trajectory, request: BranchRequest) -> Grou
                 temperature=request.temperature,
                 policy_version=_policy_version(parent, request.source),
                 snapshot=snapshot,
-                desktops=DesktopConfig.model_validate(alone) if (alone := parent.group.desktops) else None,
+                desktops=parent.desktop_config if parent.group.desktops else None,
             ),
             team_id=parent.team_id,
             experiment=parent.experiment,

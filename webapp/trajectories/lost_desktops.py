@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from training.contracts.config import ExperimentConfig
 from training.contracts.types import Task, TrajectoryStatus
+from webapp.experiments.models import Experiment
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.services import RUNNING, end_trajectory
 
@@ -21,23 +21,19 @@ def waiting_desktops() -> Counter[DesktopKind]:
 
     Those that wait for others of their experiment (`desktops.num_desktops`) want none yet.
     """
-    rows = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("id")
-    wanted = rows.values_list(
-        "experiment_id",
-        "experiment__config__desktops__num_desktops",
-        "experiment__config__desktops__provider",
-        "group__desktops__provider",
-        "task__spec__screen",
-    )
-    default = ExperimentConfig().desktops.provider
+    queued = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).select_related("group", "task")
+    rows = list(queued.order_by("id")[:LOOK_AHEAD])
+    experiments = Experiment.objects.in_bulk({row.experiment_id for row in rows if row.experiment_id})
     found: Counter[DesktopKind] = Counter()
     num_out = Counter(Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True))
-    for experiment, limit, provider, of_group, screen in wanted[:LOOK_AHEAD]:
-        if experiment and limit and num_out[experiment] >= int(limit):
+    for row in rows:
+        experiment = experiments.get(row.experiment_id or 0)
+        desktops = experiment.settings.desktops if experiment else row.group.desktop_config
+        if experiment and num_out[experiment.pk] >= desktops.num_desktops:
             continue
-        num_out[experiment] += 1
-        width, height = screen or Task.model_fields["screen"].default
-        found[provider or of_group or default, int(width), int(height)] += 1
+        num_out[row.experiment_id] += 1
+        width, height = row.task.spec.get("screen") or Task.model_fields["screen"].default
+        found[desktops.provider, int(width), int(height)] += 1
     return found
 
 

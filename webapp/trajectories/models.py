@@ -6,9 +6,11 @@ from enum import StrEnum
 from django.db import models
 from django.db.models import Q
 
+from training.contracts.config import DesktopConfig
 from training.contracts.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.stored_config import read_stored
 from webapp.fleet.models import Desktop, Worker
 
 EQUAL_REWARDS_STD = 1e-6
@@ -57,7 +59,7 @@ class Group(models.Model):
     size = models.IntegerField()
     temperature = models.FloatField(default=1.0)
     desktops = models.JSONField(default=dict)
-    """training.contracts.config.DesktopConfig of a group without an experiment; empty = all defaults."""
+    """DesktopConfig of a group without an experiment, empty = all defaults; read it as `desktop_config`."""
     num_final = models.IntegerField(default=0)
     num_scored = models.IntegerField(default=0)
     reward_mean = models.FloatField(null=True)
@@ -81,6 +83,13 @@ class Group(models.Model):
 
     def __str__(self) -> str:
         return f"group {self.pk}"
+
+    @property
+    def desktop_config(self) -> DesktopConfig:
+        """Where its trajectories run: the experiment's desktops, or its own without one."""
+        if self.experiment is not None:
+            return self.experiment.settings.desktops
+        return read_stored(DesktopConfig, self.desktops)
 
     @property
     def has_no_variance(self) -> bool:
@@ -173,6 +182,11 @@ class Trajectory(models.Model):
 
     def __str__(self) -> str:
         return f"trajectory {self.pk}"
+
+    @property
+    def desktop_config(self) -> DesktopConfig:
+        """Where it runs: its experiment's desktops, or its group's without one."""
+        return self.experiment.settings.desktops if self.experiment else self.group.desktop_config
 
     @property
     def is_final(self) -> bool:

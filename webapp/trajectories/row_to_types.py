@@ -1,6 +1,5 @@
 """Database rows -> `training.contracts.types` values, the form in which trajectories travel."""
 
-from training.contracts.config import DesktopConfig
 from training.contracts.types import (
     Action,
     Completion,
@@ -57,9 +56,7 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
 
 def turn_limit(row: models.Trajectory) -> int:
     """Most turns that a trajectory could have, by its task or the config that it was recorded with."""
-    desktops = row.experiment.config.get("desktops", {}) if row.experiment else row.group.desktops
-    default = DesktopConfig.model_fields["max_turns"].default
-    return Task.model_validate(row.task.spec).max_turns or desktops.get("max_turns", default)
+    return Task.model_validate(row.task.spec).max_turns or row.desktop_config.max_turns
 
 
 def group_of(row: models.Group) -> Group:

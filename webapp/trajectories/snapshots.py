@@ -12,7 +12,6 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from training.contracts.config import ExperimentConfig
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.storable_text import storable
 from webapp.live.publish import publish
@@ -30,22 +29,15 @@ class SnapshotsRefused(Exception):
     """Raised when a trajectory cannot keep snapshots; the message says why."""
 
 
-def provider_of(trajectory: Trajectory) -> str:
-    """Where its desktop comes from."""
-    experiment, alone = trajectory.experiment, trajectory.group.desktops
-    desktops = experiment.config.get("desktops", {}) if experiment else alone
-    return str(desktops.get("provider") or ExperimentConfig().desktops.provider)
-
-
 def can_be_saved(trajectory: Trajectory) -> bool:
     """Whether its provider's desktops can be saved while they run."""
-    return provider_of(trajectory) in PROVIDERS
+    return trajectory.desktop_config.provider in PROVIDERS
 
 
 def switch_snapshots(*, trajectory: Trajectory, on: bool) -> None:
     """Keep a snapshot before every turn from now on, or no more. Raises SnapshotsRefused."""
     if not can_be_saved(trajectory):
-        provider = provider_of(trajectory)
+        provider = trajectory.desktop_config.provider
         known = " or ".join(PROVIDERS)
         raise SnapshotsRefused(f"Desktops of {provider} cannot be saved while they run; {known} can.")
     with transaction.atomic():

@@ -26,8 +26,7 @@ MAX_TOKENS_SHOWN = 800
 
 def coordinate_space(trajectory: Trajectory) -> str:
     """What the numbers in this trajectory's completions mean; empty when nobody said."""
-    config = trajectory.experiment.config if trajectory.experiment else {}
-    return str(config.get("prompt", {}).get("coordinate_space", ""))
+    return trajectory.experiment.settings.prompt.coordinate_space if trajectory.experiment else ""
 
 
 def card_context(turn: TurnRecord) -> dict[str, Any]:

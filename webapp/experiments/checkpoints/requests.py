@@ -9,7 +9,7 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import QuerySet
 
-from training.contracts.config import ExperimentConfig, parse_config
+from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from webapp.experiments.lifecycle.queue import queue_experiment, stream_of
 from webapp.experiments.models import CheckpointRecord, Experiment, ExperimentStatus
 from webapp.live.publish import publish
@@ -67,8 +67,14 @@ def model_path(checkpoint: CheckpointRecord) -> str:
 def evaluation_config(
     checkpoint: CheckpointRecord, *, num_tasks: int, temperature: float
 ) -> ExperimentConfig:
-    """The checkpoint's experiment turned into an evaluation: same prompt, parser, tasks and desktops."""
-    values: dict[str, Any] = {name: dict(part) for name, part in checkpoint.experiment.config.items()}
+    """The checkpoint's experiment turned into an evaluation: same prompt, parser, tasks and desktops.
+
+    Raises ConfigError when any of its settings is not known: defaults would measure something else.
+    """
+    experiment = checkpoint.experiment
+    if experiment.config_problems:
+        raise ConfigError(experiment.config_problems)
+    values = experiment.settings.model_dump(mode="json")
     changes: dict[str, dict[str, Any]] = {
         "model": {"path": model_path(checkpoint)},
         "evaluation": {"only": True, "num_tasks": num_tasks, "temperature": temperature},
@@ -78,7 +84,7 @@ def evaluation_config(
         "lora": {"rank": 0},
     }
     for section, changed in changes.items():
-        values[section] = values.get(section, {}) | changed
+        values[section] |= changed
     return parse_config(values)
 
 
@@ -97,7 +103,7 @@ def request_evaluation(
     require_kept(checkpoint)
     config = evaluation_config(checkpoint, num_tasks=num_tasks, temperature=temperature)
     for known in unfinished_evaluations(checkpoint):
-        if known.config["evaluation"] == config.model_dump(mode="json")["evaluation"]:
+        if known.settings.evaluation == config.evaluation:
             return known
     source = checkpoint.experiment
     how = "greedy" if temperature == 0 else f"sampled at {temperature:g}"
@@ -123,13 +129,15 @@ def unfinished_evaluations(checkpoint: CheckpointRecord) -> QuerySet[Experiment]
     return checkpoint.evaluated_by.exclude(status__in=final).order_by("id")
 
 
-def continue_values(config: dict[str, Any], checkpoint: CheckpointRecord) -> dict[str, Any]:
+def config_to_continue(checkpoint: CheckpointRecord) -> ExperimentConfig:
     """The config of an experiment that goes on from a checkpoint with fresh optimiser and steps."""
-    values = {name: dict(part) for name, part in config.items()}
-    values["model"] = values.get("model", {}) | {"path": model_path(checkpoint)}
-    values["sft"] = values.get("sft", {}) | {"enabled": False}
-    values["evaluation"] = values.get("evaluation", {}) | {"only": False}
-    return values
+    settings = checkpoint.experiment.settings
+    changes = {
+        "model": settings.model.model_copy(update={"path": model_path(checkpoint)}),
+        "sft": settings.sft.model_copy(update={"enabled": False}),
+        "evaluation": settings.evaluation.model_copy(update={"only": False}),
+    }
+    return settings.model_copy(update=changes)
 
 
 def paths_in_use(experiment_id: int) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from training.contracts.config import ExperimentConfig
 from webapp.experiments.models import (
     CheckpointExport,
     CheckpointRecord,
@@ -17,8 +18,6 @@ from webapp.experiments.models import (
     ExportStatus,
 )
 from webapp.fleet.models import Worker, WorkerStatus
-
-DEFAULT_NUM_TASKS = 72
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,11 +69,11 @@ def checkpoint_rows(experiment: Experiment) -> list[CheckpointRow]:
 def checkpoints_context(experiment: Experiment) -> dict[str, Any]:
     """What templates/experiments/parts/checkpoints.html shows."""
     exports = CheckpointExport.objects.filter(checkpoint__experiment=experiment)
-    evaluation = experiment.config.get("evaluation") or {}
+    evaluation = experiment.settings.evaluation
     return {
         "rows": checkpoint_rows(experiment),
         "exports": list(exports.exclude(status=ExportStatus.REMOVED).select_related("checkpoint")),
         "has_gpu_worker": Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).exists(),
-        "num_tasks": evaluation.get("num_tasks") or DEFAULT_NUM_TASKS,
-        "temperature": evaluation.get("temperature") or 1.0,
+        "num_tasks": evaluation.num_tasks or ExperimentConfig().evaluation.num_tasks,
+        "temperature": evaluation.temperature,
     }

@@ -140,7 +140,7 @@ def baseline_of(preset: Preset | None) -> dict[str, str]:
     return flatten(preset.config if preset else ExperimentConfig())
 
 
-def changed_knobs(config: Mapping[str, Any], baseline: Mapping[str, str]) -> list[tuple[Knob, str, str]]:
+def changed_knobs(config: ExperimentConfig, baseline: Mapping[str, str]) -> list[tuple[Knob, str, str]]:
     """(knob, baseline's text, config's text) of every difference, in form order."""
     values = flatten(config)
     return [

@@ -11,18 +11,19 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from training.contracts.config import Preset, parse_config, to_yaml
+from training.contracts.config import ConfigError, Preset
 from training.planning.model_layouts import scaled
 from training.planning.presets import load_presets
 from webapp.accounts.models import Role, Team
-from webapp.experiments.checkpoints.requests import continue_values
-from webapp.experiments.launch.form import Draft, baseline_of, flatten, read_form, read_yaml
+from webapp.experiments.checkpoints.requests import config_to_continue
+from webapp.experiments.launch.form import Draft, baseline_of, flatten, named_errors, read_form, read_yaml
 from webapp.experiments.launch.knobs import sections
 from webapp.experiments.launch.model_folders import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.checks import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
 from webapp.experiments.lifecycle.queue import queue_experiment
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
+from webapp.experiments.stored_config import annotated_yaml
 from webapp.lib.access import get_experiment, member
 from webapp.lib.typed_requests import MemberRequest
 
@@ -39,8 +40,7 @@ def launch(request: MemberRequest) -> HttpResponse:
     baseline = baseline_of(preset)
     if request.method == "GET":
         checkpoint = _checkpoint(request, clone)
-        values = flatten(_starting_config(clone, checkpoint)) if clone else dict(baseline)
-        draft = Draft(values=values, baseline=baseline)
+        draft = _first_draft(clone, checkpoint, baseline)
         typed = _first_values(preset, clone, checkpoint)
     else:
         checkpoint = None
@@ -70,7 +70,12 @@ def launch(request: MemberRequest) -> HttpResponse:
         "max_priority": MAX_PRIORITY,
         **_form_context(draft, membership.team),
     }
-    return render(request, "experiments/launch.html", ctx, status=422 if draft.errors else 200)
+    return render(
+        request,
+        "experiments/launch.html",
+        ctx,
+        status=422 if draft.errors and request.method == "POST" else 200,
+    )
 
 
 @require_POST
@@ -130,7 +135,7 @@ def launch_scale(request: MemberRequest) -> JsonResponse:
 def experiment_yaml(request: HttpRequest, pk: int) -> HttpResponse:
     """The resolved config as a file."""
     experiment = get_experiment(request, pk)
-    text = to_yaml(parse_config(experiment.config))
+    text = annotated_yaml(experiment.settings, experiment.config, experiment.config_problems)
     name = f"experiment-{experiment.pk}.yaml"
     return HttpResponse(
         text,
@@ -166,8 +171,15 @@ def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRec
     return get_object_or_404(clone.checkpoints, pk=int(wanted))
 
 
-def _starting_config(clone: Experiment, checkpoint: CheckpointRecord | None) -> dict[str, Any]:
-    return continue_values(clone.config, checkpoint) if checkpoint else clone.config
+def _first_draft(
+    clone: Experiment | None, checkpoint: CheckpointRecord | None, baseline: dict[str, str]
+) -> Draft:
+    """The baseline or the clone's settings, with what of them could not be taken over."""
+    if clone is None:
+        return Draft(values=dict(baseline), baseline=baseline)
+    config = config_to_continue(checkpoint) if checkpoint else clone.settings
+    lost = ConfigError(clone.config_problems)
+    return Draft(values=flatten(config), baseline=baseline, errors=named_errors(lost))
 
 
 def _first_values(

@@ -6,7 +6,6 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from training.contracts.config import ExperimentConfig
 from webapp.experiments.lifecycle.queue import change_status, publish_status, tell
 from webapp.experiments.models import Attempt, AttemptStatus, CheckpointRecord, Experiment, ExperimentStatus
 from webapp.lib.storable_text import storable
@@ -137,7 +136,7 @@ def lose_stale_experiments() -> list[int]:
             attempt=attempt,
             status=AttemptStatus.LOST,
             reason=f"gpu worker {attempt.worker_name} stopped answering",
-            max_restarts=ExperimentConfig.model_validate(experiment.config).checkpoints.max_restarts,
+            max_restarts=experiment.settings.checkpoints.max_restarts,
         )
         lost.append(experiment.pk)
     return lost

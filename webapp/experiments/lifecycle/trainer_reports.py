@@ -81,7 +81,7 @@ def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
     """Store an evaluation; the same one after a restart replaces the old."""
     experiment = Experiment.objects.select_related("evaluates").get(pk=experiment_id)
     values = result.model_dump(exclude={"name", "step"}) | {
-        "temperature": experiment.config.get("evaluation", {}).get("temperature"),
+        "temperature": experiment.settings.evaluation.temperature,
         "checkpoint": experiment.evaluates,
     }
     Evaluation.objects.update_or_create(

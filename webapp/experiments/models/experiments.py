@@ -1,9 +1,13 @@
 """The queue of experiments, their attempts and stages."""
 
-from django.conf import settings
+from functools import cached_property
+
+from django.conf import settings as site
 from django.db import models
 
+from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
+from webapp.experiments.stored_config import problems_of, read_stored
 
 
 class ExperimentStatus(models.TextChoices):
@@ -45,11 +49,11 @@ class Experiment(models.Model):
     """A queued training request and where it stands."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="experiments")
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    owner = models.ForeignKey(site.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     name = models.CharField(max_length=120)
     preset = models.CharField(max_length=60, blank=True)
     config = models.JSONField()
-    """The whole resolved `ExperimentConfig`."""
+    """The whole resolved `ExperimentConfig` as JSON; read it as `settings`."""
     note = models.TextField(blank=True)
     status = models.CharField(max_length=10, choices=S, default=S.QUEUED, db_index=True)
     priority = models.IntegerField(default=0)
@@ -77,6 +81,16 @@ class Experiment(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.name}"
+
+    @cached_property
+    def settings(self) -> ExperimentConfig:
+        """Its config; defaults stand for what this version cannot read, which `config_problems` names."""
+        return read_stored(ExperimentConfig, self.config)
+
+    @cached_property
+    def config_problems(self) -> dict[str, str]:
+        """Dotted name -> why this version cannot use a stored value; empty for configs of today."""
+        return problems_of(self.config)
 
 
 class AttemptStatus(models.TextChoices):

@@ -31,7 +31,7 @@ class Difference:
 
 def differences(experiments: list[Experiment]) -> list[Difference]:
     """Knobs in form order; empty when all configs are the same."""
-    flat = [flatten(experiment.config) for experiment in experiments]
+    flat = [flatten(experiment.settings) for experiment in experiments]
     found = []
     for knob in knobs():
         values = tuple(config[knob.path] for config in flat)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from typing import Any
 
 from webapp.experiments.checkpoints.rows import all_evaluations, is_on_demand
@@ -189,12 +190,11 @@ PANELS = (
 
 def panels_of(experiment: Experiment) -> list[dict[str, Any]]:
     """The panels with the alarm limits of this experiment's config."""
-    found = []
-    for panel in PANELS:
-        section, _, name = panel.limit_of.partition(".")
-        limit = (experiment.config.get(section) or {}).get(name) if section else None
-        found.append({**asdict(panel), "limit": limit})
-    return found
+    settings = experiment.settings
+    return [
+        {**asdict(panel), "limit": attrgetter(panel.limit_of)(settings) if panel.limit_of else None}
+        for panel in PANELS
+    ]
 
 
 def series_of(experiment: Experiment, from_step: int = 0) -> dict[str, dict[str, list[float]]]:

@@ -9,7 +9,6 @@ from django.db.models import Count, Q
 from django.http import HttpRequest
 from django.urls import reverse
 
-from training.contracts.config import ConfigError, parse_config, to_yaml
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
 from webapp.accounts.models import Role
@@ -21,6 +20,7 @@ from webapp.experiments.page import queries
 from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
 from webapp.experiments.page.log_files import log_files
+from webapp.experiments.stored_config import annotated_yaml
 
 Context = dict[str, Any]
 
@@ -82,7 +82,7 @@ def stages(experiment: Experiment, request: HttpRequest) -> Context:
 
 def summary(experiment: Experiment, request: HttpRequest) -> Context:
     """Headline numbers: success before and after, steps, trajectories by how they ended."""
-    evaluations = list(experiment.evaluations.all())
+    settings, evaluations = experiment.settings, list(experiment.evaluations.all())
     counts = experiment.trajectories.aggregate(
         total=Count("id"),
         errored=Count("id", filter=Q(status=TrajectoryStatus.ERRORED)),
@@ -98,16 +98,16 @@ def summary(experiment: Experiment, request: HttpRequest) -> Context:
         "gain": (last.success - before.success) * 100 if before and last else None,
         "counts": counts,
         "has_ended": ExperimentStatus(experiment.status).is_final(),
-        "is_evaluation": bool((experiment.config.get("evaluation") or {}).get("only")),
-        "temperature": (experiment.config.get("evaluation") or {}).get("temperature"),
-        "num_steps": (experiment.config.get("algorithm") or {}).get("num_steps"),
+        "is_evaluation": settings.evaluation.only,
+        "temperature": settings.evaluation.temperature,
+        "num_steps": settings.algorithm.num_steps,
     }
 
 
 def wall(experiment: Experiment, request: HttpRequest) -> Context:
     """The latest trajectory of every desktop of this experiment, with what it is doing."""
-    desktops = experiment.config.get("desktops") or {}
-    wanted = min(MAX_TILES, desktops.get("num_desktops", 8))
+    desktops = experiment.settings.desktops
+    wanted = min(MAX_TILES, desktops.num_desktops)
     rows = experiment.trajectories.exclude(desktop=None).select_related("task", "desktop")
     tiles: dict[int, Any] = {}
     for row in rows.defer("task__spec", "terms").order_by("-id")[: wanted * RECENT_PER_TILE]:
@@ -119,7 +119,7 @@ def wall(experiment: Experiment, request: HttpRequest) -> Context:
             {
                 "trajectory": row,
                 "turn": latest.get(row.pk),
-                "max_turns": desktops.get("max_turns"),
+                "max_turns": desktops.max_turns,
                 "is_final": TrajectoryStatus(row.status) in FINAL_STATUSES,
             }
             for row in shown
@@ -181,17 +181,13 @@ def attempts(experiment: Experiment, request: HttpRequest) -> Context:
 def config(experiment: Experiment, request: HttpRequest) -> Context:
     """The resolved config and what it changes against its preset (or the experiment it was cloned from)."""
     preset = load_preset(experiment.preset) if experiment.preset else None
-    try:
-        text = to_yaml(parse_config(experiment.config))
-    except ConfigError as error:  # stored by another version of Deskhand
-        text = f"# not readable by this version: {error}\n"
     origin = experiment.cloned_from
     return {
-        "yaml": text,
+        "yaml": annotated_yaml(experiment.settings, experiment.config, experiment.config_problems),
         "preset": preset,
         "origin": origin,
-        "changes": changed_knobs(experiment.config, baseline_of(preset)),
-        "clone_changes": changed_knobs(experiment.config, flatten(origin.config)) if origin else [],
+        "changes": changed_knobs(experiment.settings, baseline_of(preset)),
+        "clone_changes": changed_knobs(experiment.settings, flatten(origin.settings)) if origin else [],
     }
 
 

@@ -6,15 +6,12 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from training.contracts.config import ExperimentConfig
 from training.contracts.types import Source
 from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
-from webapp.experiments.models import Experiment
 from webapp.live.publish import publish
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.services.lineage import copy_parents_turns
 
-DEFAULT_RETRIES = 2
 LASTING_ERRORS = ("snapshot_gone", "host_gone")
 """Kinds of errors that a second try meets again."""
 
@@ -33,7 +30,7 @@ def members_that_count(group: Group) -> QuerySet[Trajectory]:
 def rerun_place(trajectory: Trajectory) -> bool:
     """Queue the same place again; False when its retries are used up."""
     group = trajectory.group
-    if group.is_cancelled or trajectory.tries >= _retries(trajectory.experiment):
+    if group.is_cancelled or trajectory.tries >= trajectory.desktop_config.retries:
         return False
     if trajectory.error_kind in LASTING_ERRORS:
         return False
@@ -60,12 +57,6 @@ def queue_place(trajectory: Trajectory, *, tries: int) -> None:
         host=trajectory.host,
     )
     copy_parents_turns(again)
-
-
-def _retries(experiment: Experiment | None) -> int:
-    if experiment is None:
-        return DEFAULT_RETRIES
-    return ExperimentConfig.model_validate(experiment.config).desktops.retries
 
 
 def count_place(trajectory: Trajectory, *, scored: bool) -> None:

@@ -195,10 +195,8 @@ def test_what_somebody_waits_for_is_not_pruned(checkpoint: CheckpointRecord) -> 
 
 
 def test_the_start_of_another_experiment_holds_its_checkpoint(checkpoint: CheckpointRecord) -> None:
-    values = requests.continue_values(checkpoint.experiment.config, checkpoint)
-    queue.queue_experiment(
-        team=checkpoint.experiment.team, owner=None, name="on", config=parse_config(values)
-    )
+    config = requests.config_to_continue(checkpoint)
+    queue.queue_experiment(team=checkpoint.experiment.team, owner=None, name="on", config=config)
     assert requests.paths_in_use(checkpoint.experiment_id) == [checkpoint.path]
 
 
