@@ -1,6 +1,6 @@
 """One backward and some steps over recorded samples, for every config of a folder.
 
-    torchrun ... -m testing.training.parallel_probe FOLDER NAME...
+    python -m training.dist.launch --ranks N -m testing.training.parallel_probe FOLDER NAME...
 FOLDER holds NAME.yaml, samples.pickle and frames/; rank 0 writes probe-WORLD_SIZE.pt there.
 """
 
@@ -52,7 +52,7 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
 
 def launch(folder: Path, processes: int, names: list[str], *, limit_s: float = 900) -> dict[str, Any]:
     """What this many processes find, one thread each; over NCCL where there are GPUs, else over gloo."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    command = [sys.executable, "-m", "training.dist.launch", "--ranks"]
     command += [str(processes), "-m", "testing.training.parallel_probe", str(folder), *names]
     done = subprocess.run(
         command,

@@ -1,7 +1,7 @@
-"""FSDP2 under torchrun: process group, sharding and the few collectives of the trainer.
+"""FSDP2: process group, sharding and the few collectives of the trainer.
 
-One code path for 1 and N processes: without torchrun's environment a process group of one
-is made in memory. Gradients of FSDP2 are averaged over ranks; losses here are shares of the
+One code path for 1 and N processes: without `training.dist.launch` a process group of one is
+made in memory. Gradients of FSDP2 are averaged over ranks; losses here are shares of the
 batch loss, so the trainer multiplies by the world size before backward.
 """
 
@@ -24,6 +24,8 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 from torch.distributed.tensor import DTensor
+
+from training.dist.launch import STORE_VARIABLE
 
 T = TypeVar("T")
 
@@ -54,12 +56,12 @@ def start_world() -> World:
     else:
         device = torch.device("cpu")
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    if "RANK" in os.environ:
-        dist.init_process_group(backend, timeout=COLLECTIVE_TIMEOUT)
-    else:
-        dist.init_process_group(
-            backend, store=dist.HashStore(), rank=0, world_size=1, timeout=COLLECTIVE_TIMEOUT
-        )
+    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    path = os.environ.get(STORE_VARIABLE)
+    if size > 1 and not path:
+        raise ValueError(f"{STORE_VARIABLE} is not set: start ranks by `python -m training.dist.launch`")
+    store = dist.FileStore(path, size) if path else dist.HashStore()
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
     return World(dist.get_rank(), dist.get_world_size(), device)
 
 

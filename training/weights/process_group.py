@@ -7,6 +7,7 @@ torch has one default group per process; a second one that spans two jobs is mad
 from __future__ import annotations
 
 import contextlib
+import socket
 from datetime import timedelta
 
 import torch
@@ -19,9 +20,18 @@ HOST = "127.0.0.1"
 
 
 def open_store(world_size: int) -> dist.TCPStore:
-    """The meeting point on a free port of this machine; waits for nobody."""
-    # Not through torch's rendezvous: under torchrun it would look for the launcher's store instead.
-    return dist.TCPStore(HOST, 0, world_size, is_master=True, wait_for_workers=False, timeout=JOIN_TIMEOUT)
+    """The meeting point on a free loopback port; does not wait for the others."""
+    # torch's own listener would take connections from the whole network.
+    listener = socket.create_server((HOST, 0))
+    return dist.TCPStore(
+        HOST,
+        listener.getsockname()[1],
+        world_size,
+        is_master=True,
+        wait_for_workers=False,
+        timeout=JOIN_TIMEOUT,
+        master_listen_fd=listener.detach(),
+    )
 
 
 def find_store(address: str, port: int, world_size: int) -> dist.TCPStore:

@@ -1,6 +1,6 @@
 """One attempt at one experiment:
 
-claim -> coordinator up -> policy server up -> torchrun -> supervise -> close the attempt.
+claim -> coordinator up -> policy server up -> trainer -> supervise -> close the attempt.
 
 The job supervises, it does not train. Whatever happens to a child or to a person's mind, the
 attempt is closed exactly once and every child group is ended.
@@ -44,7 +44,7 @@ TICK_S = 0.2
 BEAT_EVERY_S = 2.0
 EXIT_FINISHED, EXIT_PAUSED, EXIT_CANCELLED = 0, 75, 76
 LOG_TAIL_LINES = 120
-"""torchrun's own summary of a failure takes the last forty."""
+"""More than a traceback through the libraries below takes."""
 STOP_GRACE_S = 8.0
 CANCEL_GRACE_S = 45.0
 """After a cancel request the trainer gets this long to leave by itself."""
@@ -154,12 +154,12 @@ class Supervision:
     def _start_trainer(
         self, config_path: Path, coordinator: Coordinator, gpus: dict[str, str]
     ) -> LoggedProcess:
-        """torchrun, also for one process: the same path as on many GPUs."""
+        """By the launcher, also for one process: the same path as on many GPUs."""
         (self._output / "outcome.json").unlink(missing_ok=True)
         command = [
             sys.executable,
-            *("-m", "torch.distributed.run"),
-            *("--standalone", "--nproc-per-node", str(self._config.optimiser.num_processes)),
+            *("-m", "training.dist.launch"),
+            *("--ranks", str(self._config.optimiser.num_processes)),
             *("-m", "training.loop.train"),
             *("--config", str(config_path)),
             *("--output", str(self._output)),
@@ -222,7 +222,7 @@ class Supervision:
             _close_crashed(self._attempt, self._config, reason)
 
     def _outcome(self, code: int) -> tuple[int, str]:
-        """(exit code, message) of the trainer; torchrun turns every non-zero code into 1."""
+        """(exit code, message) of the trainer; the ranks may disagree, rank 0 counts."""
         path = self._output / "outcome.json"
         if not path.exists():
             return code, ""

@@ -6,15 +6,16 @@ import re
 
 MAX_CHARS = 500
 NAMED_ERROR = re.compile(r"^(?:\[[^\]]*\]:\s*)?([\w.]*(?:Error|Exception|Interrupt|Exit)\b.*)$")
-"""The last line of a traceback, perhaps behind torchrun's `[rank0]: `."""
-TORCHRUN_ITSELF = "ChildFailedError"
-ENDED_BY_SIGNAL = re.compile(r"rank\s*:\s*(?P<rank>\d+)[^\n]*\n\s*exitcode\s*:[^\n]*\((?P<signal>SIG\w+)\)")
-"""Of torchrun's summary of the first process that failed."""
+"""The last line of a traceback, perhaps behind torch's `[rank0]: `."""
+ENDED_BY_SIGNAL = re.compile(
+    r"^rank (?P<rank>\d+) of the trainer was ended by (?P<signal>SIG\w+)$", re.MULTILINE
+)
+"""What `training.dist.launch` says of the first rank that crashed."""
 RULE = re.compile(r"[=\-_*\s]*")
 
 
 def why_trainer_ended(code: int, log_tail: str) -> str:
-    """A sentence without its dot. The log's tail should hold torchrun's summary and what came before it."""
+    """A sentence without its dot. The log's tail should hold a whole traceback."""
     if error := _named_error(log_tail):
         return f"the trainer ended with code {code}: {error}"
     if found := ENDED_BY_SIGNAL.search(log_tail):
@@ -30,6 +31,6 @@ def _named_error(log_tail: str) -> str:
     """The last error of the trainer's own; "" when there is none."""
     for line in reversed(log_tail.splitlines()):
         found = NAMED_ERROR.match(line.strip())
-        if found and TORCHRUN_ITSELF not in line:
+        if found:
             return found[1][:MAX_CHARS]
     return ""

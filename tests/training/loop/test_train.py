@@ -35,9 +35,8 @@ def arguments(config: ExperimentConfig, output: Path) -> list[str]:
 def start_process(
     config: ExperimentConfig, output: Path, coordinator: ToyCoordinator, *, processes: int
 ) -> subprocess.Popen:
-    """The trainer under torchrun, as the gpu worker starts it."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    launcher += ["--nproc-per-node", str(processes)]
+    """The trainer by its launcher, as the gpu worker starts it."""
+    launcher = [sys.executable, "-m", "training.dist.launch", "--ranks", str(processes)]
     return subprocess.Popen(
         [*launcher, "-m", "training.loop.train", *arguments(config, output)],
         cwd=REPOSITORY,
