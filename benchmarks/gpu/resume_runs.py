@@ -122,8 +122,8 @@ class Run:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def _train(self, started: float) -> int:
-        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-        launcher += ["--nproc-per-node", str(self.processes), "-m", "training.loop.train"]
+        launcher = [sys.executable, "-m", "training.dist.launch", "--ranks", str(self.processes)]
+        launcher += ["-m", "training.loop.train"]
         with (self.output / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*launcher, "--config", str(self.config), "--output", str(self.output)],

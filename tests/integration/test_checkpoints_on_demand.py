@@ -1,6 +1,6 @@
 """A checkpoint is exported and evaluated while its experiment trains on, and another one starts from it.
 
-Real processes throughout: dispatcher, gpu worker, torchrun, policy server, env workers, X11 desktops.
+Real processes throughout: dispatcher, gpu worker, trainer, policy server, env workers, X11 desktops.
 """
 
 import json

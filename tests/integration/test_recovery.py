@@ -1,6 +1,6 @@
 """Everything that can die dies once while an experiment runs; nothing recorded is lost and it finishes.
 
-Real processes throughout: supervisor, Redis, web, dispatcher, desk host, Celery workers, torchrun,
+Real processes throughout: supervisor, Redis, web, dispatcher, desk host, Celery workers, trainer,
 policy server, X11 desktops. SIGKILL each time, so nobody can say goodbye.
 """
 

@@ -1,12 +1,12 @@
-"""The trainer: `torchrun --nproc-per-node N -m training.loop.train --config FILE --output DIR`.
+"""The trainer: `python -m training.dist.launch --ranks N -m training.loop.train --config FILE --output DIR`.
 
 Runs all stages of one experiment (with `evaluation.only`: one evaluation) against a coordinator
 (DESKHAND_COORDINATOR_URL and DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes
-from the newest complete checkpoint, and works without torchrun as a single process.
+from the newest complete checkpoint, and works without the launcher as a single process.
 
 Exit codes: 0 finished, 75 paused (checkpoint saved; also after SIGTERM), 76 cancelled,
-2 the config or the environment is wrong, anything else is a crash. torchrun turns every
-non-zero code into 1, so the code also stands in DIR/outcome.json.
+2 the config or the environment is wrong, anything else is a crash. The code also stands in
+DIR/outcome.json, with a message.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ class OptimiserConfig(Section):
     microbatch_patches: int = knob(
         65_536, "With packing: rows of image patches per forward-backward.", unit="patches", ge=64
     )
-    num_processes: int = knob(1, "torchrun processes (FSDP2 shards).", ge=1, le=64)
+    num_processes: int = knob(1, "Processes of the trainer (FSDP2 shards).", ge=1, le=64)
     seed: int = knob(0, "Seed of sampling, task order and initialisation.", ge=0)
 
 
