@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from webapp.accounts.access import current_membership, memberships
 from webapp.accounts.models import Role
-from webapp.lib.access import current_membership, memberships
 
 
 def account(request: HttpRequest) -> dict[str, Any]:

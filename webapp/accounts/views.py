@@ -11,10 +11,9 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts import services
+from webapp.accounts.access import TEAM_SESSION_KEY, MemberRequest, current_membership, member, memberships
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
 from webapp.accounts.models import Membership, Role
-from webapp.lib.access import TEAM_SESSION_KEY, current_membership, member, memberships
-from webapp.lib.typed_requests import MemberRequest
 
 
 class LoginView(auth_views.LoginView):

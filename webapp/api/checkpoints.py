@@ -5,12 +5,12 @@ from typing import Any
 from django.shortcuts import get_object_or_404
 from ninja import Router, Status
 
+from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.api import schemas
+from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints import exports, requests, rows
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
-from webapp.lib.access import get_experiment
-from webapp.lib.typed_requests import MemberRequest
 
 router = Router(tags=["checkpoints"])
 

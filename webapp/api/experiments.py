@@ -8,15 +8,15 @@ from ninja import Query, Router, Status
 
 from training.contracts.config import ExperimentConfig, from_yaml, parse_config
 from training.planning.presets import load_preset
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
+from webapp.experiments.access import get_experiment
 from webapp.experiments.launch.preflight.checks import run_preflight
 from webapp.experiments.lifecycle import queue, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.lib.access import get_experiment, member
-from webapp.lib.typed_requests import MemberRequest
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000

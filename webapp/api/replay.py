@@ -5,12 +5,12 @@ from typing import Any
 from django.core.exceptions import BadRequest
 from ninja import Router
 
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
-from webapp.lib.access import get_entry, member
-from webapp.lib.typed_requests import MemberRequest
+from webapp.replay.access import get_entry
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.replay.services import LabelConflict, NothingToUndo, label_entry, undo_last
 

@@ -5,12 +5,12 @@ from typing import Any
 from ninja import FilterSchema, Query, Router, Status
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.api.paging import page_of
-from webapp.lib.access import get_trajectory, member
-from webapp.lib.typed_requests import MemberRequest
 from webapp.trajectories import branching, snapshots
+from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of

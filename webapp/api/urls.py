@@ -8,11 +8,10 @@ from ninja import NinjaAPI
 
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
+from webapp.accounts.access import MemberRequest, memberships
 from webapp.api import checkpoints, experiments, replay, schemas, trajectories
 from webapp.api.auth import AUTH
 from webapp.api.errors import add_handlers
-from webapp.lib.access import memberships
-from webapp.lib.typed_requests import MemberRequest
 
 DOCS = {"openapi-json", "openapi-view", "api-root"}
 

@@ -8,11 +8,10 @@ from django.shortcuts import get_object_or_404, redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST
 
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.fleet import operation_writes
 from webapp.fleet.models import Desktop, Host, Verb, Worker
-from webapp.lib.access import member
-from webapp.lib.typed_requests import MemberRequest
 
 
 @require_POST

@@ -9,10 +9,10 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
+from webapp.accounts.access import member
 from webapp.accounts.models import Role
 from webapp.fleet import history, queries
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
-from webapp.lib.access import member
 from webapp.live.publish import last_seq
 
 VIEWS = ("wall", "table")

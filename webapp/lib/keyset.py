@@ -17,7 +17,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
-from webapp.lib.typed_requests import changed_query
+from webapp.lib.query_string import changed_query
 
 PAGE_SIZE = 40
 COUNT_CAP = 10_000

@@ -4,18 +4,23 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Model
 
-from webapp.lib import access
+from webapp.accounts.access import is_member, may_read
 from webapp.live.models import Event, Stream
 
-OWNED_STREAMS = {
-    "experiment": "experiments.Experiment",
-    "trajectory": "trajectories.Trajectory",
-    "inbox": "accounts.Team",
-}
 SHARED_STREAMS = frozenset({"fleet", "queue"})
+"""What every member of any team may read."""
 PAGE = 200
 MAX_PK = 2**63 - 1
+
+
+_owners: dict[str, type[Model]] = {}
+
+
+def register_owned(kind: str, model: type[Model]) -> None:
+    """Streams `kind.PK` belong to row PK of `model`: members of its team may read them."""
+    _owners[kind] = model
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,11 @@ class Page:
 def may_subscribe(user: AbstractBaseUser, stream: str) -> bool:
     """True when `user` may read `stream`; unknown names are nobody's."""
     if stream in SHARED_STREAMS:
-        return access.is_member(user)
+        return is_member(user)
     kind, _, number = stream.partition(".")
-    if kind not in OWNED_STREAMS or not (number.isascii() and number.isdigit()) or int(number) > MAX_PK:
+    if kind not in _owners or not (number.isascii() and number.isdigit()) or int(number) > MAX_PK:
         return False
-    return access.may_read(user, OWNED_STREAMS[kind], int(number))
+    return may_read(user, _owners[kind], int(number))
 
 
 def allowed(user: AbstractBaseUser, streams: Collection[str]) -> set[str]:

@@ -14,9 +14,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from training.contracts.types import Action
+from webapp.accounts.access import member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
-from webapp.lib.access import member
 from webapp.replay import queries
 from webapp.replay.filters import EntryFilter
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry

@@ -13,9 +13,10 @@ from django.template.loader import render_to_string
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
+from webapp.accounts.access import member
 from webapp.accounts.models import Membership, Role
-from webapp.lib.access import get_entry, member
 from webapp.replay import queries
+from webapp.replay.access import get_entry
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.models import Verdict
 from webapp.replay.services import (

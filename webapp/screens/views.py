@@ -11,14 +11,14 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
-from webapp.lib.access import get_trajectory, member
-from webapp.lib.typed_requests import MemberRequest
 from webapp.live.publish import last_seq
 from webapp.screens import queries, services
 from webapp.screens.live_screens import offer_named, offers
 from webapp.screens.models import Control
+from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.queries import turns_of
 from webapp.trajectories.services import end_trajectory
 from webapp.trajectories.viewer_parts import card_context

@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from training.contracts.types import Source
+from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.fleet.models import Host
-from webapp.lib.access import get_trajectory
-from webapp.lib.typed_requests import MemberRequest
 from webapp.live.publish import last_seq
 from webapp.trajectories import branching, snapshots
+from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.branch_tree import count_branches, tree_of
 from webapp.trajectories.models import SnapshotStatus, Trajectory
 

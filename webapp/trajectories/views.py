@@ -8,12 +8,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonR
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from webapp.accounts.access import MemberRequest, member
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.lib.access import get_group, get_trajectory, member
 from webapp.lib.keyset import paginate
-from webapp.lib.typed_requests import MemberRequest
 from webapp.live.publish import last_seq
 from webapp.trajectories import queries
+from webapp.trajectories.access import get_group, get_trajectory
 from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory

@@ -11,12 +11,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from training.contracts.config import ConfigError
+from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
+from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints import exports, requests
 from webapp.experiments.checkpoints.tar_stream import stream_tar, tar_bytes
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
-from webapp.lib.access import get_experiment
-from webapp.lib.typed_requests import MemberRequest
 
 GREEDY = "greedy"
 

@@ -14,7 +14,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from training.contracts.config import ConfigError, Preset
 from training.planning.model_layouts import scaled
 from training.planning.presets import load_presets
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
+from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints.requests import config_to_continue
 from webapp.experiments.launch.form import Draft, baseline_of, flatten, named_errors, read_form, read_yaml
 from webapp.experiments.launch.knobs import sections
@@ -24,8 +26,6 @@ from webapp.experiments.launch.preset_and_size_choice import preset_groups, scal
 from webapp.experiments.lifecycle.queue import queue_experiment
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.stored_config import annotated_yaml
-from webapp.lib.access import get_experiment, member
-from webapp.lib.typed_requests import MemberRequest
 
 MAX_PRIORITY = 100
 MAX_SUGGESTIONS = 20

@@ -8,7 +8,9 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_POST
 
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
+from webapp.experiments.access import get_experiment
 from webapp.experiments.launch.views import MAX_PRIORITY
 from webapp.experiments.lifecycle.queue import (
     WAITING,
@@ -21,8 +23,6 @@ from webapp.experiments.lifecycle.queue import (
 )
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.page.views import UNDO_KEY, queue_rows
-from webapp.lib.access import get_experiment, member
-from webapp.lib.typed_requests import MemberRequest
 
 MAX_AT_ONCE = 200
 

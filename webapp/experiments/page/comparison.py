@@ -10,11 +10,11 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
 
+from webapp.accounts.access import member
 from webapp.experiments.launch.form import flatten
 from webapp.experiments.launch.knobs import Knob, knobs
 from webapp.experiments.models import Experiment
 from webapp.experiments.page import queries
-from webapp.lib.access import member
 
 MAX_COMPARED = 6
 """More lines than that in one chart cannot be told apart."""

@@ -8,11 +8,11 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from webapp.experiments.access import get_experiment
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
 from webapp.experiments.page.metric_series import evaluation_points, panels_of, series_of
 from webapp.experiments.page.parts import PARTS, context_of
-from webapp.lib.access import get_experiment
 
 
 @require_safe

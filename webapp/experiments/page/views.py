@@ -10,14 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from webapp.accounts.access import member
 from webapp.accounts.models import Role
+from webapp.experiments.access import get_experiment
 from webapp.experiments.lifecycle.queue import stream_of
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page import queries
 from webapp.experiments.page.parts import TABS, context_of, counts_of
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.lib.access import get_experiment, member
 from webapp.live.publish import last_seq
 
 UNDO_KEY = "undo_cancel"

@@ -1,0 +1,13 @@
+"""The one way in which views reach a replay entry."""
+
+from django.http import HttpRequest
+
+from webapp.accounts.access import owned_row
+from webapp.accounts.models import Role
+from webapp.replay.models import ReplayEntry
+
+
+def get_entry(request: HttpRequest, pk: int, role: Role = Role.VIEWER) -> ReplayEntry:
+    """The entry with its trajectory and task loaded; 404 for strangers, 403 below `role`."""
+    related = ("trajectory", "trajectory__task", "trajectory__experiment", "labelled_by")
+    return owned_row(request, ReplayEntry, pk, role, *related)
