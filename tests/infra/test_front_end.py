@@ -7,6 +7,7 @@ import pytest
 from django.contrib.staticfiles import finders
 
 from testing.private_installation import REPOSITORY
+from webapp.experiments.page.parts import PARTS as PARTS_OF_THE_PAGE
 
 STATIC = REPOSITORY / "static"
 SCRIPTS = sorted((STATIC / "js").rglob("*.js"))
@@ -40,3 +41,25 @@ def test_html_from_the_server_gets_onto_a_page_in_one_place_only(script: Path):
     """`lib/server_html.js` keeps focus, scroll and input; another way would lose them."""
     if script != STATIC / "js" / "lib" / "server_html.js":
         assert SETS_HTML.findall(script.read_text()) == []
+
+
+TEMPLATES = REPOSITORY / "templates"
+PARTS = sorted(file for file in TEMPLATES.rglob("*.html") if file.parent.name == "parts")
+INCLUDE = re.compile(r"""{%\s*include\s+["']([^"']+)["']""")
+
+
+def test_what_is_included_lies_in_a_folder_of_parts():
+    included = {name for file in TEMPLATES.rglob("*.html") for name in INCLUDE.findall(file.read_text())}
+    assert len(included) > 30
+    assert sorted(name for name in included if Path(name).parent.name != "parts") == []
+
+
+def test_every_part_is_used():
+    """By an include or by a view; those of the experiment page by their names in `PARTS`."""
+    sources = [*TEMPLATES.rglob("*.html"), *(REPOSITORY / "webapp").rglob("*.py")]
+    text = "".join(file.read_text() for file in sources)
+    names = {f"experiments/parts/{name}.html" for name in PARTS_OF_THE_PAGE}
+    unused = [
+        name for name in (str(file.relative_to(TEMPLATES)) for file in PARTS) if f'"{name}"' not in text
+    ]
+    assert sorted(set(unused) - names) == []

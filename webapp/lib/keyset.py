@@ -25,7 +25,7 @@ COUNT_CAP = 10_000
 
 @dataclass(frozen=True)
 class Page:
-    """One page of a list, and the links of `partials/pagination.html`."""
+    """One page of a list, and the links of `parts/pagination.html`."""
 
     rows: list[Any]
     older: str

@@ -98,7 +98,7 @@ def _upcoming(request: HttpRequest, membership: Membership, ids: Any, before: An
         chosen = EntryFilter.from_query(request.GET)
         queue = queries.queue_after(membership.team_id, chosen, int(before), queries.QUEUE_SIZE)
         ctx = {"queue": queue}
-        found["rows"] = render_to_string("replay/_queue_rows.html", ctx, request) if queue else ""
+        found["rows"] = render_to_string("replay/parts/queue_rows.html", ctx, request) if queue else ""
     return found
 
 
@@ -169,7 +169,7 @@ def latest_undo(request: HttpRequest) -> HttpResponse:
     upcoming = _upcoming(request, membership, need, None)
     if need:
         rows = queries.entry_rows(membership.team_id).filter(pk__in=shown)
-        upcoming["row"] = render_to_string("replay/_queue_rows.html", {"queue": rows}, request)
+        upcoming["row"] = render_to_string("replay/parts/queue_rows.html", {"queue": rows}, request)
     return JsonResponse({"labels": labels, "number": len(events), **upcoming})
 
 

@@ -49,9 +49,10 @@ def show_desktop(request: MemberRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def show_turns(request: HttpRequest, pk: int) -> HttpResponse:
-    """The list of turns beside the screen, drawn again when one was added."""
+    """The list of turns beside the screen, rendered again when one was added."""
     trajectory = get_trajectory(request, pk)
-    return render(request, "screens/_turns.html", {"trajectory": trajectory, "cards": _cards(trajectory)})
+    ctx = {"trajectory": trajectory, "cards": _cards(trajectory)}
+    return render(request, "screens/parts/turns.html", ctx)
 
 
 def _cards(trajectory: Any) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ CONFLICT, BAD = 409, 400
 
 
 def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, Any]:
-    """What `_branches.html` and its dialog show."""
+    """What `branches.html` and its dialog show."""
     branch_turn, can_be_saved = trajectory.group.branch_turn, snapshots.can_be_saved(trajectory)
     if branch_turn is None and not can_be_saved:
         return {"shows_branches": False}
@@ -57,7 +57,7 @@ def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, 
 def show_branches(request: MemberRequest, pk: int) -> HttpResponse:
     """The viewer's line about snapshots and branches, drawn again when one of them changed."""
     trajectory = get_trajectory(request, pk)
-    return render(request, "trajectories/_branches.html", branch_context(request, trajectory))
+    return render(request, "trajectories/parts/branches.html", branch_context(request, trajectory))
 
 
 @require_POST
@@ -132,6 +132,7 @@ def show_tree(request: MemberRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def show_tree_rows(request: MemberRequest, pk: int) -> HttpResponse:
-    """The rows, drawn again when a branch was added or one of them went on."""
+    """The rows, rendered again when a branch was added or one of them went on."""
     trajectory = get_trajectory(request, pk)
-    return render(request, "trajectories/_tree.html", {"trajectory": trajectory, "tree": tree_of(trajectory)})
+    ctx = {"trajectory": trajectory, "tree": tree_of(trajectory)}
+    return render(request, "trajectories/parts/tree.html", ctx)

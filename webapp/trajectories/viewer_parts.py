@@ -30,7 +30,7 @@ def coordinate_space(trajectory: Trajectory) -> str:
 
 
 def card_context(turn: TurnRecord) -> dict[str, Any]:
-    """What `_turn_card.html` and `_turn_cell.html` show."""
+    """What `turn_card.html` and `turn_cell.html` show."""
     completion = turn.completion or {}
     shown = tokens(completion)
     return {
@@ -63,8 +63,8 @@ def render_turns(
         found.append(
             {
                 "turn": turn_json(turn, space),
-                "cell": render_to_string("trajectories/_turn_cell.html", context, request),
-                "card": render_to_string("trajectories/_turn_card.html", context, request),
+                "cell": render_to_string("trajectories/parts/turn_cell.html", context, request),
+                "card": render_to_string("trajectories/parts/turn_card.html", context, request),
             }
         )
     return found

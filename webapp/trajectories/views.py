@@ -119,7 +119,7 @@ def trajectory_turns(request: HttpRequest, pk: int) -> HttpResponse:
 @require_safe
 def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
     """The list's status cell, drawn again when the trajectory changed."""
-    return render(request, "trajectories/_status.html", {"trajectory": get_trajectory(request, pk)})
+    return render(request, "trajectories/parts/status.html", {"trajectory": get_trajectory(request, pk)})
 
 
 @require_safe
@@ -135,10 +135,10 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     }
     return JsonResponse(
         {
-            "figures": render(request, "trajectories/_figures.html", ctx).content.decode(),
-            "waiting": render(request, "trajectories/_waiting.html", ctx).content.decode(),
-            "reward": render(request, "trajectories/_reward.html", ctx).content.decode(),
-            "endCell": render(request, "trajectories/_end_cell.html", ctx).content.decode(),
+            "figures": render(request, "trajectories/parts/figures.html", ctx).content.decode(),
+            "waiting": render(request, "trajectories/parts/waiting.html", ctx).content.decode(),
+            "reward": render(request, "trajectories/parts/reward.html", ctx).content.decode(),
+            "endCell": render(request, "trajectories/parts/end_cell.html", ctx).content.decode(),
             "isFinal": trajectory.is_final,
             "endFrame": ctx["end_frame"],
             "numTurns": len(turns),
@@ -152,7 +152,7 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
     group = get_group(request, pk)
     watched = request.GET.get("watched", "")
     lane = queries.group_lane(group, int(watched) if watched.isdigit() else None)
-    return render(request, "trajectories/_lane.html", {"lane": lane, "group": group})
+    return render(request, "trajectories/parts/lane.html", {"lane": lane, "group": group})
 
 
 @require_safe

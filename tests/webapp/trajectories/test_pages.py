@@ -94,7 +94,7 @@ def test_the_cursor_of_a_running_trajectory_covers_exactly_what_the_page_shows(w
     assert len(response.context["player"]["turns"]) == 1
 
 
-def test_turns_are_drawn_again_with_the_same_partials_as_on_first_load(web, team):
+def test_turns_are_drawn_again_with_the_same_parts_as_on_first_load(web, team):
     trajectory = make_trajectory(team=team, turns=2)
     page = web.get(f"/trajectories/{trajectory.pk}/").content.decode()
     answer = web.get(f"/trajectories/{trajectory.pk}/turns/?indexes=1").json()["turns"]

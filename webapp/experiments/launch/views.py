@@ -91,7 +91,7 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
         priority = int(typed["priority"]) if "priority" not in draft.errors else 0
         name = preset.name if preset else ""
         found = run_preflight(draft.config, team=membership.team, preset=name, priority=priority)
-    return render(request, "experiments/_preflight.html", {"draft": draft, "found": found})
+    return render(request, "experiments/parts/preflight.html", {"draft": draft, "found": found})
 
 
 @require_POST
@@ -109,7 +109,7 @@ def launch_form(request: MemberRequest) -> HttpResponse:
     membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
     draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset))
-    return render(request, "experiments/_knobs.html", _form_context(draft, membership.team))
+    return render(request, "experiments/parts/knobs.html", _form_context(draft, membership.team))
 
 
 @require_POST
@@ -127,7 +127,7 @@ def launch_scale(request: MemberRequest) -> JsonResponse:
     except ValueError as refused:
         return JsonResponse({"note": str(refused)}, status=422)
     fresh = Draft(values=flatten(values), baseline=baseline)
-    html = render_to_string("experiments/_knobs.html", _form_context(fresh, membership.team), request)
+    html = render_to_string("experiments/parts/knobs.html", _form_context(fresh, membership.team), request)
     return JsonResponse({"knobs": html, "note": scale_note(values, size, int(gpus))})
 
 
@@ -215,7 +215,7 @@ def _errors_of(typed: dict[str, str]) -> dict[str, str]:
 
 
 def _form_context(draft: Draft, team: Team) -> dict[str, Any]:
-    """What `_knobs.html` shows: every section with its fields' texts, marks and errors."""
+    """What `knobs.html` shows: every section with its fields' texts, marks and errors."""
     shown = []
     for section in sections():
         fields = [

@@ -92,7 +92,7 @@ def tone(status: str) -> str:
     return TONES.get(str(status), "neutral")
 
 
-@register.inclusion_tag("partials/status_badge.html")
+@register.inclusion_tag("parts/status_badge.html")
 def status_badge(status: str, label: str = "") -> dict[str, str]:
     """A dot and the status in words."""
     return {"status": str(status), "tone": tone(status), "label": label or str(status).capitalize()}
@@ -109,7 +109,7 @@ def table(content: str, name: str, *heads: str) -> SafeString:
         {"label": label, "classes": "" if before == "hidden" else before, "is_hidden": before == "hidden"}
         for before, label in split
     ]
-    return render_to_string("partials/table.html", {"name": name, "heads": shown, "rows": content})
+    return render_to_string("parts/table.html", {"name": name, "heads": shown, "rows": content})
 
 
 @register.filter
