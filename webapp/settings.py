@@ -4,6 +4,7 @@ Experiment knobs are not here: they are fields of `training.contracts.config`.
 """
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from webapp.lib.env import (
@@ -113,7 +114,7 @@ REDIS_PORT = env_int("DESKHAND_REDIS_PORT", 8763)
 REDIS_URL = env_str("REDIS_URL") or (
     f"redis://:{stored_secret(SECRETS_DIR / 'redis_password')}@127.0.0.1:{REDIS_PORT}/0"
 )
-CHANNEL_LAYERS = {
+CHANNEL_LAYERS: dict[str, Any] = {
     "default": {
         # The core layer keeps the oldest messages of a slow reader and drops the newest silently.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",

@@ -39,7 +39,7 @@ def memberships(request: HttpRequest) -> list[Membership]:
     """All memberships of the signed-in user with their teams, oldest first; one query per request."""
     known = getattr(request, "_memberships", None)
     if known is None:
-        rows = Membership.objects.filter(user_id=getattr(request.user, "pk", None))
+        rows = Membership.objects.filter(user=request.user.pk)
         known = list(rows.select_related("team").order_by("id"))
         request._memberships = known  # type: ignore[attr-defined]
     return cast("list[Membership]", known)

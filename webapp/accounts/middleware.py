@@ -1,6 +1,7 @@
 """Every view needs a signed-in person unless it says otherwise."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib.auth import middleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -14,13 +15,17 @@ class LoginRequiredMiddleware(middleware.LoginRequiredMiddleware):
     """
 
     def process_view(
-        self, request: HttpRequest, view_func: Callable[..., HttpResponseBase], *args: object
+        self,
+        request: HttpRequest,
+        view_func: Callable[..., HttpResponseBase],
+        view_args: tuple[Any, ...],
+        view_kwargs: dict[str, Any],
     ) -> HttpResponseBase | None:
         if not getattr(view_func, "login_required", True):
             return None
-        return super().process_view(request, view_func, *args)
+        return super().process_view(request, view_func, view_args, view_kwargs)
 
-    def handle_no_permission(
+    def handle_no_permission(  # type: ignore[override]  # Django's own only redirects
         self, request: HttpRequest, view_func: Callable[..., HttpResponseBase]
     ) -> HttpResponseBase:
         if request.headers.get("Sec-Fetch-Dest") != "empty":

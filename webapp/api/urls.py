@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
-from django.urls import URLPattern
+from django.urls import URLPattern, URLResolver
 from ninja import NinjaAPI
 
 from training.contracts.config import ExperimentConfig
@@ -50,11 +50,11 @@ def list_presets(request: MemberRequest) -> Any:
     return load_presets()
 
 
-def _routes() -> tuple[list[URLPattern], str, str]:
+def _routes() -> tuple[list[URLPattern | URLResolver], str, str]:
     """The API's routes. Its own authentication answers 401 where pages would redirect to the sign-in."""
     patterns, app_name, namespace = api.urls
     for pattern in patterns:
-        if pattern.name not in DOCS:
+        if isinstance(pattern, URLPattern) and pattern.name not in DOCS:
             pattern.callback = login_not_required(pattern.callback)
     return patterns, app_name, namespace
 

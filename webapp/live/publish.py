@@ -1,6 +1,7 @@
 """Publishing events and pruning old ones."""
 
 import re
+from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 
@@ -23,7 +24,7 @@ RETURNING last_seq
 """
 
 
-def publish(stream: str, type: str, payload: dict[str, object]) -> int:
+def publish(stream: str, type: str, payload: Mapping[str, object]) -> int:
     """Append an event to `stream` inside the caller's transaction; browsers hear of it on commit.
 
     Returns its sequence number. Texts that are too long for an event are cut. Two statements. The row of the
@@ -32,7 +33,7 @@ def publish(stream: str, type: str, payload: dict[str, object]) -> int:
     deadlock on PostgreSQL.
     """
     assert STREAM_NAME.match(stream), f"not a stream name: {stream!r}"
-    payload = fitting(stream, type, storable(payload))
+    payload = fitting(stream, type, storable(dict(payload)))
     with transaction.atomic(savepoint=False):
         with connection.cursor() as cursor:
             cursor.execute(NEXT_SEQ, [stream])

@@ -93,11 +93,11 @@ def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: T
         raise ReadProblem("", f"not JSON ({error})") from error
     if not isinstance(data, dict):
         raise ReadProblem("", "not a JSON object")
-    metadata = data.get("metadata") if isinstance(data.get("metadata"), dict) else {}
+    metadata = _mapping(data.get("metadata"))
     task = find_task(data, metadata, tasks, task_set)
     reward, is_assumed = read_reward(data)
     images = [store_image(team, text, f"images[{i}]") for i, text in enumerate(read_images(data))]
-    own = metadata.get("deskhand") if isinstance(metadata.get("deskhand"), dict) else {}
+    own = _mapping(metadata.get("deskhand"))
     if own.get("turns"):
         turns = own_turns(own["turns"], images)
     else:
@@ -110,11 +110,15 @@ def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: T
         reward=reward,
         is_reward_assumed=is_assumed,
         score=float(raw) if isinstance(raw, int | float) else min(1.0, max(0.0, reward)),
-        source=own.get("source") if own.get("source") in set(Source) else Source.HUMAN.value,
+        source=own["source"] if own.get("source") in set(Source) else Source.HUMAN.value,
         policy_version=version if isinstance(version, int) and own.get("turns") else None,
-        terms=own.get("terms") if isinstance(own.get("terms"), list) else [],
+        terms=own["terms"] if isinstance(own.get("terms"), list) else [],
         label={name: own[name] for name in ("verdict", "tags", "note") if name in own},
     )
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def find_task(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import cast
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
-from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from training.contracts.types import Action
-from webapp.accounts.access import member
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.replay import queries
@@ -28,7 +26,7 @@ MAX_UPLOAD_BYTES = 512 * 1024 * 1024
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-def transfer(request: HttpRequest) -> HttpResponse:
+def transfer(request: MemberRequest) -> HttpResponse:
     """The page with both directions; a POST imports the file."""
     role = Role.ANNOTATOR if request.method == "POST" else Role.VIEWER
     member(request, role)
@@ -45,7 +43,7 @@ def transfer(request: HttpRequest) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, problems: list[str], *, status: int, can_leave_out: bool = False
+    request: MemberRequest, problems: list[str], *, status: int, can_leave_out: bool = False
 ) -> HttpResponse:
     membership = member(request)
     rows = ReplayEntry.objects.filter(team_id=membership.team_id, verdict__in=USABLE_VERDICTS)
@@ -60,7 +58,7 @@ def _page(
     return render(request, "replay/transfer.html", ctx, status=status)
 
 
-def _import(request: HttpRequest) -> int:
+def _import(request: MemberRequest) -> int:
     upload = request.FILES.get("file")
     if upload is None:
         raise ImportRefused(["file: choose a .jsonl file"])
@@ -71,9 +69,9 @@ def _import(request: HttpRequest) -> int:
         raise ImportRefused(["task_set: choose the task set that the task ids belong to"])
     imported = import_lines(
         lines=_text_lines(upload),
-        team=request.membership.team,  # type: ignore[attr-defined]
+        team=request.membership.team,
         task_set=task_set,
-        user=cast(User, request.user),
+        user=request.user,
         keep_labels=bool(request.POST.get("keep_labels")),
     )
     return len(imported)
@@ -88,7 +86,7 @@ def _text_lines(upload: UploadedFile) -> Iterator[str]:
 
 
 @require_safe
-def export(request: HttpRequest) -> HttpResponse:
+def export(request: MemberRequest) -> HttpResponseBase:
     """Entries of the filter in the URL (accepted and gold when none is named), one line each."""
     team_id = member(request).team_id
     chosen = EntryFilter.from_query(request.GET)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from webapp.accounts.access import member
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role
 from webapp.replay import queries
 from webapp.replay.access import get_entry
@@ -44,7 +43,7 @@ def may_label(membership: Membership) -> bool:
 
 
 @require_safe
-def inbox(request: HttpRequest) -> HttpResponse:
+def inbox(request: MemberRequest) -> HttpResponse:
     """Queue, player and verdict buttons; the first entries travel with the page."""
     membership = member(request)
     team_id = membership.team_id
@@ -84,13 +83,13 @@ def inbox(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def entries(request: HttpRequest) -> HttpResponse:
+def entries(request: MemberRequest) -> HttpResponse:
     """JSON of whole entries (`?ids=3,4`) and, with `?before=ID`, the queue's next rows as HTML."""
     membership = member(request)
     return JsonResponse(_upcoming(request, membership, request.GET.get("ids", ""), request.GET.get("before")))
 
 
-def _upcoming(request: HttpRequest, membership: Membership, ids: Any, before: Any) -> dict[str, Any]:
+def _upcoming(request: MemberRequest, membership: Membership, ids: Any, before: Any) -> dict[str, Any]:
     """The entries and queue rows that the browser says it lacks."""
     wanted = [int(part) for part in str(ids or "").split(",") if part.isascii() and part.isdigit()]
     found: dict[str, Any] = {"entries": queries.player_entries(membership.team_id, wanted[:MAX_WANTED])}
@@ -103,7 +102,7 @@ def _upcoming(request: HttpRequest, membership: Membership, ids: Any, before: An
 
 
 @require_POST
-def entry_label(request: HttpRequest, pk: int) -> HttpResponse:
+def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
     """Label one entry. A JSON body answers with the entry and the next ones; a form goes back to its page."""
     entry = get_entry(request, pk, Role.ANNOTATOR)
     is_json = request.content_type == "application/json"
@@ -114,7 +113,7 @@ def entry_label(request: HttpRequest, pk: int) -> HttpResponse:
     try:
         event = label_entry(
             entry=entry,
-            user=cast(User, request.user),
+            user=request.user,
             verdict=body.get("verdict"),
             tags=tags.split(",") if isinstance(tags, str) else tags,
             note=body.get("note"),
@@ -132,28 +131,28 @@ def entry_label(request: HttpRequest, pk: int) -> HttpResponse:
         return _problem(400, str(error))
     if not is_json:
         return redirect("replay-detail", pk)
-    answer = _upcoming(request, request.membership, body.get("need"), body.get("before"))  # type: ignore[attr-defined]
+    answer = _upcoming(request, request.membership, body.get("need"), body.get("before"))
     return JsonResponse({"entry": queries.label_json(entry), "event": event.pk if event else None, **answer})
 
 
 @require_POST
-def entry_undo(request: HttpRequest, pk: int) -> HttpResponse:
+def entry_undo(request: MemberRequest, pk: int) -> HttpResponse:
     """Take back the last label of one entry."""
     entry = get_entry(request, pk, Role.ANNOTATOR)
     try:
-        undo_last(entry=entry, user=cast(User, request.user))
+        undo_last(entry=entry, user=request.user)
     except (LabelConflict, NothingToUndo) as error:
         messages.error(request, str(error))
     return redirect("replay-detail", pk)
 
 
 @require_POST
-def latest_undo(request: HttpRequest) -> HttpResponse:
+def latest_undo(request: MemberRequest) -> HttpResponse:
     """Take back the user's newest label or bulk change; JSON, or back to the inbox for a form."""
     membership = member(request, Role.ANNOTATOR)
     is_json = request.content_type == "application/json"
     try:
-        events = undo_latest(team=membership.team, user=cast(User, request.user))
+        events = undo_latest(team=membership.team, user=request.user)
     except (LabelConflict, NothingToUndo) as error:
         if is_json:
             return _problem(409, str(error))
@@ -174,7 +173,7 @@ def latest_undo(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
-def bulk_label(request: HttpRequest) -> HttpResponse:
+def bulk_label(request: MemberRequest) -> HttpResponse:
     """One verdict for all entries in the filter of the URL; `expected` is the number that was shown."""
     membership = member(request, Role.ANNOTATOR)
     chosen = EntryFilter.from_query(request.GET)
@@ -185,7 +184,7 @@ def bulk_label(request: HttpRequest) -> HttpResponse:
         messages.error(request, f"The filter holds {number} entries by now, not {expected}: look again.")
         return _back(request)
     try:
-        changed = label_many(entries=rows, user=cast(User, request.user), verdict=verdict)
+        changed = label_many(entries=rows, user=request.user, verdict=verdict)
     except ValueError as error:
         messages.error(request, str(error))
         return _back(request)
@@ -195,10 +194,10 @@ def bulk_label(request: HttpRequest) -> HttpResponse:
 
 
 @require_safe
-def entry_detail(request: HttpRequest, pk: int) -> HttpResponse:
+def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The trajectory, every label it ever had, and every step that used it."""
     entry = get_entry(request, pk)
-    membership = request.membership  # type: ignore[attr-defined]
+    membership = request.membership
     turns = list(entry.trajectory.turns.order_by("index"))
     firsts = queries.first_of_signatures(entry.team_id, [entry])
     uses = queries.uses_of(entry)
@@ -218,14 +217,14 @@ def entry_detail(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-def buffer_stats(request: HttpRequest) -> HttpResponse:
+def buffer_stats(request: MemberRequest) -> HttpResponse:
     """Family x verdict."""
     team_id = member(request).team_id
     ctx = {"nav": "replay", "coverage": queries.coverage(team_id), "verdicts": Verdict.labels}
     return render(request, "replay/stats.html", ctx)
 
 
-def _json_body(request: HttpRequest) -> dict[str, Any] | None:
+def _json_body(request: MemberRequest) -> dict[str, Any] | None:
     try:
         body = json.loads(request.body)
     except ValueError:
@@ -237,7 +236,7 @@ def _problem(status: int, message: str, **more: Any) -> JsonResponse:
     return JsonResponse({"error": {"message": message}, **more}, status=status)
 
 
-def _back(request: HttpRequest) -> HttpResponse:
+def _back(request: MemberRequest) -> HttpResponse:
     """To the page that sent the form, when it is one of ours."""
     target = request.META.get("HTTP_REFERER", "")
     if url_has_allowed_host_and_scheme(target, {request.get_host()}):

@@ -131,7 +131,7 @@ NO_POLICY = (
 
 
 def _has_policy(trajectory: Trajectory) -> bool:
-    running = Attempt.objects.filter(experiment_id=trajectory.experiment_id, status=AttemptStatus.RUNNING)
+    running = Attempt.objects.filter(experiment=trajectory.experiment_id, status=AttemptStatus.RUNNING)
     return trajectory.experiment_id is not None and running.exclude(policy_url="").exists()
 
 
@@ -168,7 +168,7 @@ def first_text(branch: Trajectory) -> str:
     instruction = str(branch.task.instruction)
     if not turn or not branch.turns.filter(completion__isnull=False).exists():
         return instruction if branch.source == Source.POLICY or not turn else ""
-    then = TurnRecord.objects.filter(trajectory_id=parent_id, index=turn).first()
+    then = TurnRecord.objects.filter(trajectory=parent_id, index=turn).first()
     return then.observation_text if then is not None and then.source == Source.POLICY else TOLD
 
 

@@ -67,7 +67,7 @@ async def _teams(request: HttpRequest) -> frozenset[int]:
     if known and known[0] > time.monotonic():
         return known[1]
     user = await aget_user(request)
-    rows = Membership.objects.filter(user_id=user.pk).values_list("team_id", flat=True)
+    rows = Membership.objects.filter(user=user.pk).values_list("team_id", flat=True)
     teams = frozenset([team async for team in rows]) if user.is_authenticated else frozenset()
     _remember(_teams_of_session, cookie, (time.monotonic() + SESSION_TTL_S, teams))
     return teams

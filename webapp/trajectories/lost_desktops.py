@@ -25,7 +25,9 @@ def waiting_desktops() -> Counter[DesktopKind]:
     rows = list(queued.order_by("id")[:LOOK_AHEAD])
     experiments = Experiment.objects.in_bulk({row.experiment_id for row in rows if row.experiment_id})
     found: Counter[DesktopKind] = Counter()
-    num_out = Counter(Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True))
+    num_out: Counter[int | None] = Counter(
+        Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True)
+    )
     for row in rows:
         experiment = experiments.get(row.experiment_id or 0)
         desktops = experiment.settings.desktops if experiment else row.group.desktop_config

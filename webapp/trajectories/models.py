@@ -94,8 +94,9 @@ class Group(models.Model):
     @property
     def has_no_variance(self) -> bool:
         """True when all rewards are equal: every advantage is 0, and nothing is learned from it."""
-        is_known = self.finished_at is not None and self.num_scored > 1 and self.reward_std is not None
-        return is_known and self.reward_std < EQUAL_REWARDS_STD
+        if self.finished_at is None or self.num_scored < 2 or self.reward_std is None:
+            return False
+        return self.reward_std < EQUAL_REWARDS_STD
 
     def why_no_variance(self, scores: Iterable[float | None]) -> str:
         """What its members have in common, in words, from their `scores`; "" when rewards differ."""

@@ -192,7 +192,7 @@ def first_divergence(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> 
 
 def neighbour_groups(group: Group) -> tuple[int | None, int | None]:
     """A trajectory to watch in the groups before and after, in the same experiment; for the keys [ and ]."""
-    same = Group.objects.filter(team_id=group.team_id, experiment_id=group.experiment_id)
+    same = Group.objects.filter(team_id=group.team_id, experiment=group.experiment_id)
     before = same.filter(pk__lt=group.pk).order_by("-pk").values_list("pk", flat=True).first()
     after = same.filter(pk__gt=group.pk).order_by("pk").values_list("pk", flat=True).first()
     return first_member(before), first_member(after)

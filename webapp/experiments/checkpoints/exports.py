@@ -12,7 +12,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -31,7 +31,7 @@ OPEN = [ExportStatus.QUEUED, ExportStatus.RUNNING, ExportStatus.FINISHED]
 
 @transaction.atomic
 def request_export(
-    *, checkpoint: CheckpointRecord, user: AbstractBaseUser | None, dtype: str = "bfloat16"
+    *, checkpoint: CheckpointRecord, user: User | None, dtype: str = "bfloat16"
 ) -> CheckpointExport:
     """Queue an export; the one that exists already is answered instead. Raises CheckpointRefused."""
     if dtype not in DTYPES:
@@ -65,8 +65,15 @@ def claim_export(
         if not can_see(checkpoint.path) and export.created_at > soon:
             continue
         name = f"experiment-{checkpoint.experiment_id}-step-{checkpoint.step}-{export.dtype}-{export.pk}"
-        values = {"worker_name": worker_name, "host": host, "path": str(folder / name), "done_bytes": 0}
-        if _change(export, ExportStatus.RUNNING, heartbeat_at=timezone.now(), **values):
+        if _change(
+            export,
+            ExportStatus.RUNNING,
+            heartbeat_at=timezone.now(),
+            worker_name=worker_name,
+            host=host,
+            path=str(folder / name),
+            done_bytes=0,
+        ):
             return export
     return None
 
@@ -84,8 +91,14 @@ def report_export(*, export: CheckpointExport, done_bytes: int, total_bytes: int
 
 def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
     """Its folder is complete."""
-    size = {"done_bytes": size_bytes, "total_bytes": size_bytes}
-    _change(export, ExportStatus.FINISHED, ended_at=timezone.now(), message="", **size)
+    _change(
+        export,
+        ExportStatus.FINISHED,
+        ended_at=timezone.now(),
+        message="",
+        done_bytes=size_bytes,
+        total_bytes=size_bytes,
+    )
 
 
 def fail_export(*, export: CheckpointExport, message: str) -> None:

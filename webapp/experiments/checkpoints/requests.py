@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -90,7 +90,7 @@ def evaluation_config(
 
 @transaction.atomic
 def request_evaluation(
-    *, checkpoint: CheckpointRecord, user: AbstractBaseUser | None, num_tasks: int, temperature: float
+    *, checkpoint: CheckpointRecord, user: User | None, num_tasks: int, temperature: float
 ) -> Experiment:
     """Queue an evaluation of a checkpoint; the same one twice is one. Raises CheckpointRefused, ConfigError.
 

@@ -5,7 +5,7 @@ Values stay the text that was typed until the config model has accepted them, so
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -82,7 +82,11 @@ def nested(values: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 def _typed_section(name: str, section: dict[str, Any]) -> dict[str, Any]:
     """The section with numbers and switches as such where they can be read, else as they were typed."""
     kinds = {knob.path: knob.kind for knob in knobs()}
-    readers = {"whole": int, "decimal": float, "switch": {"true": True, "false": False}.__getitem__}
+    readers: dict[str, Callable[[Any], Any]] = {
+        "whole": int,
+        "decimal": float,
+        "switch": {"true": True, "false": False}.__getitem__,
+    }
     typed = dict(section)
     for key, value in section.items():
         if isinstance(value, dict):

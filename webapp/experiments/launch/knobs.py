@@ -79,8 +79,8 @@ def knobs() -> Iterator[Knob]:
 
 
 def _section(name: str, info: FieldInfo) -> KnobSection:
-    model = info.annotation
-    assert model is not None
+    model = _inner(info)
+    assert model is not None, f"{name} is no section"
     return KnobSection(
         name=name,
         title=TITLES.get(name, name.capitalize()),

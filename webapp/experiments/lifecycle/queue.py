@@ -6,7 +6,7 @@ a redelivered job and a person clicking twice cannot both win.
 
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -46,7 +46,7 @@ def stages_of(config: ExperimentConfig) -> list[str]:
 def queue_experiment(
     *,
     team: Team,
-    owner: AbstractBaseUser | None,
+    owner: User | None,
     name: str,
     config: ExperimentConfig,
     preset: str = "",
@@ -132,7 +132,7 @@ WAITING = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}
 # --- what people ask for -----------------------------------------------------------------------------
 
 
-def request_cancel(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
+def request_cancel(*, experiment: Experiment, user: User | None = None) -> bool:
     """Stop it: at once when it waits, at the next safe point when it runs."""
     by = f" by {user}" if user else ""
     if change_status(
@@ -142,7 +142,7 @@ def request_cancel(*, experiment: Experiment, user: AbstractBaseUser | None = No
     return change_status(experiment.pk, ExperimentStatus.CANCELLING, message=f"Cancel requested{by}.")
 
 
-def undo_cancel(*, experiment: Experiment, former: str, user: AbstractBaseUser | None = None) -> bool:
+def undo_cancel(*, experiment: Experiment, former: str, user: User | None = None) -> bool:
     """Let one that was cancelled while it waited wait again, as `former` (queued or paused)."""
     to = ExperimentStatus(former)
     if to not in WAITING:
@@ -154,7 +154,7 @@ def undo_cancel(*, experiment: Experiment, former: str, user: AbstractBaseUser |
     )  # fmt: skip
 
 
-def request_pause(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
+def request_pause(*, experiment: Experiment, user: User | None = None) -> bool:
     """Finish the step, save a checkpoint, give the gpu worker back."""
     by = f" by {user}" if user else ""
     if change_status(
@@ -171,7 +171,7 @@ def request_pause(*, experiment: Experiment, user: AbstractBaseUser | None = Non
     )
 
 
-def resume_experiment(*, experiment: Experiment, user: AbstractBaseUser | None = None) -> bool:
+def resume_experiment(*, experiment: Experiment, user: User | None = None) -> bool:
     """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
     by = f" by {user}" if user else ""
     return change_status(

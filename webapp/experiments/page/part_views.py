@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from webapp.accounts.access import MemberRequest
 from webapp.experiments.access import get_experiment
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
@@ -16,7 +17,7 @@ from webapp.experiments.page.parts import PARTS, context_of
 
 
 @require_safe
-def part(request: HttpRequest, pk: int, name: str) -> HttpResponse:
+def part(request: MemberRequest, pk: int, name: str) -> HttpResponse:
     """One part as it stands now: the same template as on first load."""
     experiment = get_experiment(request, pk)
     if name not in PARTS:
@@ -26,33 +27,39 @@ def part(request: HttpRequest, pk: int, name: str) -> HttpResponse:
     return render(request, f"experiments/parts/{name}.html", ctx)
 
 
+def _as_json(values: dict[str, list[float]]) -> dict[str, list[float | None]]:
+    """JSON has no NaN; a gap in the line says the same."""
+    return {
+        axis: [number if math.isfinite(number) else None for number in numbers]
+        for axis, numbers in values.items()
+    }
+
+
 @require_safe
-def metrics(request: HttpRequest, pk: int) -> JsonResponse:
+def metrics(request: MemberRequest, pk: int) -> JsonResponse:
     """Panels, evaluations, and the series from `from_step` on."""
     experiment = get_experiment(request, pk)
     text = request.GET.get("from_step", "0")
     from_step = int(text) if text.isdecimal() else 0
     series = series_of(experiment, from_step)
-    for values in series.values():  # JSON has no NaN; a gap in the line says the same
-        values["y"] = [value if math.isfinite(value) else None for value in values["y"]]
     return JsonResponse(
         {
             "panels": panels_of(experiment),
             "evaluations": evaluation_points(experiment),
-            "series": series,
+            "series": {name: _as_json(values) for name, values in series.items()},
             "from_step": from_step,
         }
     )
 
 
 @require_safe
-def gpu_series(request: HttpRequest, pk: int) -> JsonResponse:
+def gpu_series(request: MemberRequest, pk: int) -> JsonResponse:
     """Utilisation and memory of GPUs and processes over time."""
     return JsonResponse(gpu_history(get_experiment(request, pk)))
 
 
 @require_safe
-def log_lines(request: HttpRequest, pk: int) -> JsonResponse:
+def log_lines(request: MemberRequest, pk: int) -> JsonResponse:
     """Lines of one file: its tail, from byte `after` on, or `at=first-error`."""
     experiment = get_experiment(request, pk)
     path = log_path(experiment.pk, request.GET.get("file", ""))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.models import Count, Q
-from django.http import HttpRequest
 from django.urls import reverse
 
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
+from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.experiments.checkpoints.rows import all_evaluations, checkpoints_context, is_on_demand
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
@@ -43,11 +43,11 @@ RECENT_PER_TILE = 4
 """Newest trajectories looked at per desktop, to find the latest one of each."""
 
 
-def header(experiment: Experiment, request: HttpRequest) -> Context:
+def header(experiment: Experiment, request: MemberRequest) -> Context:
     """Status, message, ETA and which actions are possible."""
     stages = queries.stage_views(experiment)
     targets = EXPERIMENT_TRANSITIONS[ExperimentStatus(experiment.status)]
-    role = Role(request.membership.role)  # type: ignore[attr-defined]
+    role = Role(request.membership.role)
     return {
         "eta": queries.experiment_eta(stages),
         "overall": queries.overall_progress([view.stage for view in stages]) * 100,
@@ -62,7 +62,7 @@ def header(experiment: Experiment, request: HttpRequest) -> Context:
     }
 
 
-def incidents(experiment: Experiment, request: HttpRequest) -> Context:
+def incidents(experiment: Experiment, request: MemberRequest) -> Context:
     """Alarms first (critical ones on top), then what happened lately."""
     alarms = sorted(
         experiment.alarms.all(), key=lambda alarm: (alarm.severity != "critical", -alarm.at.timestamp())
@@ -76,11 +76,11 @@ def incidents(experiment: Experiment, request: HttpRequest) -> Context:
     }
 
 
-def stages(experiment: Experiment, request: HttpRequest) -> Context:
+def stages(experiment: Experiment, request: MemberRequest) -> Context:
     return {"stages": queries.stage_views(experiment)}
 
 
-def summary(experiment: Experiment, request: HttpRequest) -> Context:
+def summary(experiment: Experiment, request: MemberRequest) -> Context:
     """Headline numbers: success before and after, steps, trajectories by how they ended."""
     settings, evaluations = experiment.settings, list(experiment.evaluations.all())
     counts = experiment.trajectories.aggregate(
@@ -104,12 +104,12 @@ def summary(experiment: Experiment, request: HttpRequest) -> Context:
     }
 
 
-def wall(experiment: Experiment, request: HttpRequest) -> Context:
+def wall(experiment: Experiment, request: MemberRequest) -> Context:
     """The latest trajectory of every desktop of this experiment, with what it is doing."""
     desktops = experiment.settings.desktops
     wanted = min(MAX_TILES, desktops.num_desktops)
     rows = experiment.trajectories.exclude(desktop=None).select_related("task", "desktop")
-    tiles: dict[int, Any] = {}
+    tiles: dict[int | None, Any] = {}
     for row in rows.defer("task__spec", "terms").order_by("-id")[: wanted * RECENT_PER_TILE]:
         tiles.setdefault(row.desktop_id, row)
     shown = sorted(tiles.values(), key=lambda row: row.desktop.name)[:wanted]
@@ -141,7 +141,7 @@ def _latest_turns(trajectories: list[Any]) -> dict[int, Any]:
     return {turn.trajectory_id: turn for turn in turns.only(*fields).order_by("index")}
 
 
-def evaluations(experiment: Experiment, request: HttpRequest) -> Context:
+def evaluations(experiment: Experiment, request: MemberRequest) -> Context:
     return {
         "evaluations": [
             {
@@ -161,24 +161,24 @@ def _families(per_family: dict[str, list[int]]) -> list[Context]:
     ]
 
 
-def checkpoints(experiment: Experiment, request: HttpRequest) -> Context:
-    role = Role(request.membership.role)  # type: ignore[attr-defined]
+def checkpoints(experiment: Experiment, request: MemberRequest) -> Context:
+    role = Role(request.membership.role)
     return checkpoints_context(experiment) | {"may_operate": role.includes(Role.OPERATOR)}
 
 
-def gpus(experiment: Experiment, request: HttpRequest) -> Context:
+def gpus(experiment: Experiment, request: MemberRequest) -> Context:
     """The GPUs of the host of the last attempt, as they were last seen."""
     return gpus_context(experiment)
 
 
-def attempts(experiment: Experiment, request: HttpRequest) -> Context:
+def attempts(experiment: Experiment, request: MemberRequest) -> Context:
     return {
         "attempts": list(experiment.attempts.order_by("-number").defer("policy_token")),
         "all_incidents": list(experiment.incidents.all()[:100]),
     }
 
 
-def config(experiment: Experiment, request: HttpRequest) -> Context:
+def config(experiment: Experiment, request: MemberRequest) -> Context:
     """The resolved config and what it changes against its preset (or the experiment it was cloned from)."""
     preset = load_preset(experiment.preset) if experiment.preset else None
     origin = experiment.cloned_from
@@ -191,7 +191,7 @@ def config(experiment: Experiment, request: HttpRequest) -> Context:
     }
 
 
-def log(experiment: Experiment, request: HttpRequest) -> Context:
+def log(experiment: Experiment, request: MemberRequest) -> Context:
     files = log_files(experiment.pk)
     wanted = request.GET.get("file", "")
     names = [file.name for file in files]
@@ -202,7 +202,7 @@ def log(experiment: Experiment, request: HttpRequest) -> Context:
     }
 
 
-PARTS: dict[str, Callable[[Experiment, HttpRequest], Context]] = {
+PARTS: dict[str, Callable[[Experiment, MemberRequest], Context]] = {
     function.__name__: function
     for function in (
         header,
@@ -221,7 +221,7 @@ PARTS: dict[str, Callable[[Experiment, HttpRequest], Context]] = {
 }
 
 
-def context_of(part: str, experiment: Experiment, request: HttpRequest) -> Context:
+def context_of(part: str, experiment: Experiment, request: MemberRequest) -> Context:
     """What templates/experiments/parts/PART.html shows."""
     return PARTS[part](experiment, request)
 

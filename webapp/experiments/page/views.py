@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from webapp.accounts.access import member
+from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
 from webapp.experiments.lifecycle.queue import stream_of
@@ -27,30 +27,30 @@ UNDO_OFFERED_S = 60
 
 
 @require_safe
-def experiment_list(request: HttpRequest) -> HttpResponse:
+def experiment_list(request: MemberRequest) -> HttpResponse:
     """The table with its filters; the cursor is read before the rows."""
     ctx = {
         **_list_context(request),
         "statuses": ExperimentStatus.choices,
         "num_undoable": _num_undoable(request),
-        **queries.filter_choices(request.membership.team),  # type: ignore[attr-defined]
+        **queries.filter_choices(request.membership.team),
     }
     return render(request, "experiments/list.html", ctx)
 
 
-def _num_undoable(request: HttpRequest) -> int:
+def _num_undoable(request: MemberRequest) -> int:
     """How many of the last bulk cancel can be taken back; offered for a minute."""
     kept = request.session.get(UNDO_KEY)
     return len(kept["former"]) if kept and time.time() - kept["at"] < UNDO_OFFERED_S else 0
 
 
 @require_safe
-def experiment_rows(request: HttpRequest) -> HttpResponse:
+def experiment_rows(request: MemberRequest) -> HttpResponse:
     """The table alone, as live updates ask for it."""
     return render(request, "experiments/parts/list.html", _list_context(request))
 
 
-def _list_context(request: HttpRequest) -> dict[str, Any]:
+def _list_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
     filters = {name: request.GET.get(name, "") for name in ("status", "preset", "owner", "q", "sort")}
     rows = queries.filtered(membership.team, filters)
@@ -72,18 +72,18 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
 
 
 @require_safe
-def queue(request: HttpRequest) -> HttpResponse:
+def queue(request: MemberRequest) -> HttpResponse:
     """What runs and what waits, in running order."""
     cursor = last_seq("queue")
     return render(request, "experiments/queue.html", {**_queue_context(request), "cursor": cursor})
 
 
-def queue_rows(request: HttpRequest) -> HttpResponse:
+def queue_rows(request: MemberRequest) -> HttpResponse:
     """The queue alone: for live updates, and the answer to a change of order."""
     return render(request, "experiments/parts/queue.html", _queue_context(request))
 
 
-def _queue_context(request: HttpRequest) -> dict[str, Any]:
+def _queue_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
     found = queries.waiting_and_active(membership.team)
     state = QueueState(
@@ -116,7 +116,7 @@ def _queue_context(request: HttpRequest) -> dict[str, Any]:
 
 
 @require_safe
-def experiment_detail(request: HttpRequest, pk: int) -> HttpResponse:
+def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The page of one experiment; `?tab=` chooses what is below its header."""
     cursor = last_seq(stream_of(pk))
     experiment = get_experiment(request, pk)
@@ -130,7 +130,7 @@ def experiment_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "cursor": cursor,
         "tab": tab,
         "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],
-        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),  # type: ignore[attr-defined]
+        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
     for part in ("header", "incidents", "stages", *TABS[tab][1]):
         ctx |= context_of(part, experiment, request)

@@ -65,8 +65,8 @@ def count_place(trajectory: Trajectory, *, scored: bool) -> None:
         num_final=F("num_final") + 1, num_scored=F("num_scored") + int(scored)
     )
     group = Group.objects.get(pk=trajectory.group_id)
-    counted = members_that_count(group).filter(reward__isnull=False)
-    rewards = list(counted.values_list("reward", flat=True))
+    counted = members_that_count(group)
+    rewards = [reward for reward in counted.values_list("reward", flat=True) if reward is not None]
     values: dict[str, Any] = {
         "reward_mean": fmean(rewards) if rewards else None,
         "reward_std": stdev(rewards) if len(rewards) > 1 else None,

@@ -177,7 +177,7 @@ def tasks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
         yield Check("warning", f"{wanted} evaluation tasks wanted", text, "evaluation.num_tasks")
 
 
-def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, object]]:
+def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, Any]]:
     """Rows {family, split, num} of the supported tasks that the config chooses."""
     rows = TaskRecord.objects.runnable(config.desktops).filter(task_set=task_set)
     if config.tasks.families:
@@ -187,7 +187,7 @@ def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, 
     return list(rows.values("family", "split").annotate(num=Count("id")).order_by("family", "split"))
 
 
-def _counts(rows: list[dict[str, object]], family: str) -> str:
+def _counts(rows: list[dict[str, Any]], family: str) -> str:
     found = {row["split"]: row["num"] for row in rows if (row["family"] or "(no family)") == family}
     return f"{found.get('train', 0)}/{found.get('heldout', 0)}"
 

@@ -30,7 +30,9 @@ class GpuHost:
 def gpu_host() -> GpuHost | None:
     """None while no gpu worker that has looked is online."""
     online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE, gpus__isnull=False)
-    hosts = [GpuHost(worker.host, tuple(gpu["memory_bytes"] for gpu in worker.gpus)) for worker in online]
+    hosts = [
+        GpuHost(worker.host, tuple(gpu["memory_bytes"] for gpu in worker.gpus or ())) for worker in online
+    ]
     return max(hosts, key=lambda host: (len(host.gpus), min(host.gpus, default=0)), default=None)
 
 

@@ -68,7 +68,7 @@ def _changed(config: ExperimentConfig, changes: list[str]) -> dict[str, Any]:
         *sections, field = path.split(".")
         if not equals or not sections:
             raise CommandError(f"--set {change}: write SECTION.FIELD=VALUE")
-        target = values
+        target: Any = values
         for section in sections:
             target = target.get(section)
             if not isinstance(target, dict):

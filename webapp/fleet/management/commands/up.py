@@ -6,7 +6,7 @@ import os
 import time
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.conf import settings
 from django.core.management import call_command
@@ -118,7 +118,7 @@ def close_databases() -> None:
     connections.close_all()
     for connection in connections.all():
         if connection.vendor == "postgresql":
-            connection.close_pool()
+            cast(Any, connection).close_pool()
 
 
 def make_plan(options: dict[str, Any]) -> Plan:
