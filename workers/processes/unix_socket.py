@@ -6,9 +6,13 @@ A checkout in a deep folder is no reason to fail: the socket's folder is opened 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
+import shutil
 import socket
+import tempfile
 from collections.abc import Iterator
 
 MAX_PATH_BYTES = 107
@@ -25,6 +29,18 @@ def short_path(path: str) -> Iterator[str]:
         yield f"/proc/self/fd/{folder}/{os.path.basename(path)}"
     finally:
         os.close(folder)
+
+
+@functools.cache
+def short_alias(path: str) -> str:
+    """`path`, or a link to it that fits into a socket address and lasts as long as this process."""
+    if len(os.fsencode(path)) <= MAX_PATH_BYTES:
+        return path
+    folder = tempfile.mkdtemp(prefix="deskhand-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    link = os.path.join(folder, "s")
+    os.symlink(os.path.abspath(path), link)
+    return link
 
 
 def connect_unix(path: str, timeout_s: float | None = None) -> socket.socket:

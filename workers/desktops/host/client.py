@@ -1,14 +1,14 @@
-"""Ask the desk host for desktops. Thread-safe: a connection per thread, made again after a host restart."""
+"""Asks the desk host for desktops, by HTTP over its unix socket. Thread-safe."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import logging
 import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
+
+import httpx
 
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.messages import (
@@ -22,7 +22,7 @@ from workers.desktops.host.messages import (
     Prepared,
     ResetResult,
 )
-from workers.processes.unix_socket import connect_unix
+from workers.processes.unix_socket import short_alias
 
 log = logging.getLogger("deskhost.client")
 
@@ -41,7 +41,14 @@ class DeskHostClient:
 
     def __init__(self, socket_path: str | Path) -> None:
         self.socket_path = str(socket_path)
-        self._local = threading.local()
+        self._http = httpx.Client(
+            base_url="http://deskhost",
+            # A call may wait for a boot: others must not wait for its connection.
+            transport=httpx.HTTPTransport(
+                uds=short_alias(self.socket_path), limits=httpx.Limits(max_connections=None)
+            ),
+            trust_env=False,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -50,13 +57,8 @@ class DeskHostClient:
         self.close()
 
     def close(self) -> None:
-        """Close this thread's connection."""
-        for name in ("stream", "connection"):
-            part = getattr(self._local, name, None)
-            setattr(self._local, name, None)
-            if part is not None:
-                with contextlib.suppress(OSError):
-                    part.close()
+        """Close its connections, of all threads."""
+        self._http.close()
 
     def create(self, provider: str, spec: DesktopSpec) -> DesktopInfo:
         return DesktopInfo.model_validate(self._call("create", provider=provider, spec=spec.model_dump()))
@@ -154,32 +156,17 @@ class DeskHostClient:
         return rows[0].reason if rows[0].phase is Phase.DEAD else ""
 
     def _call(self, call: str, **arguments: Any) -> Any:
-        line = json.dumps({"call": call, "arguments": arguments}).encode() + b"\n"
         try:
-            answer = self._exchange(line, BUILD_LIMIT_S if call in BUILDING else CALL_LIMIT_S)
-        except OSError as exc:
-            self.close()
+            limit_s = BUILD_LIMIT_S if call in BUILDING else CALL_LIMIT_S
+            answer = self._http.post(f"/{call}", json=arguments, timeout=limit_s)
+        except httpx.TransportError as exc:
             hint = "is `python -m workers.desktops.host` up?"
             raise HostAway(f"the desk host does not answer on {self.socket_path} ({exc}); {hint}") from exc
-        if "error" in answer:
-            error = answer["error"]
+        fields = answer.json()
+        if answer.is_error:
+            error = fields["error"]
             raise EnvError(error["message"], kind=error["kind"], permanent=error["permanent"])
-        return answer["result"]
-
-    def _exchange(self, line: bytes, limit_s: float) -> dict[str, Any]:
-        stream = getattr(self._local, "stream", None) or self._connect()
-        self._local.connection.settimeout(limit_s)
-        stream.write(line)
-        stream.flush()
-        answer = stream.readline()
-        if not answer:
-            raise ConnectionResetError("connection closed")
-        return json.loads(answer)
-
-    def _connect(self):
-        self._local.connection = connect_unix(self.socket_path, CALL_LIMIT_S)
-        self._local.stream = self._local.connection.makefile("rwb")
-        return self._local.stream
+        return fields
 
 
 class LeaseKeeper:
@@ -212,4 +199,3 @@ class LeaseKeeper:
                 if exc.kind == "quota":
                     self.lost.set()
                     break
-        self._client.close()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -261,22 +261,22 @@ def test_a_desktop_is_rebuilt_after_the_set_number_of_resets(short_dir):
 
 
 def test_bad_requests_are_answered_with_the_field_and_do_not_hurt_the_host(desk_client):
-    def raw(line: bytes) -> bytes:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(desk_client.socket_path)
-            connection.sendall(line)
-            return connection.makefile("rb").readline()
+    transport = httpx.HTTPTransport(uds=desk_client.socket_path)
 
-    assert b"width: Input should be" in raw(
-        b'{"call": "create", "arguments": {"provider": "x11", "spec": {"width": 9}}}\n'
-    )
-    assert b"there is no 'rm'" in raw(b'{"call": "rm"}\n')
-    assert b"bad request" in raw(b"not json\n")
-    assert b"bad request" in raw(b'{"call": "renew"}\n')
-    assert b"no 'qemu9'; known: x11" in raw(b'{"call": "create", "arguments": {"provider": "qemu9"}}\n')
-    assert b"ttl_s must be" in raw(
-        b'{"call": "acquire", "arguments": {"provider": "x11", "holder": "a", "ttl_s": -1}}\n'
-    )
+    def refusal(call: str, body: str) -> str:
+        with httpx.Client(transport=transport, base_url="http://deskhost") as http:
+            answer = http.post(f"/{call}", content=body)
+        assert answer.status_code == 400
+        return answer.json()["error"]["message"]
+
+    assert "spec.width: Input should be" in refusal("create", '{"provider": "x11", "spec": {"width": 9}}')
+    assert "there is no 'rm'" in refusal("rm", "{}")
+    assert "bad request" in refusal("renew", "not json")
+    assert "bad request" in refusal("renew", "[1]")
+    assert "lease_id: Missing required argument" in refusal("renew", "{}")
+    assert "no 'qemu9'; known: x11" in refusal("create", '{"provider": "qemu9", "spec": {}}')
+    endless = '{"provider": "x11", "spec": {}, "holder": "a", "ttl_s": -1}'
+    assert "ttl_s must be" in refusal("acquire", endless)
     lease = desk_client.acquire("x11", SPEC, holder="a", ttl_s=30)
     with pytest.raises(EnvError, match="not dffffff"):
         desk_client.reset("dffffff", lease.lease_id)
@@ -318,7 +318,6 @@ def test_many_threads_lease_reset_and_release_without_ever_sharing(short_dir):
             with guard:
                 in_use.discard(desktop_id)
             env.close()
-        client.close()
 
     with running_host(short_dir, "--warm-limit", "0") as client:
         threads = [threading.Thread(target=work, args=(f"t{n}", client)) for n in range(3)]
