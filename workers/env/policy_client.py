@@ -1,19 +1,19 @@
-"""Client of the policy server. Torch-free."""
+"""Client of the policy server: one trajectory's completions, turn by turn."""
 
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from training.contracts.types import Completion
 
-RETRIES = 3
-"""Of a request that may be repeated: every call is idempotent."""
+ATTEMPTS = 4
+"""Every call may be repeated: all are idempotent."""
 RETRY_PAUSE_S = 0.2
 
 
@@ -110,20 +110,22 @@ class PolicyClient:
         self._http.close()
 
     def _call(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
-        """Send, retrying transport errors; error answers become exceptions."""
-        for attempt in range(RETRIES + 1):
-            try:
-                answer = self._http.request(method, path, **kwargs)
-                break
-            except httpx.TransportError:
-                if attempt == RETRIES:
-                    raise
-                time.sleep(RETRY_PAUSE_S * 2**attempt)
+        """Send; error answers become exceptions."""
+        answer = self._send(method, path, **kwargs)
         if answer.is_success:
             return answer
         code, message = _error_of(answer)
         kind = ContextFull if code == "context_full" else PolicyError
         raise kind(code, message, answer.status_code)
+
+    @retry(
+        retry=retry_if_exception_type(httpx.TransportError),
+        stop=stop_after_attempt(ATTEMPTS),
+        wait=wait_exponential(multiplier=RETRY_PAUSE_S),
+        reraise=True,
+    )
+    def _send(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        return self._http.request(method, path, **kwargs)
 
 
 def _error_of(answer: httpx.Response) -> tuple[str, str]:

@@ -18,6 +18,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    before_sleep_log,
+    retry_if_exception_type,
+    stop_after_attempt,
+)
 
 from workers.desktops.contract import EnvError
 from workers.environments.contract import AtCapacity
@@ -106,45 +113,64 @@ class Transport:
         `final`: error codes of 5xx answers that a repetition would not change.
         Raises AtCapacity, ServerFailed for 5xx, EnvError when nobody answers.
         """
-        for attempt in range(self._attempts):
-            is_last = attempt == self._attempts - 1
-            try:
-                response = self._client.request(
-                    method, path, json=body, headers=headers, timeout=timeout_s or httpx.USE_CLIENT_DEFAULT
-                )
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                is_untrusted = "CERTIFICATE" in str(error)
-                if is_last or is_untrusted:
-                    text = f"{self.base_url} cannot be reached: {error}"
-                    raise EnvError(text, permanent=is_untrusted) from error
-                self._pause(attempt, None, f"{method} {path}: {error!r}")
-            except (httpx.TransportError, httpx.DecodingError) as error:
-                if is_last or not repeatable:
-                    raise EnvError(f"{self.base_url} did not answer {method} {path}: {error!r}") from error
-                self._pause(attempt, None, f"{method} {path}: {error!r}")
-            else:
-                answer = Answer(response.status_code, response.content, _fields(response))
-                if answer.status == 429 and may_wait:
-                    raise at_capacity(answer, response.headers)
-                if answer.status < 500 and answer.status != 429:
-                    return answer
-                may_repeat = answer.status == 429 or (
-                    repeatable and answer.status in TRY_AGAIN and answer.code not in final
-                )
-                if is_last or not may_repeat:
-                    text = f"{self.base_url} answered {method} {path} with {answer.status}: {answer.message}"
-                    raise ServerFailed(text, answer)
-                self._pause(attempt, response.headers.get("retry-after"), f"{method} {path}: {answer.status}")
-        raise AssertionError("the last attempt returns or raises")
+        request = self._client.build_request(
+            method, path, json=body, headers=headers, timeout=timeout_s or httpx.USE_CLIENT_DEFAULT
+        )
+        retrying = Retrying(
+            stop=stop_after_attempt(self._attempts),
+            retry=retry_if_exception_type(_TryAgain),
+            wait=_pause_s,
+            before_sleep=before_sleep_log(log, logging.WARNING),
+            reraise=True,
+        )
+        try:
+            return retrying(self._once, request, repeatable, may_wait, final)
+        except _TryAgain as last:
+            raise last.error from last.__cause__
 
-    def _pause(self, attempt: int, retry_after: str | None, why: str) -> None:
-        pause_s = retry_after_s(retry_after)
-        if pause_s is None:
-            # Jitter, so that a fleet that failed together does not come back together.
-            pause_s = FIRST_PAUSE_S * 2**attempt * random.uniform(0.5, 1.0)
-        pause_s = min(pause_s, LONGEST_PAUSE_S)
-        log.warning("%s, again in %.1f s: %s", self.base_url, pause_s, why)
-        time.sleep(pause_s)
+    def _once(
+        self, request: httpx.Request, repeatable: bool, may_wait: bool, final: frozenset[str]
+    ) -> Answer:
+        what = f"{request.method} {request.url.path}"
+        try:
+            response = self._client.send(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            is_untrusted = "CERTIFICATE" in str(error)
+            failure = EnvError(f"{self.base_url} cannot be reached: {error}", permanent=is_untrusted)
+            raise (failure if is_untrusted else _TryAgain(failure)) from error
+        except (httpx.TransportError, httpx.DecodingError) as error:
+            failure = EnvError(f"{self.base_url} did not answer {what}: {error!r}")
+            raise (_TryAgain(failure) if repeatable else failure) from error
+        answer = Answer(response.status_code, response.content, _fields(response))
+        if answer.status == 429 and may_wait:
+            raise at_capacity(answer, response.headers)
+        if answer.status < 500 and answer.status != 429:
+            return answer
+        failure = ServerFailed(
+            f"{self.base_url} answered {what} with {answer.status}: {answer.message}", answer
+        )
+        if answer.status == 429 or (repeatable and answer.status in TRY_AGAIN and answer.code not in final):
+            raise _TryAgain(failure, retry_after_s(response.headers.get("retry-after")))
+        raise failure
+
+
+class _TryAgain(Exception):
+    """Raised for a failure after which the request is repeated."""
+
+    def __init__(self, error: EnvError, retry_after_s: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after_s = retry_after_s
+
+
+def _pause_s(state: RetryCallState) -> float:
+    """What the other side asked for, else growing pauses, seconds."""
+    failed = state.outcome.exception() if state.outcome else None
+    asked_s = failed.retry_after_s if isinstance(failed, _TryAgain) else None
+    if asked_s is None:
+        # Jitter, so that a fleet that failed together does not come back together.
+        asked_s = FIRST_PAUSE_S * 2 ** (state.attempt_number - 1) * random.uniform(0.5, 1.0)
+    return min(asked_s, LONGEST_PAUSE_S)
 
 
 def at_capacity(answer: Answer, headers: httpx.Headers) -> AtCapacity:
