@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, Host, Worker
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 
 
 def make_host(name: str = "h1", **values: Any) -> Host:

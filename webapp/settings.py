@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from webapp.lib.env import (
+from webapp.lib.environment_variables import (
     database_from_url,
     env_bool,
     env_int,
@@ -89,7 +89,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "webapp.accounts.context.account",
+                "webapp.accounts.template_context.account",
             ],
         },
     },
@@ -129,7 +129,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "webapp.lib.assets.PackageFinder",
+    "webapp.lib.npm_assets.PackageFinder",
 ]
 NODE_MODULES = Path(env_str("DESKHAND_NODE_MODULES", str(BASE_DIR / "node_modules")))
 MEDIA_URL = "/media/"

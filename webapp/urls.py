@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from webapp.api.urls import routes as api_routes
-from webapp.lib.health import healthz
+from webapp.lib.healthz import healthz
 from webapp.trajectories.frame_views import show_frame
 
 urlpatterns = [

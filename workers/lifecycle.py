@@ -9,9 +9,9 @@ from django.db import DatabaseError, close_old_connections
 from kombu.exceptions import OperationalError
 
 from webapp import __version__
-from webapp.fleet.worker_writes import beat_worker, stop_worker
+from webapp.fleet.worker_reports import beat_worker, stop_worker
 from webapp.lib.send_job import queue_of_host
-from webapp.trajectories.services import beat_trajectories
+from webapp.trajectories.lifecycle import beat_trajectories
 from workers import identity
 
 log = logging.getLogger(__name__)

@@ -190,7 +190,7 @@ class Chaos:
 
     def queue(self, experiment: Any, count: int) -> None:
         from webapp.experiments.models import TaskRecord, TaskSet
-        from webapp.trajectories.services import GroupRequest, create_group
+        from webapp.trajectories.lifecycle import GroupRequest, create_group
 
         turns = TURNS.get(experiment.config["desktops"]["provider"], OTHER_TURNS)
         task_set, _ = TaskSet.objects.get_or_create(name=f"{turns} turns")

@@ -153,7 +153,7 @@ class Stage:
         return {"folders": len(left), "rows": Snapshot.objects.count()}
 
     def _queue(self, *, snapshots: bool) -> Any:
-        from webapp.trajectories.services import GroupRequest, create_group
+        from webapp.trajectories.lifecycle import GroupRequest, create_group
 
         desktops = {
             "provider": "qemu",

@@ -23,8 +23,8 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from webapp.experiments.models import TaskRecord
     from webapp.replay.models import ReplayEntry
     from webapp.replay.services import label_many, offer_to_inbox
+    from webapp.trajectories.lifecycle import GroupRequest, create_group
     from webapp.trajectories.models import Trajectory
-    from webapp.trajectories.services import GroupRequest, create_group
 
     member = Membership.objects.select_related("team", "user").order_by("pk")[0]
     rows = TaskRecord.objects.filter(task_set__name=TASK_SET, family__in=FAMILIES, split="train")

@@ -131,7 +131,7 @@ def start_waiting() -> int:
     from webapp.accounts.models import Team
     from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
     from webapp.screens.models import Screen
-    from webapp.trajectories.services import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupRequest, create_group
 
     task = waiting_task()
     record = TaskRecord.objects.create(

@@ -22,8 +22,8 @@ from webapp.experiments.models import (
     TaskRecord,
     TaskSet,
 )
-from webapp.lib.keyset import Order, encode_cursor
-from webapp.live.event_pruning import refresh_statistics
+from webapp.lib.keyset_pages import Order, encode_cursor
+from webapp.live.database_upkeep import refresh_statistics
 from webapp.replay.models import LabelEvent, ReplayEntry
 from webapp.trajectories.models import Group, Trajectory
 

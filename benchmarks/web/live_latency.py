@@ -77,7 +77,7 @@ def start_groups(num_turns: int, number: int) -> None:
     """Queue `number` groups of scripted trajectories of one editor task, one group for all desktops each."""
     from webapp.accounts.models import Team
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.services import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupRequest, create_group
 
     task = typing_task(num_turns)
     record = TaskRecord.objects.create(

@@ -15,8 +15,8 @@ from playwright.sync_api import Page, expect
 from training.contracts.types import Action, ActionKind, Observation, Source, Task, Turn
 from training.tasks.sets import first_desk
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.trajectories.lifecycle import beat_trajectories
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import beat_trajectories
 from workers.desktops.console_table import open_console
 from workers.desktops.host.client import DeskHostClient
 from workers.env import reporting, slots

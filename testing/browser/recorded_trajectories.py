@@ -8,7 +8,7 @@ from testing import first_desk_screens
 from testing.factories import make_trajectory
 from training.contracts.types import Action, Completion, Observation, Source, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
-from webapp.trajectories import services
+from webapp.trajectories import lifecycle
 from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory
 
@@ -38,7 +38,7 @@ class Recorder:
             self.group.team, first_desk_screens.menu_screen(self.num_turns % len(first_desk_screens.MENU))
         )
         seen = Observation(sha256=sha, width=512, height=384)
-        services.open_turn(
+        lifecycle.open_turn(
             trajectory=self.trajectory,
             index=self.num_turns,
             source=Source.POLICY,
@@ -60,7 +60,7 @@ class Recorder:
             ),
             **values,
         )
-        services.close_turn(
+        lifecycle.close_turn(
             trajectory=self.trajectory,
             turn=turn,
             thought=f"thought of turn {self.num_turns}",
@@ -74,8 +74,8 @@ class Recorder:
     def end(self, score: float = 1.0) -> None:
         """Scored by the evaluator."""
         term = {"name": "task_score.v1", "value": score, "weight": 1.0, "contribution": score, "note": ""}
-        services.move_trajectory(trajectory=self.trajectory, to=TrajectoryStatus.EVALUATING)
-        services.end_trajectory(
+        lifecycle.move_trajectory(trajectory=self.trajectory, to=TrajectoryStatus.EVALUATING)
+        lifecycle.end_trajectory(
             trajectory_id=self.trajectory.pk,
             status=TrajectoryStatus.TERMINATED,
             score=score,

@@ -10,8 +10,8 @@ from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_group, make_trajectory
 from tests.webapp.trajectories.test_branching import HOST, join, keep, qemu_experiment, wanted
 from training.contracts.types import Purpose, TrajectoryStatus
-from webapp.dispatcher import pump
-from webapp.trajectories import branching, services
+from webapp.dispatcher import send_waiting
+from webapp.trajectories import branching, lifecycle
 from webapp.trajectories.models import Trajectory
 
 SIZES = [(1280, 800), (390, 844)]
@@ -20,7 +20,7 @@ SIZES = [(1280, 800), (390, 844)]
 @pytest.fixture
 def parent(people: People, monkeypatch: pytest.MonkeyPatch) -> Trajectory:
     """Five turns on a virtual machine whose states before the third and fourth turn are kept."""
-    monkeypatch.setattr(pump, "send_job", lambda _name, _pk, host: None)
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, host: None)
     join(HOST)
     trajectory = make_trajectory(experiment=qemu_experiment(team=people.team), turns=5)
     keep(trajectory, 2, 3)
@@ -76,13 +76,13 @@ def test_the_tree_follows_its_branches_while_they_run(
         experiment=parent.experiment, task=parent.task, purpose=Purpose.BRANCH, parent=parent, branch_turn=0
     )
     runner = Recorder(group)
-    services.announce(parent, parent.status)
+    lifecycle.announce(parent, parent.status)
     row = page.locator(f'[data-node="{runner.trajectory.pk}"]')
     expect(row).to_be_visible()
     for count in (1, 2):
         runner.turn()
         expect(row.locator(".tree-cell")).to_have_count(count)
-    services.end_trajectory(trajectory_id=runner.trajectory.pk, status=TrajectoryStatus.CANCELLED)
+    lifecycle.end_trajectory(trajectory_id=runner.trajectory.pk, status=TrajectoryStatus.CANCELLED)
     expect(row.get_by_text("Cancelled")).to_be_visible()
     assert fits(page)
     assert made.trajectories.count() == 2

@@ -21,7 +21,7 @@ from training.contracts.types import (
 from webapp.experiments.lifecycle import trainer_reports
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Desktop
-from webapp.trajectories import services as trajectories
+from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Trajectory
 
 

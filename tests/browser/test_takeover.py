@@ -32,8 +32,8 @@ from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Control
+from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import GroupRequest, create_group
 from workers.desktops.host.client import DeskHostClient
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]

@@ -17,7 +17,7 @@ from testing.browser.people_at_desktops import (
 )
 from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
 from tests.workers.environments.test_osworld_episodes import write_note
-from webapp.experiments.task_sets import import_task_set
+from webapp.experiments.import_task_set import import_task_set
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.client import DeskHostClient
 from workers.environments.osworld.installation import FOLDER

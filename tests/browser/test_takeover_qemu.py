@@ -34,8 +34,8 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.frames import read_frame
+from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import GroupRequest, create_group
 from workers.desktops.host.client import DeskHostClient
 
 pytestmark = [

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 
 from testing.private_installation import REPOSITORY, Instance
-from webapp.lib.assets import AssetsMissing, PackageFinder
+from webapp.lib.npm_assets import AssetsMissing, PackageFinder
 
 TEMPLATES = sorted((REPOSITORY / "templates").rglob("*.html"))
 LOADED_FROM_ELSEWHERE = re.compile(

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from webapp.lib.env import database_from_url, env_bool, env_int, env_list, stored_secret
+from webapp.lib.environment_variables import database_from_url, env_bool, env_int, env_list, stored_secret
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from django.urls import reverse_lazy
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from webapp.accounts import services
+from webapp.accounts import members_and_tokens
 from webapp.accounts.access import TEAM_SESSION_KEY, MemberRequest, current_membership, member, memberships
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
 from webapp.accounts.models import Membership, Role
@@ -52,7 +52,7 @@ def create_token(request: MemberRequest) -> HttpResponse:
     """A new API token, shown once on the profile page."""
     form = TokenForm(request.POST)
     if form.is_valid():
-        request.session["new_token"] = services.create_token(
+        request.session["new_token"] = members_and_tokens.create_token(
             user=request.user, name=form.cleaned_data["name"]
         )
         return redirect("profile-show")
@@ -62,7 +62,7 @@ def create_token(request: MemberRequest) -> HttpResponse:
 @require_POST
 def revoke_token(request: MemberRequest, pk: int) -> HttpResponse:
     """Delete an own API token."""
-    if not services.revoke_token(user=request.user, pk=pk):
+    if not members_and_tokens.revoke_token(user=request.user, pk=pk):
         raise Http404("No such token of yours.")
     messages.success(request, "Token revoked.")
     return redirect("profile-show")
@@ -104,10 +104,10 @@ def add_member(request: MemberRequest) -> HttpResponse:
         return _tell_errors(request, form)
     values = form.cleaned_data
     try:
-        added, password = services.add_member(
+        added, password = members_and_tokens.add_member(
             team=team, username=values["username"], role=Role(values["role"])
         )
-    except services.MemberError as error:
+    except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{added.user} is {added.get_role_display()} in {team}.")
     if password:
@@ -124,8 +124,8 @@ def change_role(request: MemberRequest, pk: int) -> HttpResponse:
         return _tell_errors(request, form)
     role = Role(form.cleaned_data["role"])
     try:
-        services.change_role(membership=changed, role=role)
-    except services.MemberError as error:
+        members_and_tokens.change_role(membership=changed, role=role)
+    except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{changed.user} is now {role.label}.")
     return redirect("team-show")
@@ -136,8 +136,8 @@ def remove_member(request: MemberRequest, pk: int) -> HttpResponse:
     """Take a person out of the current team."""
     removed = _get_member(request, pk)
     try:
-        services.remove_member(membership=removed)
-    except services.MemberError as error:
+        members_and_tokens.remove_member(membership=removed)
+    except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{removed.user} is no longer in {removed.team}.")
     return redirect("team-show")
@@ -148,8 +148,8 @@ def reset_password(request: MemberRequest, pk: int) -> HttpResponse:
     """Generate a new password for a member, shown once."""
     chosen = _get_member(request, pk)
     try:
-        password = services.reset_password(membership=chosen)
-    except services.MemberError as error:
+        password = members_and_tokens.reset_password(membership=chosen)
+    except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     request.session["new_login"] = [chosen.user.get_username(), password]
     return redirect("team-show")
@@ -170,6 +170,6 @@ def _tell_errors(request: MemberRequest, form: forms.Form, back: str = "team-sho
     return redirect(back)
 
 
-def _refuse(request: MemberRequest, error: services.MemberError) -> HttpResponse:
+def _refuse(request: MemberRequest, error: members_and_tokens.MemberError) -> HttpResponse:
     messages.error(request, str(error))
     return redirect("team-show")

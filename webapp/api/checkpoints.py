@@ -9,7 +9,7 @@ from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.api import schemas
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints import exports, requests, rows
+from webapp.experiments.checkpoints import checkpoint_table, exports, requests
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 
 router = Router(tags=["checkpoints"])
@@ -20,7 +20,7 @@ def list_checkpoints(request: MemberRequest, pk: int) -> Any:
     """Checkpoints, newest first, with every held-out result of their weights."""
     return [
         {"checkpoint": row.checkpoint, "evaluations": row.results, "evaluating": [run.pk for run in row.runs]}
-        for row in rows.checkpoint_rows(get_experiment(request, pk))
+        for row in checkpoint_table.checkpoint_rows(get_experiment(request, pk))
     ]
 
 

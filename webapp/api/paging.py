@@ -5,7 +5,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import QueryDict
 
-from webapp.lib.keyset import paginate
+from webapp.lib.keyset_pages import paginate
 
 MAX_LIMIT = 200
 

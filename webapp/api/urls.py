@@ -10,8 +10,8 @@ from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, memberships
 from webapp.api import checkpoints, experiments, replay, schemas, trajectories
-from webapp.api.auth import AUTH
 from webapp.api.errors import add_handlers
+from webapp.api.token_auth import AUTH
 
 DOCS = {"openapi-json", "openapi-view", "api-root"}
 

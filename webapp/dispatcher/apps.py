@@ -9,12 +9,12 @@ class DispatcherConfig(AppConfig):
     name = "webapp.dispatcher"
 
     def ready(self) -> None:
-        from webapp.trajectories.services.events import work_waiting
+        from webapp.trajectories.lifecycle.announcements import work_waiting
 
         work_waiting.connect(_pump, dispatch_uid="pump")
 
 
 def _pump(**_signal: Any) -> None:
-    from webapp.dispatcher.pump import pump
+    from webapp.dispatcher.send_waiting import pump
 
     pump()

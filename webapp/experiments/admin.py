@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from webapp.experiments.models import Attempt, CheckpointRecord, Experiment, Incident, TaskRecord, TaskSet
-from webapp.lib.admin import RecordAdmin
+from webapp.lib.read_only_admin import RecordAdmin
 
 
 @admin.register(TaskSet)

@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from webapp.fleet.models import BootFailure, Desktop, Host, Operation, Worker
-from webapp.lib.admin import RecordAdmin
+from webapp.lib.read_only_admin import RecordAdmin
 
 
 @admin.register(Worker)

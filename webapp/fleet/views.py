@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
 from webapp.accounts.models import Role
-from webapp.fleet import history, queries
+from webapp.fleet import history_charts, queries
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
 from webapp.live.publish import last_seq
 
@@ -35,7 +35,7 @@ def fleet_parts(request: HttpRequest) -> HttpResponse:
 def fleet_history(request: HttpRequest) -> JsonResponse:
     """Series for the charts."""
     member(request)
-    return JsonResponse(history.charts(request.GET.get("hours", "")))
+    return JsonResponse(history_charts.charts(request.GET.get("hours", "")))
 
 
 @require_safe
@@ -93,7 +93,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "is_filtered": any(value for name, value in filters.items() if name != "sort"),
         "view": wanted if wanted in VIEWS else VIEWS[0],
         "hours": request.GET.get("hours", "1"),
-        "windows": list(history.WINDOWS),
+        "windows": list(history_charts.WINDOWS),
         "phases": [*DesktopPhase.choices[:-1], ("failed", "With failures")],
         "host_names": sorted({desktop.host for desktop in living}),
         "providers": sorted({desktop.provider for desktop in living}),

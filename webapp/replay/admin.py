@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from webapp.lib.admin import RecordAdmin
+from webapp.lib.read_only_admin import RecordAdmin
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord
 
 

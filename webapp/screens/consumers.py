@@ -25,7 +25,7 @@ from urllib.parse import parse_qs
 
 from webapp.accounts.models import Role
 from webapp.live.consumers import in_database
-from webapp.screens import queries, services
+from webapp.screens import queries, screen_control
 from webapp.screens.input_recorder import Scribe
 from webapp.screens.models import ControlStatus
 from webapp.screens.relay_connection import Link, NoScreen, open_link
@@ -124,7 +124,7 @@ class ScreenSocket:
 
     def _attach(self) -> int | None:
         """How many inputs this control has; None when it is over, or of another trajectory."""
-        control = services.attach_connection(
+        control = screen_control.attach_connection(
             control_id=self.control_id or 0, user_id=self.user.pk, connection=self.connection
         )
         if control is None or control.trajectory_id != self.trajectory_id:
@@ -155,7 +155,7 @@ class ScreenSocket:
             await in_database(self._mark_drained)
 
     def _mark_drained(self) -> None:
-        services.mark_drained(control_id=self.control_id or 0, connection=self.connection)
+        screen_control.mark_drained(control_id=self.control_id or 0, connection=self.connection)
 
     # -- from the browser ---------------------------------------------------------------------
 
@@ -228,7 +228,7 @@ class ScreenSocket:
         if standing.connection != self.connection:
             return OTHER_TAB, False
         if is_thorough:
-            services.renew_control(control_id=self.control_id, user_id=self.user.pk)
+            screen_control.renew_control(control_id=self.control_id, user_id=self.user.pk)
         return 0, standing.control_status == ControlStatus.HELD
 
 

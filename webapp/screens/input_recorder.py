@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from webapp.live.consumers import in_database
-from webapp.screens import services
+from webapp.screens import screen_control
 from webapp.screens.rfb.gestures import Gesture, GestureReader
 from webapp.screens.rfb.protocol import InputEvent
 
@@ -55,4 +55,4 @@ class Scribe:
             await in_database(self._write, gestures)
 
     def _write(self, gestures: list[Gesture]) -> None:
-        services.record_gestures(control_id=self._control_id, gestures=gestures)
+        screen_control.record_gestures(control_id=self._control_id, gestures=gestures)

@@ -15,12 +15,12 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.live.publish import last_seq
-from webapp.screens import queries, services
+from webapp.screens import queries, screen_control
 from webapp.screens.live_screens import offer_named, offers
 from webapp.screens.models import Control
 from webapp.trajectories.access import get_trajectory
+from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.queries import turns_of
-from webapp.trajectories.services import end_trajectory
 from webapp.trajectories.viewer_parts import card_context
 
 CONFLICT = 409
@@ -80,10 +80,10 @@ def take_control(request: MemberRequest, pk: int) -> JsonResponse:
     """Ask for control; 409 names who has it."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        services.request_control(trajectory=trajectory, user=request.user)
-    except services.ControlTaken as error:
+        screen_control.request_control(trajectory=trajectory, user=request.user)
+    except screen_control.ControlTaken as error:
         return JsonResponse({"error": f"{error}."}, status=CONFLICT)
-    except services.NotControllable as error:
+    except screen_control.NotControllable as error:
         return JsonResponse({"error": str(error)}, status=CONFLICT)
     return JsonResponse(queries.screen_state(trajectory, request.user))
 
@@ -92,7 +92,7 @@ def take_control(request: MemberRequest, pk: int) -> JsonResponse:
 def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
     """The page that wants control is still open."""
     control = _own_control(request, pk)
-    services.renew_control(control_id=control.pk, user_id=request.user.pk)
+    screen_control.renew_control(control_id=control.pk, user_id=request.user.pk)
     return JsonResponse(queries.screen_state(control.trajectory, request.user))
 
 
@@ -100,7 +100,7 @@ def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
 def hand_back(request: MemberRequest, pk: int) -> JsonResponse:
     """Let the agent go on; a demonstration has none and is cancelled."""
     control = _own_control(request, pk)
-    services.hand_back_control(control=control)
+    screen_control.hand_back_control(control=control)
     if is_demonstration(control.trajectory):
         end_trajectory(trajectory_id=control.trajectory_id, status=TrajectoryStatus.CANCELLED)
     return JsonResponse(queries.screen_state(control.trajectory, request.user))
@@ -111,7 +111,7 @@ def finish(request: MemberRequest, pk: int) -> JsonResponse:
     """End the trajectory and have it evaluated. `claim`: success, or failure for an infeasible task."""
     control = _own_control(request, pk)
     claim: Literal["success", "failure"] = "failure" if request.POST.get("claim") == "failure" else "success"
-    if not services.finish_control(control=control, claim=claim):
+    if not screen_control.finish_control(control=control, claim=claim):
         return JsonResponse({"error": "You do not control this desktop any more."}, status=CONFLICT)
     return JsonResponse(queries.screen_state(control.trajectory, request.user))
 
@@ -141,7 +141,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
     if request.method == "POST":
         number = request.POST.get("task", "")
         pk = int(number) if number.isascii() and number.isdigit() else 0
-        control = services.start_demonstration(
+        control = screen_control.start_demonstration(
             task=get_object_or_404(runnable, pk=pk),
             team_id=membership.team_id,
             user=request.user,

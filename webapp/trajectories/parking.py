@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from training.contracts.types import TrajectoryStatus
 from webapp.fleet.models import Worker
+from webapp.trajectories.lifecycle import HEARTBEAT_TIMEOUT, announce
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import HEARTBEAT_TIMEOUT, announce
 
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0

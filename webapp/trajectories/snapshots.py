@@ -15,8 +15,8 @@ from django.utils import timezone
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.storable_text import storable
 from webapp.live.publish import publish
+from webapp.trajectories.lifecycle import stream_of
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
-from webapp.trajectories.services import stream_of
 
 PROVIDERS = ("qemu", "windows")
 """Whose desktops can be saved while they run."""

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.lib.keyset import paginate
+from webapp.lib.keyset_pages import paginate
 from webapp.live.publish import last_seq
 from webapp.trajectories import queries
 from webapp.trajectories.access import get_group, get_trajectory

@@ -14,12 +14,12 @@ from training.contracts.types import Observation, Purpose, RewardTerm, Source, T
 from training.rewards import Reward
 from webapp import __version__
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from webapp.fleet import worker_writes as fleet
+from webapp.fleet import worker_reports as fleet
 from webapp.fleet.models import Desktop, DesktopPhase, Worker
 from webapp.replay import services as replay
 from webapp.trajectories import branching, frames, parking, snapshots
-from webapp.trajectories import services as trajectories
-from webapp.trajectories.lost_desktops import hand_back_job
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.desktop_demand import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
 from webapp.trajectories.row_to_types import turn_of
 from workers import identity

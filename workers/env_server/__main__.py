@@ -15,7 +15,7 @@ from pathlib import Path
 import uvicorn
 
 from training.contracts.secrets import SecretError, read_secret, variable_of
-from webapp.lib.env import stored_secret
+from webapp.lib.environment_variables import stored_secret
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
 from workers.env_server.episodes import Episodes

@@ -21,12 +21,12 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from training.contracts.config import ExperimentConfig, to_yaml
-from webapp.dispatcher.pump import pump
+from webapp.dispatcher.send_waiting import pump
 from webapp.experiments.lifecycle import attempts
 from webapp.experiments.lifecycle import queue as experiments
-from webapp.experiments.lifecycle.engine_start import tell_start
+from webapp.experiments.lifecycle.engine_start_message import tell_start
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
-from webapp.trajectories import services as trajectories
+from webapp.trajectories import lifecycle as trajectories
 from workers import identity
 from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator_routes import Context

@@ -24,7 +24,7 @@ from webapp.experiments.checkpoints import requests
 from webapp.experiments.lifecycle import attempts, trainer_reports
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord
 from webapp.replay import services as replay
-from webapp.trajectories import services as trajectories
+from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 from workers.gpu.policy_server_process import PolicyServer, WeightsRefused

@@ -10,7 +10,7 @@ from django.db import DatabaseError, close_old_connections
 from pynvml import NVMLError
 
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
-from webapp.fleet.worker_writes import record_gpus
+from webapp.fleet.worker_reports import record_gpus
 from workers.gpu.nvml import Gpus, open_gpus
 
 log = logging.getLogger(__name__)

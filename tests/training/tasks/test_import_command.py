@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from training.contracts.types import Task
 from training.tasks.sets.first_desk_level_4 import generate_all
+from webapp.experiments.import_task_set import GONE, import_task_set
 from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.experiments.task_sets import GONE, import_task_set
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 
 from testing.factories import PASSWORD, make_team, make_user
-from webapp.accounts import services
+from webapp.accounts import members_and_tokens
 from webapp.accounts.models import Membership, Role
 
 pytestmark = pytest.mark.django_db
@@ -115,14 +115,14 @@ def test_the_current_team_is_chosen_per_session_and_stays_ones_own(client, team)
 def test_a_token_is_shown_once_and_only_its_owner_can_revoke_it(browser_of_admin, admin):
     response = browser_of_admin.post("/profile/tokens/", {"name": "laptop"}, follow=True)
     secret = re.search(r"<code>(dh_[^<…]{20,})</code>", response.content.decode())[1]
-    assert services.user_of_token(secret) == admin
+    assert members_and_tokens.user_of_token(secret) == admin
     assert secret not in browser_of_admin.get("/profile/").content.decode()
     token = admin.api_tokens.get()
     stranger = Client()
     stranger.force_login(make_user())
     assert stranger.post(f"/profile/tokens/{token.pk}/revoke/").status_code == 404
     browser_of_admin.post(f"/profile/tokens/{token.pk}/revoke/")
-    assert services.user_of_token(secret) is None
+    assert members_and_tokens.user_of_token(secret) is None
 
 
 def test_changing_the_own_password_keeps_the_session(browser_of_admin, admin):

@@ -10,13 +10,13 @@ from testing.factories import PASSWORD, make_experiment, make_group, make_team, 
 from training.contracts.config import ConfigError, ExperimentConfig
 from training.contracts.types import EvaluationResult
 from webapp.accounts.models import Team
-from webapp.dispatcher.pump import pump
+from webapp.dispatcher.send_waiting import pump
 from webapp.experiments.checkpoints.requests import request_evaluation
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.lifecycle.trainer_reports import record_evaluation
 from webapp.experiments.models import CheckpointRecord, Experiment
-from webapp.experiments.page.parts import PARTS, TABS
-from webapp.trajectories.lost_desktops import waiting_desktops
+from webapp.experiments.page.part_contexts import PARTS, TABS
+from webapp.trajectories.desktop_demand import waiting_desktops
 
 pytestmark = pytest.mark.django_db
 

@@ -11,30 +11,30 @@ from django.utils import timezone
 
 from testing.factories import make_trajectory
 from testing.fleet_rows import make_desktop, make_host, make_worker
-from webapp.fleet import mirror_writes
+from webapp.fleet import desk_host_reports
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, HostSample
-from webapp.fleet.worker_writes import record_desktop
+from webapp.fleet.worker_reports import record_desktop
 from webapp.live.models import Event
 
 pytestmark = pytest.mark.django_db
 X11 = [{"provider": "x11", "usable": True, "mode": "", "reasons": [], "remedies": []}]
 
 
-def desktop_state(name: str = "d1", **values: Any) -> mirror_writes.DesktopState:
+def desktop_state(name: str = "d1", **values: Any) -> desk_host_reports.DesktopState:
     usual: dict[str, Any] = {
         "name": name, "provider": "x11", "phase": "leased", "boot_phase": "", "generation": 1, "width": 512,
         "height": 384, "holder": "env1@h1/t0", "num_resets": 0, "num_rebuilds": 0, "num_failures": 0,
         "reason": "", "quarantine": "", "log": "", "has_vnc": True, "last_reset_s": 0.04, "lease_until": None,
         "cpu_percent": 3.0, "memory_mb": 60.0, "num_processes": 13, "born_at": timezone.now(),
     }  # fmt: skip
-    return mirror_writes.DesktopState(**usual | values)
+    return desk_host_reports.DesktopState(**usual | values)
 
 
 def host_state(
-    *desktops: mirror_writes.DesktopState, failures: Any = (), **values: Any
-) -> mirror_writes.HostState:
+    *desktops: desk_host_reports.DesktopState, failures: Any = (), **values: Any
+) -> desk_host_reports.HostState:
     columns = {"providers": X11, "pool": [], "leaks": [], "max_desktops": 8} | values
-    return mirror_writes.HostState(values=columns, desktops=desktops, failures=failures)
+    return desk_host_reports.HostState(values=columns, desktops=desktops, failures=failures)
 
 
 def events() -> list[str]:
@@ -42,21 +42,21 @@ def events() -> list[str]:
 
 
 def test_one_worker_mirrors_a_host_until_it_falls_silent():
-    assert mirror_writes.claim_mirror(host="h1", by="env1")
-    assert not mirror_writes.claim_mirror(host="h1", by="env2")
-    assert mirror_writes.claim_mirror(host="h1", by="env1"), "it renews its right"
-    assert mirror_writes.claim_mirror(host="h2", by="env2"), "another host is another right"
+    assert desk_host_reports.claim_mirror(host="h1", by="env1")
+    assert not desk_host_reports.claim_mirror(host="h1", by="env2")
+    assert desk_host_reports.claim_mirror(host="h1", by="env1"), "it renews its right"
+    assert desk_host_reports.claim_mirror(host="h2", by="env2"), "another host is another right"
     Host.objects.filter(name="h1").update(mirrored_at=timezone.now() - timedelta(seconds=20))
-    assert mirror_writes.claim_mirror(host="h1", by="env2")
-    assert not mirror_writes.claim_mirror(host="h1", by="env1")
-    mirror_writes.hand_over_mirror(host="h1", by="env2")
-    assert mirror_writes.claim_mirror(host="h1", by="env1"), "who stops hands over at once"
+    assert desk_host_reports.claim_mirror(host="h1", by="env2")
+    assert not desk_host_reports.claim_mirror(host="h1", by="env1")
+    desk_host_reports.hand_over_mirror(host="h1", by="env2")
+    assert desk_host_reports.claim_mirror(host="h1", by="env1"), "who stops hands over at once"
 
 
 def test_a_report_becomes_rows_with_owner_and_figures():
     make_host("h1", problem="it was away")
     worker = make_worker("env1@h1")
-    mirror_writes.record_host(
+    desk_host_reports.record_host(
         host="h1", state=host_state(desktop_state(), leaks=[{"kind": "folder"}], num_resets=5)
     )
     host = Host.objects.get()
@@ -69,13 +69,13 @@ def test_a_report_becomes_rows_with_owner_and_figures():
 def test_only_what_people_see_is_published_and_once_per_report():
     make_host("h1")
     first, second = desktop_state("d1"), desktop_state("d2")
-    mirror_writes.record_host(host="h1", state=host_state(first, second))
+    desk_host_reports.record_host(host="h1", state=host_state(first, second))
     assert events() == ["desktop.updated"]
-    mirror_writes.record_host(host="h1", state=host_state(desktop_state("d1", cpu_percent=99.0), second))
+    desk_host_reports.record_host(host="h1", state=host_state(desktop_state("d1", cpu_percent=99.0), second))
     assert events() == ["desktop.updated"], "figures change all the time"
     assert Desktop.objects.get(name="d1").cpu_percent == 99.0
     moved = [desktop_state("d1", phase="resetting"), desktop_state("d2", phase="ready", holder="")]
-    mirror_writes.record_desktops(host="h1", desktops=moved, providers=["x11"], with_figures=False)
+    desk_host_reports.record_desktops(host="h1", desktops=moved, providers=["x11"], with_figures=False)
     assert events() == ["desktop.updated"] * 2
 
 
@@ -84,8 +84,8 @@ def test_a_desktop_that_is_told_of_no_more_is_gone_but_not_one_of_a_remote_servi
     remote = record_desktop(
         name="vm-7", phase=DesktopPhase.LEASED, host="h1", provider="remote", width=512, height=384
     )
-    mirror_writes.record_host(host="h1", state=host_state(desktop_state()))
-    mirror_writes.record_host(host="h1", state=host_state())
+    desk_host_reports.record_host(host="h1", state=host_state(desktop_state()))
+    desk_host_reports.record_host(host="h1", state=host_state())
     assert Desktop.objects.get(name="d1").phase == "gone"
     assert Desktop.objects.get(name="d1").holder == ""
     remote.refresh_from_db()
@@ -97,7 +97,7 @@ def test_a_trajectory_may_name_a_desktop_before_its_host_does_and_changes_nothin
     worker = make_worker("env1@h1")
     values = {"host": "h1", "provider": "x11", "width": 512, "height": 384, "worker": worker}
     named = record_desktop(name="d1", phase=DesktopPhase.LEASED, **values)
-    mirror_writes.record_host(host="h1", state=host_state(desktop_state(phase="resetting")))
+    desk_host_reports.record_host(host="h1", state=host_state(desktop_state(phase="resetting")))
     assert record_desktop(name="d1", phase=DesktopPhase.READY, **values).pk == named.pk
     assert Desktop.objects.get().phase == "resetting", "only the mirror changes what a desk host owns"
 
@@ -105,25 +105,25 @@ def test_a_trajectory_may_name_a_desktop_before_its_host_does_and_changes_nothin
 def test_a_desk_host_that_does_not_answer_is_told_once():
     make_host("h1")
     for _ in range(3):
-        mirror_writes.record_problem(host="h1", problem="no answer")
+        desk_host_reports.record_problem(host="h1", problem="no answer")
     assert Host.objects.get().problem == "no answer"
     assert events() == ["host.updated"]
 
 
 def test_boot_failures_are_kept_once_with_their_picture():
     host = make_host("h1")
-    failed = mirror_writes.FailedBoot(
+    failed = desk_host_reports.FailedBoot(
         number=1, at=timezone.now(), desktop_name="d9", provider="qemu", boot_phase="booting",
         reason="no kernel", log="panic", screenshot=b"\x89PNG\r\n",
     )  # fmt: skip
     for _ in range(2):
-        mirror_writes.record_host(host="h1", state=host_state(failures=[failed]))
+        desk_host_reports.record_host(host="h1", state=host_state(failures=[failed]))
     kept = BootFailure.objects.get()
     assert (kept.host, kept.boot_phase) == (host, "booting")
     with default_storage.open(kept.screenshot) as file:
         assert file.read() == b"\x89PNG\r\n"
     BootFailure.objects.update(at=timezone.now() - timedelta(days=30))
-    mirror_writes.forget_old()
+    desk_host_reports.forget_old()
     assert not default_storage.exists(kept.screenshot)
     assert not BootFailure.objects.exists()
 
@@ -138,13 +138,13 @@ def test_samples_count_phases_and_old_history_is_forgotten():
         ("e", "gone"),
     ):
         make_desktop(name, phase=phase)
-    sample = mirror_writes.sample_host(host="h1")
+    sample = desk_host_reports.sample_host(host="h1")
     assert (sample.ready, sample.leased, sample.booting, sample.reset_p99_s) == (1, 1, 2, 0.3)
     HostSample.objects.update(at=timezone.now() - timedelta(days=30))
     used = make_desktop("used", phase="gone")
     make_trajectory(desktop=used)
     Desktop.objects.filter(phase="gone").update(updated_at=timezone.now() - timedelta(days=30))
-    mirror_writes.forget_old()
+    desk_host_reports.forget_old()
     assert not HostSample.objects.exists()
     gone = Desktop.objects.filter(phase="gone")
     assert [desktop.name for desktop in gone] == ["used"], "what a trajectory names stays"

@@ -13,10 +13,10 @@ from testing.factories import make_experiment, make_team, make_trajectory, make_
 from testing.fleet_rows import make_desktop, make_host, make_worker
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import Role
-from webapp.fleet import operation_writes
+from webapp.fleet import operations
 from webapp.fleet.models import Desktop, Host, Operation, OperationStatus, Verb, Worker
-from webapp.fleet.worker_writes import beat_worker, count_env_slots, count_env_workers
-from webapp.trajectories.lost_desktops import hand_back_job, live_on_desktop, take_away, waiting_desktops
+from webapp.fleet.worker_reports import beat_worker, count_env_slots, count_env_workers
+from webapp.trajectories.desktop_demand import hand_back_job, live_on_desktop, take_away, waiting_desktops
 from webapp.trajectories.models import Trajectory
 
 pytestmark = pytest.mark.django_db
@@ -106,21 +106,21 @@ def test_a_draining_host_drains_its_workers_and_those_that_join(client: Client, 
 
 def test_operations_are_taken_once_ended_once_and_expire_when_nobody_takes_them(ann: User):
     desktop = make_desktop("d1", host="h1")
-    operation_writes.ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=ann)
-    assert operation_writes.take_operations(host="h2") == []
-    (taken,) = operation_writes.take_operations(host="h1")
-    assert operation_writes.take_operations(host="h1") == []
-    operation_writes.end_operation(operation=taken, status=OperationStatus.DONE, outcome="ended")
-    operation_writes.end_operation(operation=taken, status=OperationStatus.FAILED, outcome="too late")
+    operations.ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=ann)
+    assert operations.take_operations(host="h2") == []
+    (taken,) = operations.take_operations(host="h1")
+    assert operations.take_operations(host="h1") == []
+    operations.end_operation(operation=taken, status=OperationStatus.DONE, outcome="ended")
+    operations.end_operation(operation=taken, status=OperationStatus.FAILED, outcome="too late")
     assert Operation.objects.get().outcome == "ended"
 
-    operation_writes.ask_for_desktop(desktop=desktop, verb=Verb.RESTART, user=ann)
-    assert operation_writes.expire_operations() == 0
+    operations.ask_for_desktop(desktop=desktop, verb=Verb.RESTART, user=ann)
+    assert operations.expire_operations() == 0
     Operation.objects.update(asked_at=timezone.now() - timedelta(minutes=5))
-    assert operation_writes.expire_operations() == 1
+    assert operations.expire_operations() == 1
     expired = Operation.objects.get(verb="restart")
     assert (expired.status, "is one alive?" in expired.outcome) == ("expired", True)
-    operation_writes.ask_for_desktop(desktop=desktop, verb=Verb.RESTART, user=ann)
+    operations.ask_for_desktop(desktop=desktop, verb=Verb.RESTART, user=ann)
 
 
 def test_a_trajectory_whose_desktop_is_taken_is_errored_and_run_again():

@@ -16,17 +16,17 @@ from testing.factories import (
 )
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.dispatcher import pump
+from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
 from webapp.replay.services import offer_to_inbox
 from webapp.trajectories import branching, snapshots
 from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.branching import BranchRefused, BranchRequest, branch_trajectory
+from webapp.trajectories.lifecycle import cancel_groups_of, claim_trajectory, end_trajectory
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
-from webapp.trajectories.services import cancel_groups_of, claim_trajectory, end_trajectory
 
 pytestmark = pytest.mark.django_db
 
@@ -38,7 +38,7 @@ CLICK = {"kind": "click", "x": 1, "y": 2}
 def sent(monkeypatch) -> list[tuple[int, str]]:
     """(trajectory, machine) of the jobs that the pump sent."""
     jobs: list[tuple[int, str]] = []
-    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: jobs.append((pk, host)))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: jobs.append((pk, host)))
     return jobs
 
 
@@ -282,7 +282,7 @@ def test_a_branch_goes_before_what_was_queued_by_trainers(parent, sent):
         for _ in range(2)
     ]
     branch = branch_trajectory(trajectory=parent, request=wanted(2, 1)).trajectories.get()
-    pump.pump()
+    send_waiting.pump()
     assert sent == [(branch.pk, HOST), *((row.pk, "") for row in queued)]
 
 
@@ -291,7 +291,7 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
     group.trajectories.update(host="machine-z")
     other = make_trajectory(status=TrajectoryStatus.QUEUED, turns=0, reward=None)
     sent.clear()
-    pump.pump()
+    send_waiting.pump()
     assert sent == [(other.pk, "")]
     assert branching.give_up_hostless() == []  # it may come back
     group.trajectories.update(created_at=timezone.now() - timedelta(minutes=5))

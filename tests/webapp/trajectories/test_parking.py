@@ -10,12 +10,12 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_task, make_team, make_user
 from training.contracts.types import Purpose, TrajectoryStatus
-from webapp.dispatcher import pump
+from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import parking, services
+from webapp.trajectories import lifecycle, parking
 from webapp.trajectories.models import Group, Trajectory
 
 pytestmark = pytest.mark.django_db
@@ -31,14 +31,14 @@ def make_waiting_group(size: int = 1, num_desktops: int = 4) -> Group:
     experiment = make_experiment(team=make_team())
     Experiment.objects.filter(pk=experiment.pk).update(config={"desktops": {"num_desktops": num_desktops}})
     experiment.refresh_from_db()
-    request = services.GroupRequest(task=make_task(), size=size, purpose=Purpose.TRAIN)
-    return services.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
+    request = lifecycle.GroupRequest(task=make_task(), size=size, purpose=Purpose.TRAIN)
+    return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
 def parked(group: Group | None = None, notice: parking.Notice = QUOTA) -> Trajectory:
     row = (group or make_waiting_group()).trajectories.filter(status="queued").first()
     Trajectory.objects.filter(pk=row.pk).update(sent_at=timezone.now())
-    claimed = services.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
+    claimed = lifecycle.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
     assert parking.park_trajectory(trajectory=claimed, notice=notice)
     claimed.refresh_from_db()
     return claimed
@@ -52,7 +52,7 @@ def make_due(row: Trajectory) -> None:
 def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ids of the trajectories whose jobs were sent."""
     ids: list[int] = []
-    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: ids.append(pk))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: ids.append(pk))
     return ids
 
 
@@ -67,19 +67,19 @@ def test_it_waits_without_a_slot_and_says_what_for() -> None:
 
 def test_it_is_asked_for_again_only_when_it_is_due(sent: list[int]) -> None:
     row = parked()
-    pump.pump()
+    send_waiting.pump()
     assert sent == []
     make_due(row)
-    pump.pump()
+    send_waiting.pump()
     assert sent == [row.pk]
-    pump.pump()
+    send_waiting.pump()
     assert sent == [row.pk]
 
 
 def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    pump.pump()
+    send_waiting.pump()
     claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert claimed.status == TrajectoryStatus.PARKED
     assert parking.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
@@ -93,10 +93,10 @@ def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[
 def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    pump.pump()
+    send_waiting.pump()
     claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert parking.unpark_trajectory(trajectory=claimed)
-    assert services.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
+    assert lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
     row.refresh_from_db()
     assert (row.tries, row.retries.count(), row.started_at is None) == (0, 0, False)
 
@@ -104,17 +104,17 @@ def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
 def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None:
     waiting, asked = parked(), parked()
     make_due(asked)
-    pump.pump()
+    send_waiting.pump()
     claimed = parking.claim_parked(trajectory_id=asked.pk, worker=env_worker())
     for row in (waiting, asked):
-        services.cancel_group(group=row.group)
+        lifecycle.cancel_group(group=row.group)
         row.refresh_from_db()
         assert row.status == "cancelled"
         row.group.refresh_from_db()
         assert row.group.finished_at
     assert not parking.unpark_trajectory(trajectory=claimed)
     assert not parking.park_trajectory(trajectory=claimed, notice=QUOTA)
-    pump.pump()
+    send_waiting.pump()
     assert waiting.pk not in sent
 
 
@@ -123,22 +123,22 @@ def test_it_keeps_its_place_among_the_experiments_desktops_but_not_among_the_slo
     group = make_waiting_group(size=3, num_desktops=1)
     sent.clear()
     row = parked(group)
-    pump.pump()
+    send_waiting.pump()
     assert len(sent) == 1  # one more than the limit is always at hand; the parked one is the other
     other = make_waiting_group(size=1)
-    pump.pump()
+    send_waiting.pump()
     assert other.trajectories.first().pk in sent
     make_due(row)
-    pump.pump()
+    send_waiting.pump()
     assert row.pk in sent
 
 
 def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    pump.pump()
+    send_waiting.pump()
     parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
-    services.beat_trajectories([row.pk])
+    lifecycle.beat_trajectories([row.pk])
     long_ago = timezone.now() - timedelta(minutes=1)
     Trajectory.objects.filter(pk=row.pk).update(heartbeat_at=long_ago)
     Worker.objects.all().update(heartbeat_at=long_ago)

@@ -17,11 +17,11 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
-from webapp.dispatcher import pump
+from webapp.dispatcher import send_waiting
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import services
+from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of
 
@@ -30,8 +30,8 @@ pytestmark = pytest.mark.django_db
 
 def make_sampled_group(size: int = 2, **values: object) -> Group:
     experiment = make_experiment(team=make_team())
-    return services.create_group(
-        request=services.GroupRequest(task=make_task(), size=size, purpose=Purpose.TRAIN, **values),
+    return lifecycle.create_group(
+        request=lifecycle.GroupRequest(task=make_task(), size=size, purpose=Purpose.TRAIN, **values),
         team_id=experiment.team_id,
         experiment=experiment,
         attempt=1,
@@ -43,10 +43,10 @@ def env_worker(slots: int = 2) -> Worker:
 
 
 def run_to_the_end(trajectory: Trajectory, reward: float) -> None:
-    claimed = services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
-    services.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
-    services.move_trajectory(trajectory=claimed, to=TrajectoryStatus.EVALUATING)
-    assert services.end_trajectory(
+    claimed = lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
+    lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.EVALUATING)
+    assert lifecycle.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.TERMINATED, score=reward, reward=reward
     )
 
@@ -54,8 +54,8 @@ def run_to_the_end(trajectory: Trajectory, reward: float) -> None:
 def test_a_trajectory_is_claimed_once() -> None:
     trajectory = make_sampled_group(size=2).trajectories.first()
     worker = env_worker()
-    assert services.claim_trajectory(trajectory_id=trajectory.pk, worker=worker)
-    assert services.claim_trajectory(trajectory_id=trajectory.pk, worker=worker) is None
+    assert lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=worker)
+    assert lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=worker) is None
 
 
 def test_a_group_finishes_once_with_its_statistics_and_a_cursor() -> None:
@@ -73,8 +73,8 @@ def test_a_group_finishes_once_with_its_statistics_and_a_cursor() -> None:
 def test_an_errored_trajectory_is_run_again_and_never_scored() -> None:
     group = make_sampled_group(size=2)
     first, second = group.trajectories.order_by("member")
-    services.claim_trajectory(trajectory_id=first.pk, worker=env_worker())
-    services.end_trajectory(trajectory_id=first.pk, status=TrajectoryStatus.ERRORED, error="the VM died")
+    lifecycle.claim_trajectory(trajectory_id=first.pk, worker=env_worker())
+    lifecycle.end_trajectory(trajectory_id=first.pk, status=TrajectoryStatus.ERRORED, error="the VM died")
     again = group.trajectories.get(retry_of=first)
     assert (again.member, again.tries, again.status) == (first.member, 1, TrajectoryStatus.QUEUED)
     run_to_the_end(again, 1.0)
@@ -94,14 +94,14 @@ def test_an_errored_trajectory_is_run_again_and_never_scored() -> None:
 )
 def test_an_error_in_any_words_of_any_length_is_recorded(error: str) -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
-    services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
-    assert services.end_trajectory(
+    lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    assert lifecycle.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error=error, error_kind="evaluator"
     )
     trajectory.refresh_from_db()
     assert trajectory.status == TrajectoryStatus.ERRORED
     assert trajectory.error == error.replace("\ud83d", "\ufffd")
-    event = Event.objects.filter(stream=services.stream_of(trajectory.pk), type="trajectory.updated").last()
+    event = Event.objects.filter(stream=lifecycle.stream_of(trajectory.pk), type="trajectory.updated").last()
     assert event.payload["status"] == TrajectoryStatus.ERRORED
     assert trajectory.error.startswith(event.payload["error"].rstrip("\u2026"))
 
@@ -110,7 +110,9 @@ def test_a_place_whose_retries_are_used_up_stays_empty_and_the_group_still_finis
     group = make_sampled_group(size=1)
     for _ in range(3):
         trajectory = group.trajectories.get(status=TrajectoryStatus.QUEUED)
-        services.end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="no disk")
+        lifecycle.end_trajectory(
+            trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="no disk"
+        )
     group.refresh_from_db()
     assert group.finished_at is not None
     assert group.num_scored == 0
@@ -120,9 +122,9 @@ def test_a_place_whose_retries_are_used_up_stays_empty_and_the_group_still_finis
 def test_a_dead_worker_turns_its_trajectories_into_errored_ones() -> None:
     group = make_sampled_group(size=1)
     trajectory = group.trajectories.get()
-    services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
     Trajectory.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
-    assert services.lose_stale_trajectories() == [trajectory.pk]
+    assert lifecycle.lose_stale_trajectories() == [trajectory.pk]
     trajectory.refresh_from_db()
     assert trajectory.status == TrajectoryStatus.ERRORED
     assert "env@here stopped answering" in trajectory.error
@@ -131,9 +133,9 @@ def test_a_dead_worker_turns_its_trajectories_into_errored_ones() -> None:
 
 def test_a_late_report_of_a_lost_worker_changes_nothing() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
-    services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
-    services.end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="lost")
-    assert not services.end_trajectory(
+    lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    lifecycle.end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.ERRORED, error="lost")
+    assert not lifecycle.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.TERMINATED, score=1.0, reward=1.0
     )
     trajectory.refresh_from_db()
@@ -142,14 +144,14 @@ def test_a_late_report_of_a_lost_worker_changes_nothing() -> None:
 
 def test_a_queued_trajectory_cannot_be_scored() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
-    assert not services.end_trajectory(
+    assert not lifecycle.end_trajectory(
         trajectory_id=trajectory.pk, status=TrajectoryStatus.TERMINATED, score=1.0, reward=1.0
     )
 
 
 def test_cancelling_an_attempts_groups_ends_waiting_members_and_is_not_retried() -> None:
     group = make_sampled_group(size=2)
-    assert services.cancel_groups_of(experiment_id=group.experiment_id) == 1
+    assert lifecycle.cancel_groups_of(experiment_id=group.experiment_id) == 1
     assert set(group.trajectories.values_list("status", flat=True)) == {TrajectoryStatus.CANCELLED}
     assert group.trajectories.count() == 2
 
@@ -157,7 +159,7 @@ def test_cancelling_an_attempts_groups_ends_waiting_members_and_is_not_retried()
 def test_turns_are_visible_when_opened_and_complete_when_closed() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
     observation = Observation(sha256="a" * 64, width=512, height=384, text="Choose row 4.")
-    services.open_turn(
+    lifecycle.open_turn(
         trajectory=trajectory,
         index=0,
         source=Source.POLICY,
@@ -167,7 +169,7 @@ def test_turns_are_visible_when_opened_and_complete_when_closed() -> None:
     trajectory.refresh_from_db()
     assert (trajectory.num_turns, trajectory.last_frame) == (1, "a" * 64)
     turn = Turn(index=0, observation=observation, parse_error="no action in a known form")
-    services.close_turn(trajectory=trajectory, turn=turn, thought="hm", completed_at=timezone.now())
+    lifecycle.close_turn(trajectory=trajectory, turn=turn, thought="hm", completed_at=timezone.now())
     trajectory.refresh_from_db()
     assert trajectory.num_parse_errors == 1
     assert trajectory.turns.get().parse_error == "no action in a known form"
@@ -177,7 +179,7 @@ def test_lists_show_the_screen_of_the_last_real_action() -> None:
     trajectory = make_sampled_group(size=1).trajectories.get()
     for index, frame in enumerate("ab"):
         observation = Observation(sha256=frame * 64, width=512, height=384)
-        services.open_turn(
+        lifecycle.open_turn(
             trajectory=trajectory,
             index=index,
             source=Source.POLICY,
@@ -186,7 +188,7 @@ def test_lists_show_the_screen_of_the_last_real_action() -> None:
         )
         kind = ActionKind.TERMINATE if index else ActionKind.CLICK
         turn = Turn(index=index, observation=observation, action=Action(kind=kind))
-        services.close_turn(trajectory=trajectory, turn=turn, thought="", completed_at=timezone.now())
+        lifecycle.close_turn(trajectory=trajectory, turn=turn, thought="", completed_at=timezone.now())
     trajectory.refresh_from_db()
     assert trajectory.last_frame == "a" * 64
 
@@ -197,9 +199,9 @@ def test_the_pump_sends_what_the_slots_can_take_through_real_redis(
     redis_client.delete("env")
     env_worker(slots=2)
     make_sampled_group(size=6)
-    assert pump.pump() == 3
+    assert send_waiting.pump() == 3
     assert redis_client.llen("env") == 3
-    assert pump.pump() == 0
+    assert send_waiting.pump() == 0
     assert Trajectory.objects.filter(sent_at__isnull=True).count() == 3
 
 
@@ -207,10 +209,10 @@ def test_a_job_that_nobody_claimed_is_sent_again(redis_client: redis.Redis) -> N
     redis_client.delete("env")
     env_worker(slots=1)
     make_sampled_group(size=1)
-    pump.pump()
+    send_waiting.pump()
     Trajectory.objects.update(sent_at=timezone.now() - timedelta(minutes=5))
-    assert pump.resend_forgotten() == 1
-    assert pump.pump() == 1
+    assert send_waiting.resend_forgotten() == 1
+    assert send_waiting.pump() == 1
     assert redis_client.llen("env") == 2
 
 
@@ -218,23 +220,23 @@ def test_advantages_reach_their_trajectories_only_within_the_experiment() -> Non
     group = make_sampled_group(size=1)
     trajectory = group.trajectories.get()
     update = MemberUpdate(trajectory_id=trajectory.pk, advantage=1.5, policy_logprob_gap=0.01)
-    services.record_member_updates(experiment_id=make_experiment().pk, updates=[update])
+    lifecycle.record_member_updates(experiment_id=make_experiment().pk, updates=[update])
     trajectory.refresh_from_db()
     assert trajectory.advantage is None
-    services.record_member_updates(experiment_id=group.experiment_id, updates=[update])
+    lifecycle.record_member_updates(experiment_id=group.experiment_id, updates=[update])
     trajectory.refresh_from_db()
     assert trajectory.advantage == 1.5
 
 
 def test_a_nul_that_the_policy_wrote_is_stored_as_its_symbol() -> None:
     trajectory = make_sampled_group(size=2).trajectories.first()
-    claimed = services.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
+    claimed = lifecycle.claim_trajectory(trajectory_id=trajectory.pk, worker=env_worker())
     seen = Observation(sha256="a" * 64, width=512, height=384, text="type a\x00b")
     now = timezone.now()
-    services.open_turn(trajectory=claimed, index=0, source=Source.POLICY, observation=seen, observed_at=now)
+    lifecycle.open_turn(trajectory=claimed, index=0, source=Source.POLICY, observation=seen, observed_at=now)
     action = Action(kind=ActionKind.TYPE, text="a\x00b")
     turn = Turn(index=0, source=Source.POLICY, observation=seen, action=action, parse_error="at \x00")
-    services.close_turn(trajectory=claimed, turn=turn, thought="\x00", completed_at=now)
+    lifecycle.close_turn(trajectory=claimed, turn=turn, thought="\x00", completed_at=now)
     row = claimed.turns.get()
     assert (row.observation_text, row.action["text"]) == ("type a\u2400b", "a\u2400b")
     assert (row.parse_error, row.thought) == ("at \u2400", "\u2400")

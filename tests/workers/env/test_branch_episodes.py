@@ -11,12 +11,12 @@ import pytest
 from testing import first_desk_screens
 from testing.factories import make_experiment, make_task
 from training.contracts.types import Action, Purpose, Source, Task
-from webapp.dispatcher import pump
+from webapp.dispatcher import send_waiting
 from webapp.experiments.models import TaskRecord
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 from webapp.trajectories import branching, snapshots
+from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory
-from webapp.trajectories.services import GroupRequest, create_group
 from workers import identity
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host.messages import KeptSnapshot
@@ -87,7 +87,7 @@ class Machine:
 @pytest.fixture
 def machine(settings, tmp_path, monkeypatch) -> Machine:
     settings.MEDIA_ROOT = str(tmp_path)
-    monkeypatch.setattr(pump, "send_job", lambda _name, _pk, host: None)
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, host: None)
     found = Machine()
     monkeypatch.setattr(slots, "clean_environment", lambda *_: found)
     me = identity.current()

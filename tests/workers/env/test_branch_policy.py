@@ -18,9 +18,9 @@ from tests.workers.env.test_branch_episodes import machine, run_all  # noqa: F40
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.trajectories import branching
+from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
-from webapp.trajectories.services import GroupRequest, create_group
 from workers.gpu.coordinator_routes import get_finished_groups
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,12 +13,12 @@ from testing.workers.env_server_thread import TOKEN, application, episodes_over,
 from testing.workers.gateway_cluster import SECRET_VARIABLE, Cluster, running_cluster
 from training.contracts.types import Purpose, Source, Task
 from training.tasks.sets.first_desk import generate
-from webapp.dispatcher import pump
+from webapp.dispatcher import send_waiting
+from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.experiments.task_sets import import_task_set
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import services
+from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from workers import identity
 from workers.env import slots, trajectory_job
@@ -38,14 +38,14 @@ def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> I
     """One slot of an env worker with the real pump; only the broker in between is left out."""
     settings.MEDIA_ROOT = str(tmp_path)
     sent: list[int] = []
-    monkeypatch.setattr(pump, "send_job", lambda _name, pk, host: sent.append(pk))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: sent.append(pk))
     me = identity.current()
     stopping = threading.Event()
 
     def work() -> None:
         while not stopping.wait(0.05):
             beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
-            pump.pump()
+            send_waiting.pump()
             while sent:
                 trajectory_job.run(sent.pop(0))
         slots.drop_environment()
@@ -78,13 +78,13 @@ def oracle_group(desktops: dict, task: Task = COLOUR, *, size: int = 1) -> Group
     experiment = make_experiment(team=make_team())
     Experiment.objects.filter(pk=experiment.pk).update(config={"desktops": desktops})
     experiment.refresh_from_db()
-    request = services.GroupRequest(
+    request = lifecycle.GroupRequest(
         task=TaskRecord.objects.get(task_id=task.task_id),
         size=size,
         purpose=Purpose.VERIFICATION,
         source=Source.ORACLE,
     )
-    return services.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
+    return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
 def wait_for(what: str, condition: Callable[[], bool]) -> None:
@@ -153,7 +153,7 @@ def test_a_parked_trajectory_leaves_its_slot_to_others(cluster, worker, desk_cli
     assert ended(oracle_group({"provider": "x11"})).score == 1.0
     row.refresh_from_db()
     assert row.status == "parked"
-    services.cancel_group(group=parked)
+    lifecycle.cancel_group(group=parked)
     assert ended(parked).status == "cancelled"
     assert [each.holder for each in cluster.episodes.held()] == ["a stranger"]
 

@@ -10,9 +10,9 @@ from django.db import connection
 from training.contracts.types import Source, Task, TrajectoryStatus
 from training.tasks.sets.first_desk import generate
 from webapp.accounts.models import Team
+from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
-from webapp.experiments.task_sets import import_task_set
-from webapp.trajectories.lost_desktops import waiting_desktops
+from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.models import Trajectory
 from workers import identity
 from workers.env import reporting, slots, trajectory_job

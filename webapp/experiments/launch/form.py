@@ -21,7 +21,7 @@ from training.contracts.config import (
     parse_config,
     to_yaml,
 )
-from webapp.experiments.launch.knobs import Knob, as_text, knobs
+from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
 
 WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
 from webapp.experiments.launch.form import flatten
-from webapp.experiments.launch.knobs import Knob, knobs
+from webapp.experiments.launch.form_knobs import Knob, knobs
 from webapp.experiments.models import Experiment
 from webapp.experiments.page import queries
 

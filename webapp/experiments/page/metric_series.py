@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
 
-from webapp.experiments.checkpoints.rows import all_evaluations, is_on_demand
+from webapp.experiments.checkpoints.checkpoint_table import all_evaluations, is_on_demand
 from webapp.experiments.models import Experiment
 
 MAX_POINTS = 1000

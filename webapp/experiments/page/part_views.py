@@ -13,7 +13,7 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
 from webapp.experiments.page.metric_series import evaluation_points, panels_of, series_of
-from webapp.experiments.page.parts import PARTS, context_of
+from webapp.experiments.page.part_contexts import PARTS, context_of
 
 
 @require_safe

@@ -17,7 +17,7 @@ from webapp.experiments.lifecycle.queue import stream_of
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page import queries
-from webapp.experiments.page.parts import TABS, context_of, counts_of
+from webapp.experiments.page.part_contexts import TABS, context_of, counts_of
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.live.publish import last_seq
 

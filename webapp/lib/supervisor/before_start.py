@@ -9,7 +9,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management import call_command, get_commands
 
-from webapp.lib.assets import PACKAGES, installed_version
+from webapp.lib.npm_assets import PACKAGES, installed_version
 
 TASK_SETS = ("first-desk",)
 

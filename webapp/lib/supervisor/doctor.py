@@ -12,7 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
-from webapp.lib.assets import PACKAGES, AssetsMissing, installed_version
+from webapp.lib.npm_assets import PACKAGES, AssetsMissing, installed_version
 from webapp.lib.supervisor.redis_server import RedisMissing, find_redis
 
 DESKTOP_PROGRAMS = (

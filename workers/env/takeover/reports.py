@@ -10,7 +10,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from training.contracts.types import Action
-from webapp.screens import relay_tickets, services
+from webapp.screens import relay_tickets, screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
 from workers.env.takeover.screen_relay import Relay
 
@@ -33,32 +33,32 @@ def make_relay() -> Relay:
 
 
 def open_screen(trajectory_id: int, addresses: list[str]) -> None:
-    services.open_screen(trajectory_id=trajectory_id, addresses=addresses)
+    screen_control.open_screen(trajectory_id=trajectory_id, addresses=addresses)
 
 
 def close_screen(trajectory_id: int) -> None:
-    services.close_screen(trajectory_id=trajectory_id)
+    screen_control.close_screen(trajectory_id=trajectory_id)
 
 
 def active_control(trajectory_id: int) -> Control | None:
     """Who wants or has control, after ending what nobody renewed."""
     control = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
     if control is not None and control.expires_at < timezone.now():
-        services.expire_controls(trajectory_id=trajectory_id)
+        screen_control.expire_controls(trajectory_id=trajectory_id)
         return None
     return control
 
 
 def grant(control: Control) -> bool:
     """Pause the agent for this person; False when they no longer want it."""
-    return services.grant_control(control=control)
+    return screen_control.grant_control(control=control)
 
 
 def look_again(control: Control) -> Control:
     """The same row as it is now."""
     control.refresh_from_db()
     if control.is_active and control.expires_at < timezone.now():
-        services.expire_controls(trajectory_id=control.trajectory_id)
+        screen_control.expire_controls(trajectory_id=control.trajectory_id)
         control.refresh_from_db()
     return control
 

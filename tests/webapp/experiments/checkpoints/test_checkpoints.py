@@ -20,7 +20,7 @@ from webapp.experiments.checkpoints import exports, requests
 from webapp.experiments.lifecycle import queue, trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
 from webapp.experiments.page.metric_series import evaluation_points
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
 
 pytestmark = pytest.mark.django_db

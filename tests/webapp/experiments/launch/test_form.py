@@ -5,7 +5,7 @@ from django.http import QueryDict
 
 from training.contracts.config import ExperimentConfig, from_yaml, parse_config
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten, nested, read_form, read_yaml
-from webapp.experiments.launch.knobs import knobs
+from webapp.experiments.launch.form_knobs import knobs
 
 DEFAULTS = baseline_of(None)
 

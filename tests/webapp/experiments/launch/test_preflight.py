@@ -10,10 +10,10 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_replay_entry, make_task, make_task_set, make_team
 from training.contracts.config import ExperimentConfig, parse_config
 from webapp.accounts.models import Team
+from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.checks import run_preflight
-from webapp.experiments.launch.preflight.result import Check
 from webapp.experiments.models import ExperimentStatus
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 
 pytestmark = pytest.mark.django_db
 

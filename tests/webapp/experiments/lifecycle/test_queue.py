@@ -18,7 +18,7 @@ from webapp.experiments.models import (
     ExperimentStatus,
     Incident,
 )
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
 
 pytestmark = pytest.mark.django_db
 

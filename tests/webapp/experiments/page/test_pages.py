@@ -13,7 +13,7 @@ from webapp.accounts.models import Role, Team
 from webapp.experiments.lifecycle import queue
 from webapp.experiments.models import AlarmRecord, Evaluation, ExperimentStatus, MetricPoint, Stage
 from webapp.experiments.page.metric_series import MAX_POINTS, thinned
-from webapp.experiments.page.parts import PARTS, TABS
+from webapp.experiments.page.part_contexts import PARTS, TABS
 from webapp.fleet.models import Desktop, Worker
 
 pytestmark = pytest.mark.django_db

@@ -20,12 +20,12 @@ from tests.workers.desktops.qemu.test_desktops import OPTIONS, pytestmark, qemus
 from tests.workers.env.test_branch_episodes import branch_of, run_all
 from training.contracts.types import Purpose, Source, Task
 from training.tasks.sets.first_desk import generate
-from webapp.dispatcher import pump
+from webapp.dispatcher import send_waiting
+from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
-from webapp.experiments.task_sets import import_task_set
-from webapp.fleet.worker_writes import beat_worker
+from webapp.fleet.worker_reports import beat_worker
+from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import GroupRequest, create_group
 from workers import identity
 from workers.desktops.host.client import DeskHostClient
 from workers.env import reporting, slots, trajectory_job
@@ -38,7 +38,7 @@ LONGEST = max((task for task in generate() if task.family == "menu"), key=lambda
 def host(settings, tmp_path, monkeypatch) -> Iterator[tuple[DeskHostClient, Path]]:
     """A desk host with machines, an env worker in this thread, and nothing left of them afterwards."""
     settings.MEDIA_ROOT = str(tmp_path)
-    monkeypatch.setattr(pump, "send_job", lambda _name, _pk, host: None)
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, host: None)
     me = identity.current()
     beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))

@@ -16,20 +16,20 @@ from django.db import close_old_connections
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from webapp.dispatcher.pump import pump, resend_forgotten
+from webapp.dispatcher.send_waiting import pump, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.lifecycle.queue_order import first_waiting
 from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.fleet.operation_writes import expire_operations
-from webapp.fleet.worker_writes import lose_stale_workers
+from webapp.fleet.operations import expire_operations
+from webapp.fleet.worker_reports import lose_stale_workers
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
-from webapp.live.event_pruning import upkeep
+from webapp.live.database_upkeep import upkeep
 from webapp.trajectories.branching import give_up_hostless
+from webapp.trajectories.lifecycle import lose_stale_trajectories
 from webapp.trajectories.parking import free_lost_questions
-from webapp.trajectories.services import lose_stale_trajectories
 
 log = logging.getLogger(__name__)
 TICK_S = 0.5

@@ -18,14 +18,14 @@ from training.contracts.config import ConfigError, ExperimentConfig, parse_confi
 from training.planning.model_layouts import published_shape
 from webapp.accounts.models import Team
 from webapp.experiments.launch.model_folders import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
-from webapp.experiments.launch.preflight.budgets import budget_checks
+from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.hosts import host_checks
 from webapp.experiments.launch.preflight.memory import memory_checks
 from webapp.experiments.launch.preflight.osworld import osworld_warnings
-from webapp.experiments.launch.preflight.result import Check
+from webapp.experiments.launch.preflight.token_budgets import budget_checks
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.fleet.worker_writes import count_env_slots
+from webapp.fleet.worker_reports import count_env_slots
 
 GOOD_GROUP_SIZE = 4
 """With 2 or 3 members most groups of a weak or strong policy have equal rewards, thus no advantage."""

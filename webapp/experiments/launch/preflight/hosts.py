@@ -14,7 +14,7 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig, GatewayConfig, MachineConfig, RemoteConfig
 from training.contracts.secrets import SecretError, read_secret
-from webapp.experiments.launch.preflight.result import Check
+from webapp.experiments.launch.preflight.check import Check
 from webapp.fleet.models import Host, Worker, WorkerStatus
 
 CLONE_MB = 75

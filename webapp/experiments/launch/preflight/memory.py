@@ -7,7 +7,7 @@ import psutil
 
 from training.contracts.config import ExperimentConfig
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
-from webapp.experiments.launch.preflight.result import Check
+from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.templatetags.deskhand import size
 from webapp.fleet.models import Worker, WorkerStatus
 

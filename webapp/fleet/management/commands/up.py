@@ -13,8 +13,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from webapp.lib.assets import AssetsMissing
-from webapp.lib.env import stored_secret
+from webapp.lib.environment_variables import stored_secret
+from webapp.lib.npm_assets import AssetsMissing
 from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, hold_lock, import_task_sets
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import sweep

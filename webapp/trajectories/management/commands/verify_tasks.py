@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from training.contracts.config import DesktopConfig
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.trajectories.task_proofs import NothingHappens, Verdict, verify
+from webapp.trajectories.task_verification import NothingHappens, Verdict, verify
 
 STALL_S = {"x11": 60, "qemu": 900, "windows": 1800, "osworld": 900}
 """Provider -> seconds until nothing may be expected any more; the first machine has to boot."""

@@ -11,8 +11,8 @@ from django.utils import timezone
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
+from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Group
-from webapp.trajectories.services import GroupRequest, create_group
 
 MAX_OPEN_TASKS = 32
 """Tasks in flight: enough for every desktop, few enough that training is not far behind them."""

@@ -9,14 +9,14 @@ from django.utils import timezone
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
 from webapp.lib.storable_text import storable
-from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.events import announce, announce_work
-from webapp.trajectories.services.group_places import (
+from webapp.trajectories.lifecycle.announcements import announce, announce_work
+from webapp.trajectories.lifecycle.group_places import (
     count_place,
     has_left_its_group,
     queue_place,
     rerun_place,
 )
+from webapp.trajectories.models import Trajectory
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 """An env worker beats every 2 s for every trajectory that it runs."""

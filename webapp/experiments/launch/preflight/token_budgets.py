@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from training.contracts.config import ExperimentConfig
-from webapp.experiments.launch.preflight.result import Check
+from webapp.experiments.launch.preflight.check import Check
 
 PIXELS_PER_TOKEN = 32 * 32
 """Qwen3-VL: patches of 16 x 16 pixels, four of them are one token."""

@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.security import HttpBearer, SessionAuth
 
-from webapp.accounts.services import user_of_token
+from webapp.accounts.members_and_tokens import user_of_token
 
 
 class TokenAuth(HttpBearer):

@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from testing.factories import make_trajectory
-from webapp.live.event_pruning import upkeep
+from webapp.live.database_upkeep import upkeep
 
 
 @pytest.mark.django_db(transaction=True)

@@ -12,7 +12,11 @@ from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
-from webapp.experiments.checkpoints.rows import all_evaluations, checkpoints_context, is_on_demand
+from webapp.experiments.checkpoints.checkpoint_table import (
+    all_evaluations,
+    checkpoints_context,
+    is_on_demand,
+)
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
 from webapp.experiments.lifecycle.queue_order import why_waiting
 from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus

@@ -11,8 +11,8 @@ from training.contracts.types import ActionKind, Observation, Source, Turn
 from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
 from webapp.lib.storable_text import storable
 from webapp.live.publish import publish
+from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.services.events import stream_of
 
 
 def open_turn(

@@ -9,8 +9,8 @@ from django.utils import timezone
 from training.contracts.types import Source
 from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
 from webapp.live.publish import publish
+from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
 from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.services.lineage import copy_parents_turns
 
 LASTING_ERRORS = ("snapshot_gone", "host_gone")
 """Kinds of errors that a second try meets again."""

@@ -5,8 +5,8 @@ from django.db import transaction
 from training.contracts.types import MemberUpdate
 from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
 from webapp.live.publish import publish
+from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services.events import stream_of
 
 
 def record_member_updates(*, experiment_id: int, updates: list[MemberUpdate]) -> None:

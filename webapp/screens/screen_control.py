@@ -28,8 +28,8 @@ from webapp.screens.models import (
     Screen,
 )
 from webapp.screens.rfb.gestures import Gesture
+from webapp.trajectories.lifecycle import GroupRequest, create_group, stream_of, take_out_of_group
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import GroupRequest, create_group, stream_of, take_out_of_group
 
 CONTROL_TTL = timedelta(seconds=20)
 """How long control outlives its tab: long enough to reload the page."""

@@ -10,10 +10,10 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.live.publish import publish
+from webapp.trajectories.lifecycle.announcements import announce_work
+from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
+from webapp.trajectories.lifecycle.status_changes import end_trajectory, final_values
 from webapp.trajectories.models import Group, Snapshot, Trajectory
-from webapp.trajectories.services.events import announce_work
-from webapp.trajectories.services.lineage import copy_parents_turns
-from webapp.trajectories.services.status_changes import end_trajectory, final_values
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,11 @@ leaves its group, and its place is run again; a group finishes once, when every 
 gets the next `finished_seq` of its experiment.
 """
 
-from webapp.trajectories.services.advantages import record_member_updates
-from webapp.trajectories.services.events import announce, stream_of
-from webapp.trajectories.services.group_places import has_left_its_group, members_that_count
-from webapp.trajectories.services.groups import GroupRequest, cancel_group, cancel_groups_of, create_group
-from webapp.trajectories.services.status_changes import (
+from webapp.trajectories.lifecycle.advantages import record_member_updates
+from webapp.trajectories.lifecycle.announcements import announce, stream_of
+from webapp.trajectories.lifecycle.group_places import has_left_its_group, members_that_count
+from webapp.trajectories.lifecycle.groups import GroupRequest, cancel_group, cancel_groups_of, create_group
+from webapp.trajectories.lifecycle.status_changes import (
     HEARTBEAT_TIMEOUT,
     RUNNING,
     beat_trajectories,
@@ -20,7 +20,7 @@ from webapp.trajectories.services.status_changes import (
     move_trajectory,
     take_out_of_group,
 )
-from webapp.trajectories.services.turns import close_turn, open_turn, record_turn_terms
+from webapp.trajectories.lifecycle.turns import close_turn, open_turn, record_turn_terms
 
 __all__ = [
     "HEARTBEAT_TIMEOUT",

@@ -6,8 +6,8 @@ from collections import Counter
 
 from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
+from webapp.trajectories.lifecycle import RUNNING, end_trajectory
 from webapp.trajectories.models import Trajectory
-from webapp.trajectories.services import RUNNING, end_trajectory
 
 LOOK_AHEAD = 64
 """Queued trajectories that are looked at; far more than a host has slots."""

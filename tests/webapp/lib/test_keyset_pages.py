@@ -5,8 +5,8 @@ from django.core.exceptions import BadRequest
 from django.http import QueryDict
 
 from testing.factories import make_group, make_trajectory
-from webapp.lib import keyset
-from webapp.lib.keyset import paginate
+from webapp.lib import keyset_pages
+from webapp.lib.keyset_pages import paginate
 from webapp.trajectories.models import Trajectory
 
 SORTS = {"newest": "-id", "oldest": "id", "best": "-reward", "worst": "reward", "ended": "-ended_at"}
@@ -63,8 +63,8 @@ def test_filters_stay_in_the_links_and_the_count_is_capped(rewards, monkeypatch)
     assert page.count_text == "3 trajectories"
     assert page.older.startswith("?family=menu&tag=a&tag=b&after=")
     assert page.newer == ""
-    monkeypatch.setattr(keyset, "COUNT_CAP", 2)
-    assert keyset.count_text(rows) == "2+ rows"
+    monkeypatch.setattr(keyset_pages, "COUNT_CAP", 2)
+    assert keyset_pages.count_text(rows) == "2+ rows"
 
 
 @pytest.mark.parametrize("cursor", ["x", "W10", "WzEsMiwzXQ", "WyJhIiwxXQ"])
