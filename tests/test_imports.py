@@ -28,7 +28,7 @@ def test_importing_it_does_not_load_torch(module):
 
 
 @pytest.mark.parametrize(
-    "module", ["training.contracts.types", "training.contracts.config", "training.update.optimiser_step"]
+    "module", ["training.contracts.types", "training.contracts.config", "training.update.learner"]
 )
 def test_training_does_not_load_the_web_framework_or_the_job_queue(module):
     assert loaded_by(module) & {"django", "celery", "channels", "webapp", "workers"} == set()

@@ -22,7 +22,7 @@ from workers.env.policy_client import PolicyClient
 
 TOKEN = "benchmark"
 REPOSITORY = Path(__file__).resolve().parents[2]
-STAND_IN = REPOSITORY / "tests" / "training" / "sglang_stand_in"
+STAND_IN = REPOSITORY / "testing" / "training" / "sglang_stand_in"
 
 
 def surroundings(*, tiny: bool) -> dict[str, str]:

@@ -122,7 +122,7 @@ class Run:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def _train(self, started: float) -> int:
-        launcher = [sys.executable, "-m", "training.dist.launch", "--ranks", str(self.processes)]
+        launcher = [sys.executable, "-m", "training.distributed.launch", "--ranks", str(self.processes)]
         launcher += ["-m", "training.loop.train"]
         with (self.output / "log").open("ab") as log:
             self.process = subprocess.Popen(

@@ -21,10 +21,10 @@ from typing import Any, Literal
 from benchmarks.gpu.policy_process import TOKEN
 from benchmarks.gpu.screens import mixed_png, screen
 from training.contracts.config import ModelConfig, PromptConfig
-from training.render.token_sequences import Renderer
-from training.sampler.engines.engine import Sampling
+from training.render.renderer import Renderer
+from training.sampler.engines.engine import SamplingSettings
 from training.sampler.sglang import http_calls
-from training.sampler.sglang.generation import sampling_parameters
+from training.sampler.sglang.generate_requests import sampling_parameters
 from training.sampler.sglang.http_client import Sglang
 from training.sampler.sglang.screenshot_decoders import write_pixels
 from workers.env.policy_client import PolicyClient
@@ -179,7 +179,7 @@ def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:
 
 def _play_directly(plan: Plan, talk: Talk, way: Way) -> list[Told]:
     renderer = _renderers[plan.model]
-    sampling = Sampling(temperature=plan.temperature, max_tokens=plan.max_tokens)
+    sampling = SamplingSettings(temperature=plan.temperature, max_tokens=plan.max_tokens)
     parameters = sampling_parameters(sampling, stop_id=renderer.stop_id, banned_ids=renderer.banned_ids)
     context: list[int] = []
     images: list[Any] = []

@@ -44,7 +44,7 @@ from benchmarks.gpu.rollout_case import Case, Row, play, same_tokens, talks_of
 from benchmarks.gpu.rollout_load import Load, Plan, Way, hash_of
 from benchmarks.report import RESULTS, finish, print_table
 from training.contracts.config import ModelConfig, PromptConfig
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.sampler.sglang import http_calls
 from training.sampler.sglang.http_client import Sglang
 

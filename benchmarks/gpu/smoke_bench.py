@@ -13,10 +13,11 @@ from transformers import Qwen3VLForConditionalGeneration
 from benchmarks.gpu.models import make_model, write_text_files
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.screens import screen_png
-from training.batch.forward_inputs import model_inputs, without_tokens
+from testing.training.teacher_forcing import model_inputs
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
-from training.render.token_sequences import Rendered, Renderer
+from training.model.banned_tokens import without_tokens
+from training.render.renderer import RenderedSequence, Renderer
 from training.sampler.canary import canary_png
 from workers.env.policy_client import PolicyClient
 
@@ -86,7 +87,12 @@ def play(
 
 
 def score(
-    bench: Bench, model: torch.nn.Module, rendered: Rendered, *, temperature: float, wrong: bool = False
+    bench: Bench,
+    model: torch.nn.Module,
+    rendered: RenderedSequence,
+    *,
+    temperature: float,
+    wrong: bool = False,
 ) -> list[float]:
     """Teacher-forced logprobs by transformers, as the trainer has them: after ban and temperature.
 
@@ -112,7 +118,7 @@ def score(
     return scaled.log_softmax(-1).gather(-1, tokens[:, None]).squeeze(-1).tolist()
 
 
-def masked(rendered: Rendered) -> list[float]:
+def masked(rendered: RenderedSequence) -> list[float]:
     return [p for p, m in zip(rendered.behaviour_logprobs, rendered.loss_mask, strict=True) if m]
 
 

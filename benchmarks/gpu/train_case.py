@@ -34,11 +34,11 @@ from benchmarks.gpu.models import SIZES, make_model, write_text_files
 from benchmarks.gpu.workload import SCREEN, Drawn, draw
 from training.batch.collate import MicroBatch
 from training.contracts.config import ExperimentConfig, parse_config
-from training.dist.parallel import World, start_world, stop_world
-from training.model.load_sharded import lay_out
+from training.distributed.world import World, start_world, stop_world
+from training.model.load_sharded import shard_model
 from training.model.policy import prepared
-from training.render.token_sequences import Renderer
-from training.update.optimiser_step import TokenIds, Trainer
+from training.render.renderer import Renderer
+from training.update.learner import Learner, TokenIds
 
 PRODUCTS = "nvjet|gemm|cutlass"
 ATTENTION = "sdpa|flash"
@@ -118,9 +118,9 @@ class Ours:
     def __init__(self, case: Case, world: World, ready: Prepared) -> None:
         renderer, self.drawn, self.world, self.config = ready.renderer, ready.drawn, world, ready.config
         model = prepared(make_model(case.size, world.device, layers=case.layers), world.device)
-        policy = lay_out(model, ready.config, world, banned_ids=renderer.banned_ids)
+        policy = shard_model(model, ready.config, world, banned_ids=renderer.banned_ids)
         ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-        self.trainer = Trainer(policy, world, ready.config, ids, self.drawn.pixels)
+        self.trainer = Learner(policy, world, ready.config, ids, self.drawn.pixels)
 
     def use(self, optimiser: dict[str, Any]) -> None:
         """Go on with these keys of the config's section."""

@@ -23,18 +23,18 @@ from torch import nn
 from benchmarks.gpu.models import make_model
 from benchmarks.gpu.policy_process import TOKEN
 from benchmarks.gpu.weight_sync_weights import Answer, add_noise, exact_logprobs, fit, randomise
-from training.batch.screenshots import FramePixels
+from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig, parse_config
 from training.contracts.weight_requests import WeightsRequest
-from training.dist.parallel import World, start_world, stop_world
-from training.model.load_sharded import lay_out
+from training.distributed.world import World, start_world, stop_world
+from training.model.load_sharded import shard_model
 from training.model.policy import prepared
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import Canary, Coordinator, CoordinatorAddress, CoordinatorError
 from training.sampler.canary import canary_png
-from training.update.optimiser_step import TokenIds, Trainer
-from training.weights.export_tensors import num_bytes, plain_weights
+from training.update.learner import Learner, TokenIds
 from training.weights.sync import WeightSync, build_weight_sync, canary_sample
+from training.weights.unsharded_weights import num_bytes, plain_weights
 from workers.env.policy_client import PolicyClient
 
 NOISE = {"fitted": 0.01, "random": 0.3}
@@ -137,10 +137,12 @@ def _save(path: Path, found: dict[str, Any]) -> None:
 
 def make_trainer(
     case: dict[str, Any], model: nn.Module, config: ExperimentConfig, renderer: Renderer, world: World
-) -> Trainer:
-    policy = lay_out(model, config, world, banned_ids=renderer.banned_ids)
+) -> Learner:
+    policy = shard_model(model, config, world, banned_ids=renderer.banned_ids)
     ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-    return Trainer(policy, world, config, ids, FramePixels(renderer, directory=Path(case["output"]).parent))
+    return Learner(
+        policy, world, config, ids, ScreenshotCache(renderer, directory=Path(case["output"]).parent)
+    )
 
 
 class Versions:
@@ -183,7 +185,7 @@ class Versions:
 def measure(
     case: dict[str, Any],
     turn: dict[str, Any],
-    trainer: Trainer,
+    trainer: Learner,
     renderer: Renderer,
     result: dict[str, Any],
     versions: Versions,
@@ -217,7 +219,7 @@ def measure(
         sync.close()
 
 
-def one_sync(trainer: Trainer, sync: WeightSync, door: Door, exact: list[float] | None) -> dict[str, Any]:
+def one_sync(trainer: Learner, sync: WeightSync, door: Door, exact: list[float] | None) -> dict[str, Any]:
     """Push what the trainer has now. `exact`: the same weights' logprobs in fp32."""
     version = door.version() + 1
     before = sync.drift(door.canary())
@@ -246,7 +248,7 @@ def one_sync(trainer: Trainer, sync: WeightSync, door: Door, exact: list[float] 
     return one
 
 
-def logprobs_of(trainer: Trainer, sync: WeightSync, canary: Canary) -> list[float]:
+def logprobs_of(trainer: Learner, sync: WeightSync, canary: Canary) -> list[float]:
     """The trainer's, at temperature 1."""
     usual, trainer.policy.temperature = trainer.policy.temperature, canary.temperature
     (ours,) = trainer.token_logprobs([canary_sample(canary, sync.renderer, sync.pixels)])

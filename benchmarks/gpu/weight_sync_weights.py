@@ -16,8 +16,9 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from training.batch.forward_inputs import model_inputs, without_tokens
-from training.render.token_sequences import Renderer
+from testing.training.teacher_forcing import model_inputs
+from training.model.banned_tokens import without_tokens
+from training.render.renderer import Renderer
 from training.sampler.canary import canary_png, canary_sequence
 
 SPREAD = 0.02

@@ -13,8 +13,8 @@ from PIL import Image, ImageDraw
 
 from benchmarks.gpu.flops import Work
 from training.batch.samples import Sample
-from training.batch.screenshots import FramePixels
-from training.render.token_sequences import Renderer
+from training.batch.screenshot_cache import ScreenshotCache
+from training.render.renderer import Renderer
 
 SCREEN = (1312, 736)
 """Pixels of a 1920 x 1080 screenshot after its resize: 41 x 23 = 943 image tokens."""
@@ -32,7 +32,7 @@ class Drawn:
     """Trajectories and where their screens are."""
 
     samples: list[Sample]
-    pixels: FramePixels
+    pixels: ScreenshotCache
 
     def work(self) -> Work:
         """What one step over all samples computes on; no screen is shown twice."""
@@ -58,7 +58,7 @@ def draw(
         _sample(renderer, number, row, screen, np.random.default_rng([seed, number]))
         for number, row in enumerate(names)
     ]
-    return Drawn(samples, FramePixels(renderer, directory=folder))
+    return Drawn(samples, ScreenshotCache(renderer, directory=folder))
 
 
 def _sample(

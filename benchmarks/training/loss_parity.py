@@ -190,16 +190,16 @@ def logprob_difference(folder: Path, *, num_sequences: int = 8) -> float:
     from training.contracts.config import ModelConfig, PromptConfig
     from training.model.policy import Policy, load_model
     from training.recipes.tiny.make_checkpoint import make_tiny
-    from training.render.token_sequences import Renderer
+    from training.render.renderer import Renderer
     from training.sampler.canary import canary_png
-    from training.sampler.engines.engine import Sampling, Sequence
+    from training.sampler.engines.engine import EngineSequence, SamplingSettings
     from training.sampler.engines.transformers_engine import TransformersEngine
 
     make_tiny(folder, seed=0)
     renderer = Renderer.from_folder(folder, ModelConfig(), PromptConfig())
     engine = TransformersEngine(folder, renderer, seed=0)
     pixels, grid = renderer.pixels(canary_png()), renderer.image_grid((512, 384))
-    sequences = [Sequence(sequence_id=str(index)) for index in range(num_sequences)]
+    sequences = [EngineSequence(sequence_id=str(index)) for index in range(num_sequences)]
     masks: list[list[int]] = [[] for _ in sequences]
     logprobs: list[list[float]] = [[] for _ in sequences]
     stopped = [True] * num_sequences
@@ -214,7 +214,7 @@ def logprob_difference(folder: Path, *, num_sequences: int = 8) -> float:
             sequence.grids.append(grid)
             masks[row] += [0] * len(prompt)
             logprobs[row] += [0.0] * len(prompt)
-        drawn = engine.generate(sequences, [Sampling(temperature=1.0, max_tokens=20)] * num_sequences)
+        drawn = engine.generate(sequences, [SamplingSettings(temperature=1.0, max_tokens=20)] * num_sequences)
         for row, one in enumerate(drawn):
             masks[row] += [1] * len(one.token_ids)
             logprobs[row] += one.logprobs

@@ -1,6 +1,6 @@
 """One backward and some steps over recorded samples, for every config of a folder.
 
-    python -m training.dist.launch --ranks N -m testing.training.parallel_probe FOLDER NAME...
+    python -m training.distributed.launch --ranks N -m testing.training.parallel_probe FOLDER NAME...
 FOLDER holds NAME.yaml, samples.pickle and frames/; rank 0 writes probe-WORLD_SIZE.pt there.
 """
 
@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 import torch
 
+from testing.training.gathered_state import full_state
 from testing.training.recorded_samples import toy_trainer
 from training.contracts.config import from_yaml
-from training.dist.parallel import World, barrier, full, full_state, start_world
-from training.render.token_sequences import Renderer
+from training.distributed.fsdp import full
+from training.distributed.world import World, barrier, start_world
+from training.render.renderer import Renderer
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 STEPS = {"plain": 3, "whole": 3}
@@ -52,7 +54,7 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
 
 def launch(folder: Path, processes: int, names: list[str], *, limit_s: float = 900) -> dict[str, Any]:
     """What this many processes find, one thread each; over NCCL where there are GPUs, else over gloo."""
-    command = [sys.executable, "-m", "training.dist.launch", "--ranks"]
+    command = [sys.executable, "-m", "training.distributed.launch", "--ranks"]
     command += [str(processes), "-m", "testing.training.parallel_probe", str(folder), *names]
     done = subprocess.run(
         command,

@@ -7,12 +7,12 @@ from pathlib import Path
 from testing.training.toy_desktops import ToyDesktops, toy_tasks
 from training.batch.advantages import group_advantages
 from training.batch.samples import Sample, build_samples
-from training.batch.screenshots import FramePixels
+from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig
-from training.dist.parallel import World
+from training.distributed.world import World
 from training.model.load_sharded import build_policy
-from training.render.token_sequences import Renderer
-from training.update.optimiser_step import TokenIds, Trainer
+from training.render.renderer import Renderer
+from training.update.learner import Learner, TokenIds
 
 
 def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4) -> list[Sample]:
@@ -33,8 +33,8 @@ def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4)
     return samples
 
 
-def toy_trainer(config: ExperimentConfig, world: World, renderer: Renderer, frames: Path) -> Trainer:
+def toy_trainer(config: ExperimentConfig, world: World, renderer: Renderer, frames: Path) -> Learner:
     """A trainer of the model that `config` names."""
     policy = build_policy(config, config.model.path, world, banned_ids=renderer.banned_ids)
     ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-    return Trainer(policy, world, config, ids, FramePixels(renderer, directory=frames))
+    return Learner(policy, world, config, ids, ScreenshotCache(renderer, directory=frames))

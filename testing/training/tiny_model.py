@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.recipes.tiny.make_checkpoint import make_tiny
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 
 SIZE = (512, 384)
 

@@ -22,10 +22,10 @@ from training.contracts.types import (
     TrajectoryStatus,
 )
 from training.contracts.weight_requests import REQUEST
-from training.sampler.engines.continuous_batching import BatchedEngine
-from training.sampler.engines.engine import Sequence
+from training.sampler.engines.continuous_batching import BatchingEngine
+from training.sampler.engines.engine import EngineSequence
 from training.sampler.weights.receive_in_process import LocalReceiver
-from training.sampler.weights.receiver import Reception
+from training.sampler.weights.receiver import WeightSyncHandler
 
 TOKEN = "test-token"
 
@@ -64,8 +64,8 @@ class ToyCoordinator:
         self.lock = threading.Lock()
         self.loop = asyncio.new_event_loop()
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
-        self.batched = BatchedEngine(desktops.engine, desktops.renderer.pixels)
-        self.reception = Reception(self.batched, LocalReceiver(self.batched, desktops.engine))
+        self.batched = BatchingEngine(desktops.engine, desktops.renderer.pixels)
+        self.weight_sync = WeightSyncHandler(self.batched, LocalReceiver(self.batched, desktops.engine))
         self.asked: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
         self.num_asked = 0
         threading.Thread(target=self._sample_in_background, daemon=True).start()
@@ -172,7 +172,7 @@ class ToyCoordinator:
         stage = body["stage"]
         if stage in self.wishes.refused_stages:
             raise ValueError(f"{stage} is refused")
-        handling = self.reception.handle(REQUEST.validate_python(body))
+        handling = self.weight_sync.handle(REQUEST.validate_python(body))
         answer = asyncio.run_coroutine_threadsafe(handling, self.loop).result().model_dump()
         if stage in ("load", "commit"):
             answer["canary"] = self.canary()
@@ -184,7 +184,7 @@ class ToyCoordinator:
         png = picture(task, 0)
         prompt = renderer.render_turn(0, task.instruction, SCREEN)
         completion = renderer.completion_ids("click red")
-        sequence = Sequence(
+        sequence = EngineSequence(
             sequence_id="canary",
             token_ids=prompt + completion,
             pixels=[renderer.pixels(png)],

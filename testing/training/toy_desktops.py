@@ -26,8 +26,8 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
-from training.render.token_sequences import Renderer
-from training.sampler.engines.engine import Sampled, Sampling, Sequence
+from training.render.renderer import Renderer
+from training.sampler.engines.engine import EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 SCREEN = (128, 96)
@@ -72,7 +72,7 @@ class ToyDesktops:
     max_tokens: int = 6
     never_solved: bool = False
     """Every trajectory fails, whatever it does."""
-    generate: Callable[..., list[Sampled]] | None = None
+    generate: Callable[..., list[SampledCompletion]] | None = None
     """Draws in place of the engine."""
     before_turn: Callable[[int], None] = lambda turn_index: None
     """Called with the number of each turn before it is drawn."""
@@ -81,7 +81,7 @@ class ToyDesktops:
     def group(self, group_id: int, task: Task, size: int, **options: object) -> Group:
         """A finished group of `size` freshly sampled trajectories. `options`: purpose, step, temperature."""
         temperature = float(options.pop("temperature", 1.0))  # type: ignore[arg-type]
-        sequences = [Sequence(sequence_id=str(index)) for index in range(size)]
+        sequences = [EngineSequence(sequence_id=str(index)) for index in range(size)]
         turns: list[list[Turn]] = [[] for _ in range(size)]
         for turn_index in range(self.num_turns):
             self._turn(task, turn_index, temperature, sequences, turns)
@@ -107,7 +107,7 @@ class ToyDesktops:
         task: Task,
         turn_index: int,
         temperature: float,
-        sequences: list[Sequence],
+        sequences: list[EngineSequence],
         turns: list[list[Turn]],
     ) -> None:
         png = picture(task, turn_index)
@@ -120,7 +120,7 @@ class ToyDesktops:
             )
             sequence.pixels.append(self.renderer.pixels(png))
             sequence.grids.append(self.renderer.image_grid(SCREEN))
-        sampling = Sampling(temperature=temperature, max_tokens=self.max_tokens)
+        sampling = SamplingSettings(temperature=temperature, max_tokens=self.max_tokens)
         self.before_turn(turn_index)
         generate = self.generate or self.engine.generate
         sampled = generate(sequences, [sampling] * len(sequences))

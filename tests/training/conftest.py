@@ -12,7 +12,7 @@ from testing.training.toy_coordinator import ToyCoordinator
 from testing.training.toy_desktops import ToyDesktops
 from training.contracts.config import ExperimentConfig, parse_config
 from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 

@@ -18,18 +18,18 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from training.batch.forward_inputs import rope_positions
+from training.batch.rope_positions import rope_positions
 from training.batch.samples import Sample
 
 Pixels = Callable[[str], np.ndarray]
-"""sha256 -> patch values of that screenshot, [t * h * w, values], or its bytes (see `pixel_rows`)"""
+"""sha256 -> patch values of that screenshot, [t * h * w, values], or its bytes (see `byte_patches`)"""
 MANY_ROWS = 8192
 """Patch rows from which screenshots are read by several threads."""
 T = TypeVar("T")
 
 
 @dataclass(slots=True, kw_only=True)
-class Places:
+class TokenIndices:
     """Where things stand, found on the host: the device never has to search, nor the host to wait for it.
 
     Positions of `Sequences` laid flat count over [1, sum of lengths] when packed, else over [B * T].
@@ -72,7 +72,7 @@ class MicroBatch:
     trajectory_tokens: torch.Tensor
     """Loss tokens of the whole trajectory of each sequence. [B]"""
     pixel_values: torch.Tensor | None
-    """Unique screenshots of the microbatch, or their bytes (`training.batch.pixel_rows`). [R, values]"""
+    """Unique screenshots of the microbatch, or their bytes (`training.batch.byte_patches`). [R, values]"""
     image_grid_thw: torch.Tensor | None
     """Their patch grids. [N, 3]"""
     image_index: torch.Tensor | None
@@ -83,7 +83,7 @@ class MicroBatch:
     mm_token_type_ids are [1, sum of lengths], position_ids [3, 1, sum of lengths]. [B + 1]"""
     lengths: tuple[int, ...] = ()
     """Packed: tokens of each sequence. [B]"""
-    places: Places | None = None
+    indices: TokenIndices | None = None
     vision: dict[str, torch.Tensor | list[int]] | None = None
     """What the vision tower reads besides pixels (`model.vision_tower_inputs`); None = it looks itself."""
 
@@ -102,7 +102,7 @@ def _mapped(holder: T, change: Callable[[torch.Tensor], torch.Tensor]) -> T:
     def changed(value: object) -> object:
         if isinstance(value, torch.Tensor):
             return change(value)
-        if isinstance(value, Places):
+        if isinstance(value, TokenIndices):
             return _mapped(value, change)
         if isinstance(value, dict):
             return {key: changed(one) for key, one in value.items()}
@@ -170,7 +170,8 @@ def collate(
 
     Attention is causal, so padding at the right end reaches no real token and needs no mask. The tensors of
     the loss are padded in either layout: they hold a number per token, not a vector. `multiple`: each
-    sequence is padded to a multiple of so many tokens first, for kernels that are made anew for every length.
+    sequence is padded to a multiple of this number of tokens first, for kernels that are made anew for every
+    length.
     """
     tokens = [[*s.token_ids, *[pad_id] * (-len(s.token_ids) % multiple)] for s in samples]
     lengths = [len(row) for row in tokens]
@@ -182,10 +183,10 @@ def collate(
     starts = list(accumulate(lengths if is_packed else [max(lengths)] * len(lengths), initial=0))
     input_ids, position_ids = (_packed if is_packed else _side_by_side)(tokens, positions, pad_id)
     images = _images(samples, pixels)
-    places = _scored_places(samples, starts, max(lengths))
+    indices = _scored_indices(samples, starts, max(lengths))
     if images:
-        places.image_pads = (input_ids.flatten() == image_pad_id).nonzero()[:, 0]
-        places.image_rows = _image_rows(images, merge_size)
+        indices.image_pads = (input_ids.flatten() == image_pad_id).nonzero()[:, 0]
+        indices.image_rows = _image_rows(images, merge_size)
     return MicroBatch(
         input_ids=input_ids,
         position_ids=position_ids,
@@ -197,7 +198,7 @@ def collate(
         samples=tuple(samples),
         bounds=torch.tensor(starts, dtype=torch.int32) if is_packed else None,
         lengths=tuple(lengths) if is_packed else (),
-        places=places,
+        indices=indices,
     )
 
 
@@ -251,14 +252,14 @@ def _images(samples: Sequence[Sample], pixels: Pixels) -> _Images | None:
     )
 
 
-def _scored_places(samples: Sequence[Sample], starts: Sequence[int], width: int) -> Places:
+def _scored_indices(samples: Sequence[Sample], starts: Sequence[int], width: int) -> TokenIndices:
     """`starts`: where each sequence begins in the layout; `width`: T of the tensors of the loss."""
     columns = [np.flatnonzero(np.asarray(sample.loss_mask[1:]) > 0) for sample in samples]
     before = [start + own for start, own in zip(starts, columns, strict=False)]
     cells = [width * row + own + 1 for row, own in enumerate(columns)]
     targets = [np.asarray(s.token_ids)[own + 1] for s, own in zip(samples, columns, strict=True)]
     joined = [torch.from_numpy(np.concatenate(part).astype(np.int64)) for part in (before, targets, cells)]
-    return Places(scored=joined[0], targets=joined[1], cells=joined[2])
+    return TokenIndices(scored=joined[0], targets=joined[1], cells=joined[2])
 
 
 def _image_rows(images: _Images, merge_size: int) -> torch.Tensor | None:

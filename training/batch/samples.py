@@ -1,6 +1,6 @@
 """Trajectories become samples: the token-level items that the trainer eats.
 
-Torch-free. A trajectory whose context only grows is exactly one sequence; one whose history
+A trajectory whose context only grows is exactly one sequence; one whose history
 is a window (`training.render.history_window`) is one sequence per distinct prefix. All of its samples share
 the trajectory's advantage, and no cut is ever made inside an image.
 
@@ -34,7 +34,7 @@ class RenderedTrajectory(Protocol):
 
 
 class TrajectoryRenderer(Protocol):
-    """The part of `training.render.token_sequences.Renderer` that samples need."""
+    """The part of `training.render.renderer.Renderer` that samples need."""
 
     def render_sequences(self, trajectory: Trajectory) -> Sequence[RenderedTrajectory]: ...
 
@@ -69,7 +69,7 @@ class Sample:
     imitation_weight: float = 0.0
     """Weight of an NLL term beside the policy-gradient term (SFT on success)."""
     as_likelihood: bool = False
-    """True when it enters as an NLL term: nobody recorded how likely its actions were."""
+    """True when it enters as an NLL term: it has no behaviour logprobs."""
     likelihood_weight: float = 1.0
     """Weight of that NLL term."""
     replay_entry_id: int | None = None
@@ -105,9 +105,9 @@ def build_samples(
 ) -> list[Sample]:
     """The samples of `trajectory`, sharing its advantage; `group_id` is the trajectory's own.
 
-    `turn_advantages`: one per turn, empty = `advantage` for all. `last_turns`: only the completions of the
-    last so many turns are trained on, 0 = all; sequences without any are left out.
-    Raises ValueError when what was rendered is not what was sampled.
+    `turn_advantages`: one per turn, empty = `advantage` for all. `last_turns`: only the completions of this
+    number of last turns are trained on, 0 = all; sequences without any are left out. Raises ValueError when
+    what was rendered is not what was sampled.
     """
     sequences = renderer.render_sequences(trajectory)
     as_likelihood = not has_behaviour_logprobs(trajectory)

@@ -1,4 +1,4 @@
-"""Questions about a screenshot that a demonstration answers for free. Torch-free."""
+"""Questions about a screenshot that a demonstration answers for free."""
 
 from __future__ import annotations
 

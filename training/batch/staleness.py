@@ -3,7 +3,7 @@
 staleness of a sample = training policy_version - oldest policy_version among its tokens.
 With `algorithm.max_staleness` 0 the loop is synchronous (sample, train, sync) and fresh samples have
 staleness 0; with k the groups of the next k steps are sampled while this one trains
-(`training.rollouts.groups_ahead` asks
+(`training.rollouts.groups_in_flight` asks
 for none that could become older). Replay entries are off-policy by intent, are bounded by
 `replay.max_policy_age` and not counted here.
 """

@@ -78,7 +78,7 @@ def export_checkpoint(
 
 
 def require_space(folder: Path, num_bytes: int) -> None:
-    """Raise ExportError unless the disk of `folder` has room for so many bytes."""
+    """Raise ExportError unless the disk of `folder` has room for `num_bytes`."""
     free = shutil.disk_usage(folder).free
     if free < num_bytes + SPARE_BYTES:
         raise ExportError(

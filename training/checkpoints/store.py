@@ -7,8 +7,8 @@ NNNNN-STAGE-STEP/
     rng-RANK.pt   torch's generator
     model/        plain transformers folder: download, start of another experiment
 
-Tensors are copied to host memory and written while training goes on; whoever dies before the rename leaves
-a *.tmp folder that nobody resumes from.
+Tensors are copied to host memory and written while training goes on; a process that dies before the rename
+leaves a *.tmp folder, from which no attempt resumes.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from training.checkpoints.tensors import (
     write_model_folder,
 )
 from training.contracts.experiment_state import ExperimentState as ExperimentState
-from training.dist.parallel import World, barrier
+from training.distributed.world import World, barrier
 from training.model.lora import adapter_scales
-from training.update.optimiser_step import Trainer
+from training.update.learner import Learner
 from training.weights.model_folder_writer import is_weight_file as is_weight_file
 
 COMPLETE = "COMPLETE"
@@ -74,19 +74,19 @@ class CheckpointStore:
         """The checkpoint to resume from."""
         return next(reversed(self.complete()), None)
 
-    def save(self, trainer: Trainer, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+    def save(self, trainer: Learner, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
         """Write a checkpoint and wait for it; returns its folder. A collective."""
         folder = self.start(trainer, state, source, is_best=is_best)
-        self.settle()
+        self.wait_for_save()
         return folder
 
-    def start(self, trainer: Trainer, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+    def start(self, trainer: Learner, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
         """Begin a checkpoint of `state` (its `num_saved` and best are updated). A collective.
 
         On return the tensors are copied to host memory, so training may go on while they are written. The
-        folder that is returned exists when the save `is_settled`. At most one is written at a time.
+        folder that is returned exists when the save `is_idle`. At most one is written at a time.
         """
-        self.settle()
+        self.wait_for_save()
         world = trainer.world
         state.num_saved += 1
         step = state.sft_step if state.stage == "sft" else state.grpo_step
@@ -118,9 +118,11 @@ class CheckpointStore:
             self._saving = self._finisher.submit(finish)
         return final
 
-    def restate(self, folder: Path, state: ExperimentState, world: World, *, is_best: bool = False) -> None:
+    def replace_state(
+        self, folder: Path, state: ExperimentState, world: World, *, is_best: bool = False
+    ) -> None:
         """Give the complete checkpoint `folder`, whose tensors are today's, a new state. A collective."""
-        self.settle()
+        self.wait_for_save()
         if is_best:
             state.best_checkpoint = folder.name
         if world.is_main:
@@ -130,7 +132,7 @@ class CheckpointStore:
         barrier()
 
     @property
-    def is_settled(self) -> bool:
+    def is_idle(self) -> bool:
         """True when nothing is being written by this rank (rank 0: by any). Raises what went wrong in it."""
         if self._saving is None:
             return True
@@ -139,7 +141,7 @@ class CheckpointStore:
         self._saving.result()
         return True
 
-    def settle(self) -> None:
+    def wait_for_save(self) -> None:
         """Wait for the save in flight; raises what went wrong in it. A collective when there is one."""
         saving, self._saving = self._saving, None
         if saving is not None:
@@ -149,7 +151,7 @@ class CheckpointStore:
     def _write_model(self, folder: Path, source: Path, scales: dict[str, float]) -> None:
         write_model_folder(folder / "shards", source, folder / "model", scales)
 
-    def load(self, folder: Path, trainer: Trainer) -> None:
+    def load(self, folder: Path, trainer: Learner) -> None:
         """Read weights, optimiser and generator into `trainer`. A collective."""
         shards = folder / "shards"
         tensors = weights_of(trainer) | optimiser_space(trainer, shards)
@@ -172,9 +174,7 @@ class CheckpointStore:
         old = self.complete()[: -self.keep_last]
         doomed = [folder for folder in old if folder.name != best and str(folder) not in in_use]
         for folder in doomed:
-            (
-                folder / COMPLETE
-            ).unlink()  # no longer a checkpoint, even if the rest of the removal is interrupted
+            (folder / COMPLETE).unlink()  # no longer a checkpoint, even if the removal is interrupted
             shutil.rmtree(folder, ignore_errors=True)
         for leftover in self.directory.glob("[0-9]*.tmp"):
             shutil.rmtree(leftover, ignore_errors=True)

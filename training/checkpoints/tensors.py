@@ -11,7 +11,7 @@ import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
 from training.model.lora import BASE, is_adapter, merged
-from training.update.optimiser_step import Trainer
+from training.update.learner import Learner
 from training.weights.model_folder_writer import copy_settings, write_safetensors
 
 OPTIMISER = "optimiser|"
@@ -20,12 +20,12 @@ LAYERS_AT_ONCE = 64
 """Tensors read together while the model folder is written: bounds the memory that it takes."""
 
 
-def weights_of(trainer: Trainer) -> dict[str, Any]:
+def weights_of(trainer: Learner) -> dict[str, Any]:
     """The (sharded) weights by name; loading fills them in place."""
     return {f"policy.{name}": p.detach() for name, p in trainer.policy.named_parameters()}
 
 
-def optimiser_state(trainer: Trainer) -> dict[str, Any]:
+def optimiser_state(trainer: Learner) -> dict[str, Any]:
     """Every tensor that the optimiser keeps, as optimiser|PARAMETER|KEY."""
     names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
     return {
@@ -37,7 +37,7 @@ def optimiser_state(trainer: Trainer) -> dict[str, Any]:
     }
 
 
-def optimiser_space(trainer: Trainer, shards: Path) -> dict[str, Any]:
+def optimiser_space(trainer: Learner, shards: Path) -> dict[str, Any]:
     """Empty tensors, sharded like their weights, for the optimiser state that the checkpoint holds."""
     parameters = dict(trainer.policy.named_parameters())
     space = {}
@@ -58,7 +58,7 @@ def saved_shapes(shards: Path) -> dict[str, tuple[int, ...]]:
     }
 
 
-def fill_optimiser(trainer: Trainer, tensors: dict[str, Any]) -> None:
+def fill_optimiser(trainer: Learner, tensors: dict[str, Any]) -> None:
     """Hand loaded tensors to the optimisers that own them."""
     names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
     owners = {

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import torch
 
 from training.contracts.config import ExperimentConfig
-from training.dist.interrupts import on_main
-from training.dist.parallel import World
+from training.distributed.interrupts import on_main
+from training.distributed.world import World
 from training.rollouts.coordinator_client import Coordinator
 
 

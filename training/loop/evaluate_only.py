@@ -10,10 +10,10 @@ import logging
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import EvaluationResult, Purpose
-from training.dist.interrupts import TermSignal
+from training.distributed.interrupts import TermSignal
 from training.rollouts.coordinator_client import Coordinator
+from training.rollouts.group_collector import GroupCollector, GroupRequest
 from training.rollouts.held_out_success import evaluate_groups
-from training.rollouts.request_groups import GroupRequest, Rollouts
 from training.rollouts.task_order import evaluation_tasks
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ STAGE = "evaluation-before"
 def evaluate_only(config: ExperimentConfig, coordinator: Coordinator, term: TermSignal) -> EvaluationResult:
     """Held-out success of what the policy server serves. Raises Interrupted on pause, cancel and SIGTERM."""
     tasks = evaluation_tasks(coordinator.tasks("heldout"), config.evaluation.num_tasks)
-    rollouts = Rollouts(coordinator, term)
+    collector = GroupCollector(coordinator, term)
     request = GroupRequest(
         size=1,
         purpose=Purpose.EVALUATION,
@@ -32,8 +32,8 @@ def evaluate_only(config: ExperimentConfig, coordinator: Coordinator, term: Term
         policy_version=0,
     )
     coordinator.report_stage(STAGE, "started", len(tasks), "tasks")
-    groups = rollouts.wait(
-        rollouts.ask(tasks, request), lambda done, total: coordinator.report_progress(STAGE, done, total)
+    groups = collector.wait(
+        collector.ask(tasks, request), lambda done, total: coordinator.report_progress(STAGE, done, total)
     )
     result = evaluate_groups(groups, name="before", step=0, policy_version=0)
     coordinator.report_evaluation(result)

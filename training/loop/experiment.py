@@ -12,29 +12,29 @@ from typing import Any
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import EvaluationResult, Group, Purpose, Task
-from training.dist.interrupts import on_main
-from training.dist.parallel import World
+from training.distributed.interrupts import on_main
+from training.distributed.world import World
 from training.loop.alarms import AlarmHistory
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import Coordinator
-from training.rollouts.groups_ahead import Ahead
+from training.rollouts.group_collector import GroupCollector, GroupRequest, PendingGroups, WeightsLost
+from training.rollouts.groups_in_flight import GroupsInFlight
 from training.rollouts.held_out_success import evaluate_groups
 from training.rollouts.replay_injection import ReplayState
-from training.rollouts.request_groups import GroupRequest, Rollouts, Ticket, WeightsLost
 from training.rollouts.solve_rate_curriculum import SolveRates
 from training.rollouts.task_order import TaskOrder, evaluation_tasks
-from training.update.optimiser_step import Trainer
-from training.update.optimisers import sft_rates
+from training.update.learner import Learner
+from training.update.learning_rates import sft_rates
 from training.weights.sync import WeightSync
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedCheckpoint:
     """A checkpoint that this process wrote."""
 
-    moment: tuple[str, int, int, int]
+    position: tuple[str, int, int, int]
     """Stage, steps of SFT and GRPO, policy version: where the same, weights and optimiser are the same."""
     folder: Path
     success: float | None
@@ -50,7 +50,7 @@ class Experiment:
 
     config: ExperimentConfig
     world: World
-    trainer: Trainer
+    trainer: Learner
     renderer: Renderer
     sync: WeightSync
     checkpoints: CheckpointStore
@@ -58,37 +58,37 @@ class Experiment:
     """Model folder that the experiment started from."""
     coordinator: Coordinator | None = None
     """None on ranks other than 0."""
-    rollouts: Rollouts | None = None
+    collector: GroupCollector | None = None
     """None on ranks other than 0."""
-    ahead: Ahead | None = None
+    in_flight: GroupsInFlight | None = None
     """What is being sampled for this step and the coming ones; rank 0 only, in the GRPO stage."""
     unreported: dict[str, Any] | None = None
     """What the coordinator will hear of the checkpoint that is being written."""
-    saved: Saved | None = None
+    saved: SavedCheckpoint | None = None
     """The newest checkpoint of this process."""
     state: ExperimentState = field(default_factory=ExperimentState)
     history: AlarmHistory = field(default_factory=AlarmHistory)
     replay: ReplayState = field(default_factory=ReplayState)
     solve_rates: SolveRates = field(default_factory=SolveRates)
 
-    def tell(self, report: Callable[[Coordinator], Any]) -> None:
-        """Report something from rank 0."""
+    def report(self, send: Callable[[Coordinator], Any]) -> None:
+        """Let rank 0 send a report."""
         if self.coordinator is not None:
-            report(self.coordinator)
+            send(self.coordinator)
 
     def collect(self, tasks: list[Task], request: GroupRequest, stage: str) -> list[Group]:
         """Groups of `tasks` on every rank; `stage` gets the progress, "" for none."""
-        ticket: list[Ticket] = []
+        ticket: list[PendingGroups] = []
 
         def work() -> list[Group]:
-            assert self.rollouts is not None, "rank 0 has rollouts"
+            assert self.collector is not None, "rank 0 has rollouts"
             if not ticket:
-                ticket.append(self.rollouts.ask(tasks, request))
-            return self.rollouts.wait(ticket[0], progress)
+                ticket.append(self.collector.ask(tasks, request))
+            return self.collector.wait(ticket[0], progress)
 
         def progress(done: int, total: int) -> None:
             if stage:
-                self.tell(lambda c: c.report_progress(stage, done, total))
+                self.report(lambda c: c.report_progress(stage, done, total))
 
         return self.wait_for(work)
 
@@ -111,22 +111,24 @@ class Experiment:
 
     def use_order(self, order: TaskOrder) -> None:
         """Sample the train tasks in this order from now on, from where the state stands."""
-        if self.rollouts is not None:
-            self.ahead = Ahead(rollouts=self.rollouts, order=order, config=self.config, state=self.state)
+        if self.collector is not None:
+            self.in_flight = GroupsInFlight(
+                collector=self.collector, order=order, config=self.config, state=self.state
+            )
 
     def next_groups(self) -> list[Group]:
         """The groups of the step that begins, on every rank. Raises Interrupted. A collective."""
 
         def work() -> list[Group]:
-            assert self.ahead is not None, "use_order comes first"
-            return self.ahead.next_groups()
+            assert self.in_flight is not None, "use_order comes first"
+            return self.in_flight.next_groups()
 
         return self.wait_for(work)
 
-    def cancel_ahead(self) -> None:
+    def cancel_groups_in_flight(self) -> None:
         """Give up on what is being sampled for coming steps."""
-        if self.ahead is not None:
-            self.ahead.cancel()
+        if self.in_flight is not None:
+            self.in_flight.cancel()
 
     def tasks(self, split: str) -> list[Task]:
         """Tasks of a split on every rank."""
@@ -139,25 +141,25 @@ class Experiment:
     def save(self, *, is_best: bool = False, success: float | None = None) -> Path:
         """Write a checkpoint; returns its folder. A collective.
 
-        With `checkpoints.asynchronous` the folder appears later: see `settle`. When no step was made since
-        the last one (an evaluation in between, a pause), that one gets the new state instead.
+        With `checkpoints.asynchronous` the folder appears later: see `finish_save`. When no step was made
+        since the last one (an evaluation in between, a pause), that one gets the new state instead.
         """
-        self.settle()
+        self.finish_save()
         state = self.state
         if is_best and success is not None:
             state.best_success = success
         self.history.last_checkpoint_step = state.grpo_step
         state.replay, state.alarms = self.replay.to_json(), self.history.to_json()
         state.solve_rates = self.solve_rates.counts
-        last, moment = self.saved, (state.stage, state.sft_step, state.grpo_step, state.policy_version)
-        if last is not None and last.moment == moment and on_main(self.world, last.is_there):
+        last, position = self.saved, (state.stage, state.sft_step, state.grpo_step, state.policy_version)
+        if last is not None and last.position == position and on_main(self.world, last.is_there):
             folder = last.folder
-            self.checkpoints.restate(folder, state, self.world, is_best=is_best)
+            self.checkpoints.replace_state(folder, state, self.world, is_best=is_best)
             is_best = folder.name == state.best_checkpoint
             success = last.success if success is None else success
         else:
             folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
-        self.saved = Saved(moment, folder, success)
+        self.saved = SavedCheckpoint(position, folder, success)
         self.unreported = {
             "step": state.sft_step if state.stage == "sft" else state.grpo_step,
             "path": str(folder),
@@ -166,17 +168,17 @@ class Experiment:
             "success": success,
         }
         if not self.config.checkpoints.asynchronous:
-            self.settle()
+            self.finish_save()
         return folder
 
-    def settle(self) -> None:
+    def finish_save(self) -> None:
         """Wait for the checkpoint that is being written, and report it. A collective."""
-        self.checkpoints.settle()
+        self.checkpoints.wait_for_save()
         self.report_saved()
 
     def report_saved(self) -> None:
         """Report a checkpoint that has been written meanwhile, and delete old ones."""
-        if self.unreported is None or not self.checkpoints.is_settled:
+        if self.unreported is None or not self.checkpoints.is_idle:
             return
         values, self.unreported = self.unreported, None
         if self.coordinator is None:
@@ -189,7 +191,7 @@ class Experiment:
 
     def close(self) -> None:
         """Finish what goes on in the background. A collective."""
-        self.settle()
+        self.finish_save()
         self.sync.close()
 
     def resume(self, folder: Path) -> None:
@@ -209,9 +211,9 @@ def stage(experiment: Experiment, name: str, total: int, unit: str):
     if not name:
         yield
         return
-    experiment.tell(lambda c: c.report_stage(name, "started", total, unit))
+    experiment.report(lambda c: c.report_stage(name, "started", total, unit))
     yield
-    experiment.tell(lambda c: c.report_stage(name, "finished", total, unit))
+    experiment.report(lambda c: c.report_stage(name, "finished", total, unit))
 
 
 def evaluate(
@@ -234,5 +236,5 @@ def evaluate(
     with stage(experiment, stage_name, len(tasks), "tasks"):
         groups = experiment.collect(tasks, request, stage_name)
     result = evaluate_groups(groups, name=name, step=step, policy_version=state.policy_version)
-    experiment.tell(lambda c: c.report_evaluation(result))
+    experiment.report(lambda c: c.report_evaluation(result))
     return result

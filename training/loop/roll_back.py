@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from training.contracts.types import Alarm
-from training.dist.interrupts import on_main
+from training.distributed.interrupts import on_main
 from training.loop.alarms import AlarmHistory
 from training.loop.experiment import Experiment
-from training.update.optimisers import grpo_rates
+from training.update.learning_rates import grpo_rates
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def roll_back_if_collapsed(experiment: Experiment, alarms: Sequence[Alarm]) -> P
     causes = on_main(experiment.world, lambda: causes)
     if not causes or len(state.rolled_back_to) >= config.max_roll_backs:
         return None
-    experiment.settle()
+    experiment.finish_save()
     good = on_main(experiment.world, lambda: _last_good(experiment))
     if good is None:
         logger.warning("%s: there is no checkpoint left to go back to", ", ".join(causes))
@@ -49,8 +49,8 @@ def _last_good(experiment: Experiment) -> Path | None:
 
 def _restore(experiment: Experiment, good: Path) -> None:
     state = experiment.state
-    if experiment.ahead is not None:
-        experiment.ahead.cancel()
+    if experiment.in_flight is not None:
+        experiment.in_flight.cancel()
     # A fresh optimiser first: a checkpoint from before the first step holds no moments to overwrite with.
     experiment.trainer.use_rates(grpo_rates(experiment.config.optimiser))
     experiment.checkpoints.load(good, experiment.trainer)
@@ -59,9 +59,9 @@ def _restore(experiment: Experiment, good: Path) -> None:
     state.rate_scale *= experiment.config.checkpoints.roll_back_rate
     state.policy_version += 1
     metrics = experiment.sync_weights() | {"checkpoint/rolled_back": float(len(state.rolled_back_to))}
-    experiment.tell(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
+    experiment.report(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
     state.rolled_back_saves.append(experiment.save().name)
-    experiment.settle()
+    experiment.finish_save()
 
 
 def _report(experiment: Experiment, good: Path, causes: list[str]) -> None:
@@ -75,4 +75,4 @@ def _report(experiment: Experiment, good: Path, causes: list[str]) -> None:
         message=f"went back to checkpoint {good.name} after {why}; learning rate x {state.rate_scale:g}",
         remedy="If it happens again, lower optimiser.learning_rate or add a kl_coefficient.",
     )
-    experiment.tell(lambda c: c.report_alarms([alarm]))
+    experiment.report(lambda c: c.report_alarms([alarm]))

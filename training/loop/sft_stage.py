@@ -6,15 +6,13 @@ import logging
 import random
 from collections import Counter
 
-from training.batch.samples import Sample
-from training.batch.sft_samples import SftDataset, rate_factor
+from training.batch.sft_dataset import SftDataset, sft_sample
 from training.contracts.types import Purpose, Source, Task, Trajectory
-from training.dist.interrupts import on_main
+from training.distributed.interrupts import on_main
 from training.loop.experiment import Experiment, evaluate, stage
-from training.render.token_sequences import Rendered
-from training.rollouts.request_groups import GroupRequest
+from training.rollouts.group_collector import GroupRequest
 from training.rollouts.task_order import TaskOrder
-from training.update.optimisers import sft_rates
+from training.update.learning_rates import sft_rate_scale, sft_rates
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +44,11 @@ def run_sft(experiment: Experiment) -> None:
 
 def _step(experiment: Experiment, dataset: SftDataset) -> None:
     state, config = experiment.state, experiment.config
-    # The seed of a step is its number: a resumed stage draws what it would have drawn.
+    # The seed of a step is its number: a resumed stage goes on with the same batches.
     rng = random.Random(f"{config.optimiser.seed}/sft/{state.sft_step}")
     rows = [row for part in dataset.batch(config.sft.batch_size, rng) for row in part]
-    samples = [likelihood_sample(row, index) for index, row in enumerate(rows, start=1)]
-    scale = rate_factor(state.sft_step, config.sft.max_steps)
+    samples = [sft_sample(row, index) for index, row in enumerate(rows, start=1)]
+    scale = sft_rate_scale(state.sft_step, config.sft.max_steps)
     result = experiment.trainer.likelihood_step(samples, scale)
     state.sft_step += 1
     if state.sft_step % METRICS_EVERY == 0:
@@ -61,9 +59,9 @@ def _step(experiment: Experiment, dataset: SftDataset) -> None:
             "sft/entropy": result.metrics["loss/entropy"],
         }
         logger.info("sft step %d: loss %.3f grad %.3g", state.sft_step, result.loss, result.grad_norm)
-        experiment.tell(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
-        experiment.tell(lambda c: c.report_progress("sft", state.sft_step, config.sft.max_steps))
-        on_main(experiment.world, lambda: experiment.rollouts and experiment.rollouts.check_control())
+        experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
+        experiment.report(lambda c: c.report_progress("sft", state.sft_step, config.sft.max_steps))
+        on_main(experiment.world, lambda: experiment.collector and experiment.collector.check_control())
 
 
 def _evaluate(experiment: Experiment) -> float:
@@ -77,24 +75,9 @@ def _evaluate(experiment: Experiment) -> float:
     result = evaluate(experiment, "during", step=state.sft_step)
     values["sft/success"] = result.success
     logger.info("sft step %d: held-out success %.0f%%", state.sft_step, 100 * result.success)
-    experiment.tell(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
+    experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
     experiment.save()
     return result.success
-
-
-def likelihood_sample(rendered: Rendered, number: int) -> Sample:
-    """A rendered demonstration as a sample of the likelihood loss."""
-    return Sample(
-        trajectory_id=number,
-        group_id=0,
-        token_ids=tuple(rendered.token_ids),
-        loss_mask=tuple(rendered.loss_mask),
-        behaviour_logprobs=(0.0,) * len(rendered.token_ids),
-        policy_versions=tuple(rendered.policy_versions),
-        images=tuple(rendered.images),
-        grids=tuple(rendered.grids),
-        as_likelihood=True,
-    )
 
 
 def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:

@@ -12,18 +12,18 @@ import logging
 import time
 
 from training.contracts.types import Alarm, Group
-from training.dist.interrupts import on_main
+from training.distributed.interrupts import on_main
 from training.loop.alarms import StepFacts, check_step
 from training.loop.engine_sleep import engine_asleep
 from training.loop.experiment import Experiment, evaluate, stage
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.sft_stage import run_sft
-from training.rollouts.solve_rate_curriculum import SolveRateOrder
-from training.rollouts.step_batch import Batch, prepare_batch
+from training.rollouts.solve_rate_curriculum import SolveRateCurriculum
+from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.task_order import TaskOrder
 from training.rollouts.temperature_schedule import temperature_at
-from training.update.optimiser_step import StepResult
-from training.update.optimisers import grpo_rates
+from training.update.learner import StepResult
+from training.update.learning_rates import grpo_rates
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def run(experiment: Experiment) -> None:
     """All stages from where the state stands. Raises Interrupted on pause, cancel and SIGTERM."""
     state, config = experiment.state, experiment.config
     metrics = experiment.sync_weights()
-    experiment.tell(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
+    experiment.report(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
     if state.stage in ("start", "sft"):
         if config.sft.enabled:
             run_sft(experiment)
@@ -60,11 +60,11 @@ def run_grpo(experiment: Experiment) -> None:
         return
     experiment.use_order(_order(experiment))
     with stage(experiment, "grpo", total, "steps"):
-        experiment.tell(lambda c: c.report_progress("grpo", state.grpo_step, total))
+        experiment.report(lambda c: c.report_progress("grpo", state.grpo_step, total))
         while state.grpo_step < total:
             grpo_step(experiment)
             done = state.grpo_step
-            experiment.tell(lambda c, done=done: c.report_progress("grpo", done, total))
+            experiment.report(lambda c, done=done: c.report_progress("grpo", done, total))
             every = config.evaluation.every
             if every and done % every == 0 and done < total and config.evaluation.num_tasks:
                 result = evaluate(experiment, "during")
@@ -72,7 +72,7 @@ def run_grpo(experiment: Experiment) -> None:
             elif done % config.checkpoints.every == 0 or done == total:
                 experiment.save()
             if done < total and _is_over(experiment, started):
-                experiment.cancel_ahead()
+                experiment.cancel_groups_in_flight()
                 experiment.save()
                 break
 
@@ -116,17 +116,17 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
 
 
 def _order(experiment: Experiment) -> TaskOrder:
-    """The order of the train tasks. `solve_rates` is read at every draw, so it may grow meanwhile."""
+    """The order of the train tasks. `solve_rates` is read at every choice, so it may change meanwhile."""
     config, tasks = experiment.config, experiment.tasks("train")
     if config.tasks.curriculum == "solve_rate":
         floor = config.tasks.curriculum_floor
-        return SolveRateOrder(tasks, config.optimiser.seed, experiment.solve_rates, floor)
+        return SolveRateCurriculum(tasks, config.optimiser.seed, experiment.solve_rates, floor)
     return TaskOrder(tasks, config.optimiser.seed)
 
 
-def _prepare(experiment: Experiment, groups: list[Group]) -> Batch:
+def _prepare(experiment: Experiment, groups: list[Group]) -> StepBatch:
     assert experiment.coordinator is not None
-    return prepare_batch(
+    return build_step_batch(
         groups,
         experiment.renderer,
         experiment.config,
@@ -137,7 +137,7 @@ def _prepare(experiment: Experiment, groups: list[Group]) -> Batch:
 
 
 def _report(
-    experiment: Experiment, batch: Batch, result: StepResult | None, metrics: dict[str, float]
+    experiment: Experiment, batch: StepBatch, result: StepResult | None, metrics: dict[str, float]
 ) -> list[Alarm]:
     """Metrics, advantages, replay uses and alarms of the step that just ended; step numbers start at 1."""
     state, step = experiment.state, experiment.state.grpo_step

@@ -1,6 +1,8 @@
-"""The trainer: `python -m training.dist.launch --ranks N -m training.loop.train --config FILE --output DIR`.
+"""The trainer: runs all stages of one experiment.
 
-Runs all stages of one experiment (with `evaluation.only`: one evaluation) against a coordinator
+    python -m training.distributed.launch --ranks N -m training.loop.train --config FILE --output DIR
+
+It runs (with `evaluation.only`: one evaluation) against a coordinator
 (DESKHAND_COORDINATOR_URL and DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes
 from the newest complete checkpoint, and works without the launcher as a single process.
 
@@ -25,7 +27,7 @@ from training.model.cpu_threads import num_threads
 from training.rollouts.coordinator_client import Coordinator, CoordinatorAddress
 
 if TYPE_CHECKING:
-    from training.dist.interrupts import TermSignal
+    from training.distributed.interrupts import TermSignal
 
 logger = logging.getLogger("training")
 
@@ -64,8 +66,8 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
     """(exit code, status, finished GRPO steps). torch is imported here: bad settings fail in a moment."""
     import torch
 
-    from training.dist.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted, TermSignal
-    from training.dist.parallel import start_world, stop_world
+    from training.distributed.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted, TermSignal
+    from training.distributed.world import start_world, stop_world
     from training.loop.stages import run
 
     term = TermSignal()
@@ -101,7 +103,7 @@ def _evaluate_only(
     config: ExperimentConfig, address: CoordinatorAddress, term: TermSignal
 ) -> tuple[int, str, int]:
     """As `_train`, without weights; ranks other than 0 have nothing to do."""
-    from training.dist.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted
+    from training.distributed.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted
     from training.loop.evaluate_only import evaluate_only
 
     if os.environ.get("RANK", "0") != "0":
@@ -124,13 +126,13 @@ def build_experiment(
     term,
 ):
     """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
-    from training.batch.screenshots import FramePixels
+    from training.batch.screenshot_cache import ScreenshotCache
     from training.checkpoints.store import CheckpointStore
     from training.loop.experiment import Experiment
     from training.model.load_sharded import build_policy
-    from training.render.token_sequences import Renderer
-    from training.rollouts.request_groups import Rollouts
-    from training.update.optimiser_step import TokenIds, Trainer
+    from training.render.renderer import Renderer
+    from training.rollouts.group_collector import GroupCollector
+    from training.update.learner import Learner, TokenIds
     from training.weights.sync import build_weight_sync
 
     directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
@@ -138,10 +140,10 @@ def build_experiment(
     store.verify_writable()
     source = model_folder(config)
     renderer = Renderer.from_folder(source, config.model, config.prompt)
-    pixels = FramePixels(renderer, directory=address.frames_directory, fetch=coordinator.frame)
+    pixels = ScreenshotCache(renderer, directory=address.frames_directory, fetch=coordinator.frame)
     tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
     policy = build_policy(config, source, world, banned_ids=renderer.banned_ids)
-    trainer = Trainer(policy, world, config, tokens, pixels)
+    trainer = Learner(policy, world, config, tokens, pixels)
     if config.algorithm.kl_coefficient > 0:
         trainer.reference = build_policy(
             config, config.algorithm.reference_path, world, banned_ids=renderer.banned_ids, is_reference=True
@@ -164,7 +166,7 @@ def build_experiment(
         checkpoints=store,
         source=source,
         coordinator=own,
-        rollouts=Rollouts(coordinator, term) if world.is_main else None,
+        collector=GroupCollector(coordinator, term) if world.is_main else None,
     )
     if (newest := store.newest()) is not None:
         logger.info("resuming from %s", newest)

@@ -1,4 +1,4 @@
-"""How many threads torch may use on a CPU. Torch-free."""
+"""How many threads torch may use on a CPU."""
 
 from __future__ import annotations
 

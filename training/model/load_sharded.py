@@ -15,7 +15,8 @@ import torch
 from torch import nn
 
 from training.contracts.config import ExperimentConfig
-from training.dist.parallel import World, shard
+from training.distributed.fsdp import shard
+from training.distributed.world import World
 from training.model.compile_and_recompute import compile_blocks, recompute_blocks
 from training.model.lora import add_lora
 from training.model.policy import Policy, load_model
@@ -31,10 +32,10 @@ def build_policy(
 ) -> Policy:
     """The policy of `folder`, or the frozen reference. A collective."""
     model = load_model(folder, world.device)
-    return lay_out(model, config, world, banned_ids=banned_ids, is_reference=is_reference)
+    return shard_model(model, config, world, banned_ids=banned_ids, is_reference=is_reference)
 
 
-def lay_out(
+def shard_model(
     model: nn.Module,
     config: ExperimentConfig,
     world: World,

@@ -32,7 +32,7 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
     wanted = PeftConfig(
         r=config.rank, lora_alpha=config.alpha, target_modules=pattern, lora_dropout=0.0, bias="none"
     )
-    # Every rank draws the same adapters: sharding takes each rank's own slice of its own copy.
+    # Every rank initialises the same adapters: sharding takes each rank's own slice of its own copy.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         inject_adapter_in_model(wanted, model)

@@ -7,8 +7,8 @@ backbone and head can be called one after the other inside one forward.
 
 from __future__ import annotations
 
-import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,8 +17,8 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from training.batch.collate import MicroBatch
-from training.batch.forward_inputs import BANNED
-from training.model.fp32_logits import logits_of
+from training.model.banned_tokens import BANNED_LOGIT
+from training.model.fp32_logits import compute_logits
 from training.model.packed_attention import Bounds, use_packed_vision
 
 TOKENS_PER_CHUNK = 2048
@@ -80,9 +80,14 @@ class Policy(nn.Module):
             "banned_ids", torch.tensor(list(banned_ids), dtype=torch.long, device=device), persistent=False
         )
         text = self.model.model.language_model
-        text._deepstack_process = types.MethodType(_add_level, text)
+        text._deepstack_process = partial(_add_level, text._deepstack_process)
         if freeze_vision:
             self.visual.requires_grad_(False)
+
+    @property
+    def device(self) -> torch.device:
+        """Of the weights."""
+        return next(self.model.parameters()).device
 
     @property
     def visual(self) -> nn.Module:
@@ -91,10 +96,10 @@ class Policy(nn.Module):
 
     def forward(self, batch: MicroBatch) -> TokenScores:
         """Logprob and entropy of every completion token."""
-        assert batch.places is not None, "collate says where the completion tokens stand"
+        assert batch.indices is not None, "collate says where the completion tokens stand"
         hidden = self._hidden(batch).flatten(0, 1)
-        before = hidden.index_select(0, batch.places.scored)
-        logprobs, entropy = self._score(before, batch.places.targets)
+        before = hidden.index_select(0, batch.indices.scored)
+        logprobs, entropy = self._score(before, batch.indices.targets)
         # The zero keeps every parameter in the graph when a filler has no token to score.
         anchor = hidden[:1].float().sum() * 0.0
         return TokenScores(
@@ -119,9 +124,9 @@ class Policy(nn.Module):
 
     def _see(self, batch: MicroBatch, embeddings: torch.Tensor) -> tuple[torch.Tensor, list[torch.Tensor]]:
         """Embeddings with the screenshots in them, and what the first blocks add. [B, T, hidden] each"""
-        places = batch.places
-        assert places is not None
-        assert places.image_pads is not None
+        indices = batch.indices
+        assert indices is not None
+        assert indices.image_pads is not None
         told: dict[str, Any] = dict(batch.vision or {})
         if told:
             told["packed"] = Bounds(told["cu_seqlens"], told.pop("lengths"))
@@ -129,11 +134,11 @@ class Policy(nn.Module):
         flat = embeddings.flatten(0, 1)
         levels = []
         for level in (seen.pooler_output, *seen.deepstack_features):
-            rows = level if places.image_rows is None else level.index_select(0, places.image_rows)
+            rows = level if indices.image_rows is None else level.index_select(0, indices.image_rows)
             levels.append(rows.to(flat.dtype))
-        embedded = flat.index_copy(0, places.image_pads, levels[0])
+        embedded = flat.index_copy(0, indices.image_pads, levels[0])
         nothing = torch.zeros_like(flat)
-        added = [nothing.index_copy(0, places.image_pads, level) for level in levels[1:]]
+        added = [nothing.index_copy(0, indices.image_pads, level) for level in levels[1:]]
         return embedded.view_as(embeddings), [level.view_as(embeddings) for level in added]
 
     def _score(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -144,8 +149,8 @@ class Policy(nn.Module):
         return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
 
     def _score_chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = logits_of(hidden, self.model.lm_head, in_fp32=self.fp32_logits)
-        logits = logits.index_fill(-1, self.banned_ids, BANNED) / self.temperature
+        logits = compute_logits(hidden, self.model.lm_head, in_fp32=self.fp32_logits)
+        logits = logits.index_fill(-1, self.banned_ids, BANNED_LOGIT) / self.temperature
         logprobs = torch.log_softmax(logits, dim=-1)
         entropy = -(logprobs.exp() * logprobs).sum(dim=-1)
         return logprobs.gather(-1, targets[:, None])[:, 0], entropy
@@ -153,14 +158,16 @@ class Policy(nn.Module):
 
 def _spread(values: torch.Tensor, batch: MicroBatch) -> torch.Tensor:
     """Values of the completion tokens [N] at their tokens' places, 0 elsewhere. [B, T]"""
-    assert batch.places is not None
+    assert batch.indices is not None
     out = torch.zeros(batch.loss_mask.numel(), dtype=values.dtype, device=values.device)
-    return out.index_copy(0, batch.places.cells, values).view_as(batch.loss_mask)
+    return out.index_copy(0, batch.indices.cells, values).view_as(batch.loss_mask)
 
 
 def _add_level(
-    self: nn.Module, hidden: torch.Tensor, places: torch.Tensor | None, level: torch.Tensor
+    original: Callable[..., torch.Tensor],
+    hidden: torch.Tensor,
+    mask: torch.Tensor | None,
+    level: torch.Tensor,
 ) -> torch.Tensor:
-    """In place of `Qwen3VLTextModel._deepstack_process`: `level` is 0 where no image is."""
-    assert places is None
-    return hidden + level.to(hidden.dtype)
+    """In place of `Qwen3VLTextModel._deepstack_process`; without a mask, `level` is 0 where no image is."""
+    return hidden + level.to(hidden.dtype) if mask is None else original(hidden, mask, level)

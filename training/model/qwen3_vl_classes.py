@@ -19,7 +19,7 @@ EXPERTS = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")
 """How the names of the experts' tensors end."""
 
 
-def lies_turned(name: str, shape: tuple[int, ...]) -> bool:
+def is_stored_transposed(name: str, shape: tuple[int, ...]) -> bool:
     """A checkpoint has the last two dimensions of this weight the other way round.
 
     Of square ones transformers cannot tell, and reads them as they lie in the model.

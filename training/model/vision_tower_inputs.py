@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from transformers import vision_utils
 
-from training.render.token_sequences import Grid
+from training.render.renderer import Grid
 
 
 def vision_inputs(visual: nn.Module, grids: Sequence[Grid]) -> dict[str, torch.Tensor | list[int]]:

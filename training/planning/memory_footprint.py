@@ -1,4 +1,4 @@
-"""How much memory an experiment needs on each GPU (or on a host without one), by a formula. Torch-free.
+"""How much memory an experiment needs on each GPU (or on a host without one), by a formula.
 
 Of the trainer, per GPU, for P weights of which Q learn, N processes, b bytes of the compute type:
 
@@ -29,7 +29,7 @@ from training.contracts.config import ExperimentConfig
 
 BYTES = {"float32": 4, "bfloat16": 2}
 SCORED_PER_CHUNK = 2048
-"""`training.model.policy` makes logits of so many completion tokens at a time."""
+"""`training.model.policy` makes logits of this number of completion tokens at a time."""
 PATCH_VALUES = 1536
 MERGED = 4
 """Patches per image token."""

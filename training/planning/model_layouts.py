@@ -1,4 +1,4 @@
-"""Qwen3-VL by size and number of GPUs: one table of layouts that any preset can be put on. Torch-free.
+"""Qwen3-VL by size and number of GPUs: one table of layouts that any preset can be put on.
 
 A row says how many GPUs train, how many sample, and what is saved to make it fit GPUs of 141 GB (H200); the
 memory that it then needs is `footprint`'s estimate, stated in docs/presets.md and tested to stay below.
@@ -51,7 +51,7 @@ def published_shape(path: str) -> ModelShape | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """One row: how a model of a size is spread over so many GPUs."""
+    """One row: how a model of a size is spread over this number of GPUs."""
 
     trainers: int
     """GPUs of the trainer."""

@@ -1,4 +1,4 @@
-"""What a policy sees of the turns before: everything, or a window of the screenshots. Pure, torch-free.
+"""What a policy sees of the turns before: everything, or a window of the screenshots.
 
 With `prompt.history: window` the context of turn k keeps the screenshots of the first
 `keep_first_images` turns and of the last `keep_last_images` turns up to k; every other turn
@@ -7,7 +7,7 @@ window's start moves in strides of `window_slack` + 1 turns, so that most contex
 grow: what only grows shares its prefix in the engine's cache and in the trainer's sequence.
 
 The policy server and the trainer build contexts by the one function that uses this module,
-`training.render.token_sequences.Renderer.context`.
+`training.render.renderer.Renderer.context`.
 """
 
 from __future__ import annotations

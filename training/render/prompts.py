@@ -1,4 +1,4 @@
-"""The words of the prompt styles. Torch-free."""
+"""System messages and user messages of the prompt styles."""
 
 from __future__ import annotations
 

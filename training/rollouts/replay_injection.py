@@ -5,7 +5,7 @@ place to the best usable entry, so the group keeps its size and the advantages a
 again over its real members. Two kinds of entries:
 - sampled by a policy that recorded its behaviour logprobs: enters the policy-gradient loss
   with the importance ratio against those logprobs;
-- human or oracle: nobody knows how likely its actions were, so it enters as a likelihood
+- human or oracle: no policy sampled it, so it has no logprobs and enters as a likelihood
   (NLL) term with its own weight, and counts in the group's mean like any member.
 Caps: share of the batch, uses of one entry, age of the entry's policy.
 """

@@ -1,12 +1,12 @@
 """Curriculum by solve rate: tasks that are solved about half of the time come more often.
 
-    q_task = (wins + 1) / (trials + 2)          over past groups, older ones fading by `FADING` per visit
+    q_task = (wins + 1) / (trials + 2)          over past groups, older ones fading by `DECAY` per visit
     weight = 4 q (1 - q)                        1 at q = 1/2, near 0 for what always or never works
-    with probability `tasks.curriculum_floor` the draw is uniform instead
+    with probability `tasks.curriculum_floor` the choice is uniform instead
 
 A group at q near 0 or 1 has equal rewards and teaches nothing; the variance of its rewards, and so the
 size of its gradient, grows with q (1 - q). An unseen task has q = 1/2 and is tried soon. Families keep
-equal shares. A draw depends only on (seed, position, what was learned so far), and what was learned is
+equal shares. A choice depends only on (seed, position, solve rates so far), and the rates are
 saved with every checkpoint.
 """
 
@@ -20,7 +20,7 @@ from training.contracts.types import Group, Task
 from training.rollouts.held_out_success import succeeded
 from training.rollouts.task_order import TaskOrder
 
-FADING = 0.7
+DECAY = 0.7
 """What older trials of a task are multiplied with at each visit: the policy that made them is gone."""
 
 
@@ -37,17 +37,17 @@ class SolveRates:
             scored = group.scored()
             wins, trials = self.counts.get(group.task.task_id, [0.0, 0.0])
             new_wins = sum(succeeded(member.score) for member in scored)
-            self.counts[group.task.task_id] = [FADING * wins + new_wins, FADING * trials + len(scored)]
+            self.counts[group.task.task_id] = [DECAY * wins + new_wins, DECAY * trials + len(scored)]
 
     def weight(self, task_id: str) -> float:
-        """How much the task should be drawn, in (0, 1]."""
+        """Sampling weight of the task within its family, in (0, 1]."""
         wins, trials = self.counts.get(task_id, [0.0, 0.0])
         rate = (wins + 1) / (trials + 2)
         return 4 * rate * (1 - rate)
 
 
-class SolveRateOrder(TaskOrder):
-    """Draws within each family by weight; tasks of one `take` differ while the family has enough."""
+class SolveRateCurriculum(TaskOrder):
+    """Chooses within each family by weight; tasks of one `take` differ while the family has enough."""
 
     def __init__(self, tasks: Sequence[Task], seed: int, rates: SolveRates, floor: float) -> None:
         super().__init__(tasks, seed)
@@ -59,10 +59,10 @@ class SolveRateOrder(TaskOrder):
         chosen: list[Task] = []
         for place in range(position, position + count):
             taken = {task.task_id for task in chosen}
-            chosen.append(self._draw(place, taken))
+            chosen.append(self._choose(place, taken))
         return chosen
 
-    def _draw(self, position: int, taken: set[str]) -> Task:
+    def _choose(self, position: int, taken: set[str]) -> Task:
         family = self.names[position % len(self.names)]
         tasks = self.families[family]
         free = [task for task in tasks if task.task_id not in taken] or tasks

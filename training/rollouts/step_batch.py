@@ -1,4 +1,4 @@
-"""Groups of a step become the batch of its update, with replay injected. Rank 0 only, torch-free.
+"""Groups of a step become the batch of its update, with replay injected. Rank 0 only.
 
 groups -> injection -> advantages (>= 2 scored members) -> samples -> without stale ones
 """
@@ -19,14 +19,14 @@ from training.batch.samples import (
 from training.batch.staleness import staleness, staleness_metrics
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Group, MemberUpdate, ReplayUse, Trajectory
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.rollouts.held_out_success import succeeded
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
-from training.rollouts.step_metrics import rollout_metrics
+from training.rollouts.rollout_metrics import rollout_metrics
 
 
 @dataclass(slots=True, kw_only=True)
-class Batch:
+class StepBatch:
     """What one step trains on and reports."""
 
     samples: list[Sample]
@@ -59,7 +59,7 @@ class Batch:
         return uses
 
 
-def prepare_batch(
+def build_step_batch(
     groups: Sequence[Group],
     renderer: Renderer,
     config: ExperimentConfig,
@@ -67,7 +67,7 @@ def prepare_batch(
     candidates: Candidates,
     replay: ReplayState,
     policy_version: int,
-) -> Batch:
+) -> StepBatch:
     """The batch of a step; counts replay uses in `replay`."""
     plain = [_advantages(group, config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
@@ -96,7 +96,7 @@ def prepare_batch(
             sum(not _is_trainable(member) for group in final for member in group.scored())
         ),
     }
-    return Batch(
+    return StepBatch(
         samples=fresh, advantages=advantages, injections=injections, metrics=metrics, groups=list(groups)
     )
 

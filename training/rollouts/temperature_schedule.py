@@ -1,4 +1,4 @@
-"""The two-phase temperature schedule of the GRPO stage: explore first, sharpen later. Torch-free.
+"""The two-phase temperature schedule of the GRPO stage: explore first, sharpen later.
 
     temperature(step) = sampling.temperature            step < sampling.later_from_step
                         sampling.later_temperature      from then on

@@ -1,7 +1,7 @@
 """The canary: one fixed sequence with an image, scored by engine and trainer after every weight sync.
 
 When both score the same tokens differently, the engine does not run the weights (or does not see the
-image) that the trainer thinks it does. Torch-free.
+image) that the trainer thinks it does.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw
 
-from training.render.token_sequences import Rendered, Renderer
-from training.sampler.engines.engine import Engine, Sequence
+from training.render.renderer import RenderedSequence, Renderer
+from training.sampler.engines.engine import Engine, EngineSequence
 
 SIZE = (512, 384)
 INSTRUCTION = "Click the red button."
@@ -41,10 +41,10 @@ def _png(image: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def canary_sequence(renderer: Renderer) -> Rendered:
+def canary_sequence(renderer: Renderer) -> RenderedSequence:
     """The canary as a rendered trajectory of one turn; its image is named "canary"."""
     size = None if renderer.prompt.text_only else SIZE
-    rendered = Rendered()
+    rendered = RenderedSequence()
     if size:
         rendered.images.append("canary")
         rendered.grids.append(renderer.image_grid(size))
@@ -58,7 +58,7 @@ async def engine_canary(engine: Engine, renderer: Renderer) -> dict[str, Any]:
     """What POST /canary answers: the sequence and the engine's logprobs of its completion tokens."""
     rendered, png = canary_sequence(renderer), canary_png()
     start, end = rendered.spans[0]
-    sequence = Sequence(
+    sequence = EngineSequence(
         sequence_id="canary",
         token_ids=rendered.token_ids,
         pixels=[await engine.prepare(png) for _ in rendered.images],

@@ -1,4 +1,4 @@
-"""How long nobody wanted anything: the engine's share of waiting in an asynchronous run. Torch-free."""
+"""Seconds without a request: the engine's share of waiting in an asynchronous run."""
 
 from __future__ import annotations
 

@@ -32,15 +32,15 @@ from starlette.routing import Route
 from training.contracts.config import ExperimentConfig, from_yaml
 from training.contracts.weight_requests import REQUEST
 from training.model.cpu_threads import num_threads
-from training.render.token_sequences import Renderer
-from training.sampler.engines.continuous_batching import BatchedEngine
+from training.render.renderer import Renderer
+from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import Engine, EngineError
 from training.sampler.engines.sglang_engine import start_sglang
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.recorded_prefix import post_prefix
 from training.sampler.sessions import PolicyService, ServiceError, TurnRequest
-from training.sampler.sglang.server_arguments import Surroundings, log_folder_beside
-from training.sampler.weights.receiver_table import receiver_of
+from training.sampler.sglang.server_arguments import SglangInstallation, log_folder_beside
+from training.sampler.weights.select_receiver import receiver_of
 
 log = logging.getLogger("policy server")
 MAX_SCREENSHOT_BYTES = 32 * 1024 * 1024
@@ -88,7 +88,7 @@ async def health(request: Request, service: PolicyService) -> Response:
         "policy_version": service.engine.policy_version,
         "model": request.app.state.model,
     }
-    if service.reception.needs_weights():
+    if service.weight_sync.needs_weights():
         answer["needs_weights"] = True
     return JSONResponse(answer)
 
@@ -156,36 +156,36 @@ def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Ren
         fp32_logits=config.model.fp32_logits,
         seed=config.optimiser.seed,
     )
-    return BatchedEngine(engine, renderer.pixels), renderer
+    return BatchingEngine(engine, renderer.pixels), renderer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
+class ServedModel:
     """What is served."""
 
     model: str
     """Checkpoint folder."""
     config: ExperimentConfig
     token: str
-    around: Surroundings | None = None
+    sglang: SglangInstallation | None = None
     """Needed by the engine sglang."""
 
 
 async def load_engine(
-    served: Served, progress: Callable[[str], None], on_failure: Callable[[], None]
+    served: ServedModel, progress: Callable[[str], None], on_failure: Callable[[], None]
 ) -> tuple[Engine, Renderer]:
     """The engine that the config names. Raises EngineError, OSError or ValueError."""
     if served.config.engine.name == "transformers":
         progress("loading the model")
         return await asyncio.to_thread(load_transformers, served.model, served.config)
-    assert served.around is not None, "main looks around for sglang"
+    assert served.sglang is not None, "main looks around for sglang"
     engine = await start_sglang(
-        served.model, served.config, served.around, progress=progress, on_failure=on_failure
+        served.model, served.config, served.sglang, progress=progress, on_failure=on_failure
     )
     return engine, engine.renderer
 
 
-def build_app(served: Served, on_failure: Callable[[], None] = lambda: None) -> Starlette:
+def build_app(served: ServedModel, on_failure: Callable[[], None] = lambda: None) -> Starlette:
     """The application; loads the model in the background after start-up. `on_failure` ends the process."""
 
     async def load(app: Starlette) -> None:
@@ -258,14 +258,14 @@ def main(arguments: list[str] | None = None) -> int:
         nonlocal failed
         failed = server.should_exit = True
 
-    around = None
+    sglang = None
     if config.engine.name == "sglang":
         try:
-            around = Surroundings.of(os.environ, log_folder_beside(options.port_file))
+            sglang = SglangInstallation.from_environment(os.environ, log_folder_beside(options.port_file))
         except EngineError as error:
             log.error("%s", error)
             return 1
-    app = build_app(Served(model=options.model, config=config, token=token, around=around), fail)
+    app = build_app(ServedModel(model=options.model, config=config, token=token, sglang=sglang), fail)
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=SHUTDOWN_S)
     )

@@ -20,14 +20,20 @@ from training.contracts.config import PromptConfig, SamplingConfig
 from training.contracts.types import Completion
 from training.contracts.weight_requests import WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.sampler.canary import engine_canary
-from training.sampler.engines.engine import Engine, EngineError, Sampled, Sampling, Sequence
+from training.sampler.engines.engine import (
+    Engine,
+    EngineError,
+    EngineSequence,
+    SampledCompletion,
+    SamplingSettings,
+)
 from training.sampler.idle_time import IdleClock
-from training.sampler.weights.receiver import Receiver, Reception
+from training.sampler.weights.receiver import Receiver, WeightSyncHandler
 
 MAX_SESSIONS = 4096
-"""Trajectories that nobody forgot are dropped oldest first beyond this."""
+"""Beyond this number the oldest sessions are dropped."""
 
 
 class ServiceError(Exception):
@@ -62,7 +68,7 @@ class TurnRequest(BaseModel):
 class Session:
     """One trajectory."""
 
-    sequence: Sequence
+    sequence: EngineSequence
     completions: list[Completion] = field(default_factory=list)
     """Of the turns so far, for repeated requests."""
     turns: list[SeenTurn] = field(default_factory=list)
@@ -85,7 +91,7 @@ class PolicyService:
     ) -> None:
         """`receiver`: how the engine takes weights from memory; None = from folders only."""
         self.engine = engine
-        self.reception = Reception(engine, receiver)
+        self.weight_sync = WeightSyncHandler(engine, receiver)
         self.clock = IdleClock()
         self.renderer = renderer
         self.limits = limits
@@ -96,7 +102,7 @@ class PolicyService:
         await self.engine.close()
 
     async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
-        """The completion of one turn, drawn now or, for a repeated request, as it was drawn before."""
+        """The completion of one turn, generated now, or the recorded one for a repeated request."""
         session = self.session(trajectory_id)
         with self.clock.work():
             return await self._complete(session, request, png)
@@ -121,7 +127,7 @@ class PolicyService:
     async def sync(self, request: WeightsRequest) -> WeightsAnswer:
         """One step of a weight sync. Raises ServiceError (400) when the engine refuses it."""
         try:
-            answer = await self.reception.handle(request)
+            answer = await self.weight_sync.handle(request)
         except (OSError, ValueError) as error:
             raise ServiceError(400, "bad_weights", str(error)) from error
         return answer.model_copy(update={"idle_s": self.clock.idle_s})
@@ -146,11 +152,11 @@ class PolicyService:
         if trajectory_id not in self.sessions:
             while len(self.sessions) >= MAX_SESSIONS:
                 del self.sessions[next(iter(self.sessions))]
-            self.sessions[trajectory_id] = Session(sequence=Sequence(sequence_id=trajectory_id))
+            self.sessions[trajectory_id] = Session(sequence=EngineSequence(sequence_id=trajectory_id))
         return self.sessions[trajectory_id]
 
     async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
-        """Build the turn's context and draw; on any failure the session is as before."""
+        """Build the turn's context and generate; on any failure the session is as before."""
         before, renderer = session.sequence, self.renderer
         size = image_size(png) if png is not None else None
         turn = SeenTurn(text=request.text, image_size=size)
@@ -160,7 +166,7 @@ class PolicyService:
             session.pixels[request.turn_index] = await self._prepared(png)
         keeps = context.token_ids[: len(before.token_ids)] == before.token_ids
         # A sequence of its own: whatever fails, or goes on in the engine after a cancel, the session's stays.
-        sequence = Sequence(
+        sequence = EngineSequence(
             sequence_id=before.sequence_id,
             token_ids=context.token_ids,
             pixels=[session.pixels[place] for place in context.images],
@@ -168,7 +174,7 @@ class PolicyService:
             cache=before.cache if keeps else None,
         )
         sampled = await self._sample(
-            sequence, Sampling(temperature=request.temperature, max_tokens=request.max_tokens)
+            sequence, SamplingSettings(temperature=request.temperature, max_tokens=request.max_tokens)
         )
         session.sequence = sequence
         session.turns.append(replace(turn, completion=tuple(sampled.token_ids)))
@@ -208,11 +214,11 @@ class PolicyService:
                     413, "context_full", f"{count} {what} do not fit sampling.{name} = {limit}"
                 )
 
-    async def _sample(self, sequence: Sequence, sampling: Sampling) -> Sampled:
-        # Shielded: the engine goes on when the client goes away, and the repeated request starts anew.
-        drawing = asyncio.ensure_future(self.engine.draw(sequence, sampling))
+    async def _sample(self, sequence: EngineSequence, sampling: SamplingSettings) -> SampledCompletion:
+        # Shielded: the engine goes on when the client disconnects, and the repeated request starts anew.
+        generation = asyncio.ensure_future(self.engine.generate(sequence, sampling))
         with engine_errors():
-            return await asyncio.shield(drawing)
+            return await asyncio.shield(generation)
 
 
 def image_size(png: bytes) -> tuple[int, int]:

@@ -32,7 +32,7 @@ class Objective:
     """Scalar with gradient."""
     totals: torch.Tensor
     """`TOTALS`: policy and likelihood are shares of the batch loss, the others are sums over tokens; fp64, on
-    the device, so that nobody waits for it before the end of the step. [len(TOTALS)]"""
+    the device, so that the host waits for it only at the end of the step. [len(TOTALS)]"""
     per_sequence: torch.Tensor
     """Sums over each sequence's tokens of (importance ratio, |policy - behaviour| logprob, 1); policy terms
     only; on the device. [B, 3]"""

@@ -1,57 +1,75 @@
-"""Rates and schedule of a stage, and the optimiser that they make.
+"""The optimisers: Muon for the inner 2-D matrices, AdamW for all other weights.
 
-The recipe itself (Muon for inner 2-D matrices, AdamW for the rest) is `training.update.muon`; its
-parts work on FSDP2 shards as they are, because the shards are DTensors.
+Both work on FSDP2 shards as they are, because the shards are DTensors.
+Why: from random weights AdamW alone sits on the marginal distribution of coordinates for thousands
+of screenshots; Muon leaves that plateau within a few hundred steps.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from torch import nn
+import torch
 
-from training.contracts.config import OptimiserConfig, SftConfig
-from training.update.muon import Optimisers, make_optimisers
+from training.update.learning_rates import Rates
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
-    """Peak learning rates and warm-up of one stage."""
-
-    learning_rate: float
-    muon_learning_rate: float
-    """0 = AdamW for all."""
-    weight_decay: float = 0.0
-    warmup_steps: int = 0
+ADAMW_BETAS = (0.9, 0.95)
 
 
-def grpo_rates(config: OptimiserConfig) -> Rates:
-    """Rates of the GRPO stage."""
-    return Rates(
-        learning_rate=config.learning_rate,
-        muon_learning_rate=config.muon_learning_rate if config.name == "muon" else 0.0,
-        weight_decay=config.weight_decay,
-        warmup_steps=config.warmup_steps,
-    )
+class Optimisers:
+    """Several optimisers behind the verbs of one; their learning rates scale together."""
+
+    def __init__(self, members: Iterable[torch.optim.Optimizer]) -> None:
+        self.members = list(members)
+        self.initial_rates = [[group["lr"] for group in member.param_groups] for member in self.members]
+
+    @property
+    def param_groups(self) -> list[dict]:
+        return [group for member in self.members for group in member.param_groups]
+
+    def scale_rates(self, factor: float) -> None:
+        """Set every learning rate to `factor` times its initial value."""
+        for member, rates in zip(self.members, self.initial_rates, strict=True):
+            for group, rate in zip(member.param_groups, rates, strict=True):
+                group["lr"] = rate * factor
+
+    def step(self) -> None:
+        for member in self.members:
+            member.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for member in self.members:
+            member.zero_grad(set_to_none=set_to_none)
 
 
-def sft_rates(config: SftConfig) -> Rates:
-    """Rates of the SFT stage; 0.02 is the weight decay that the recipe was measured with."""
-    return Rates(
-        learning_rate=config.learning_rate, muon_learning_rate=config.muon_learning_rate, weight_decay=0.02
-    )
+def is_inner_matrix(name: str, parameter: torch.Tensor) -> bool:
+    """True for the 2-D weights between layers: no embeddings, no output head, no vectors."""
+    return parameter.ndim == 2 and not any(part in name for part in ("embed_tokens", "pos_embed", "lm_head"))
 
 
-def build_optimiser(module: nn.Module, rates: Rates) -> Optimisers:
-    """A fresh optimiser over the trainable weights of `module`."""
-    return make_optimisers(
-        module,
-        learning_rate=rates.learning_rate,
-        muon_learning_rate=rates.muon_learning_rate,
-        weight_decay=rates.weight_decay,
-    )
-
-
-def warmup_scale(step: int, warmup_steps: int) -> float:
-    """Linear warm-up for 0-based `step`: (step + 1) / warmup_steps, then 1."""
-    return 1.0 if step >= warmup_steps else (step + 1) / warmup_steps
+def make_optimisers(model: torch.nn.Module, rates: Rates) -> Optimisers:
+    """Fresh optimisers over the trainable weights of `model`."""
+    named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+    matrices = [p for name, p in named if rates.muon_learning_rate > 0 and is_inner_matrix(name, p)]
+    chosen = {id(parameter) for parameter in matrices}
+    others = [parameter for _, parameter in named if id(parameter) not in chosen]
+    members: list[torch.optim.Optimizer] = []
+    if matrices:
+        members.append(
+            torch.optim.Muon(
+                matrices, lr=rates.muon_learning_rate, momentum=0.95, weight_decay=rates.weight_decay
+            )
+        )
+    if others:
+        # One kernel per step instead of one per operation; the CPU keeps its own path and its numbers.
+        fused = True if all(parameter.is_cuda for parameter in others) else None
+        members.append(
+            torch.optim.AdamW(
+                others,
+                lr=rates.learning_rate,
+                betas=ADAMW_BETAS,
+                weight_decay=rates.weight_decay,
+                fused=fused,
+            )
+        )
+    return Optimisers(members)

@@ -26,11 +26,11 @@ from training.contracts.weight_requests import (
     StreamName,
     WeightsRequest,
 )
-from training.dist.interrupts import on_main
+from training.distributed.interrupts import on_main
 from training.rollouts.coordinator_client import Canary, CoordinatorError
 from training.weights.channel import Sender
 from training.weights.errors import SyncFailed
-from training.weights.export_tensors import Weight, in_buckets, plain_weights
+from training.weights.unsharded_weights import Weight, in_buckets, plain_weights
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ class StreamingChannel(ABC):
             self.is_open = False
             # First the engine, which then hangs up: a broadcast that it never took in ends only by that.
             if self.sender.world.is_main:
-                self._tell_of(error)
+                self._report_abort(error)
             self._give_up()
             raise
 
@@ -107,7 +107,7 @@ class StreamingChannel(ABC):
     def _call(self, request: WeightsRequest) -> Canary | None:
         """Ask the engine, once: a step that was half done must not be repeated. Raises SyncFailed."""
         try:
-            return self.sender.door.sync_weights(request)
+            return self.sender.main_coordinator.sync_weights(request)
         except CoordinatorError as error:
             raise SyncFailed(f"{self.name}, {request.stage}: {error}") from error
 
@@ -134,7 +134,7 @@ class StreamingChannel(ABC):
             raise SyncFailed(failure)
         return result  # type: ignore[return-value]
 
-    def _tell_of(self, error: SyncFailed) -> None:
+    def _report_abort(self, error: SyncFailed) -> None:
         try:
             self._call(Abort(channel=self.name, reason=str(error)[:500]))
         except SyncFailed as silence:

@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
-from training.dist.parallel import World
+from training.distributed.world import World
 from training.rollouts.coordinator_client import Canary, Coordinator
 
 
@@ -31,7 +31,7 @@ class Sender:
     """Processes of the engine that hold (a part of) the model."""
 
     @property
-    def door(self) -> Coordinator:
+    def main_coordinator(self) -> Coordinator:
         """The coordinator, on rank 0."""
         assert self.coordinator is not None, "only rank 0 speaks to the coordinator"
         return self.coordinator

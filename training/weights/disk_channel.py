@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import IO
 
 from training.contracts.weight_requests import Load
-from training.dist.interrupts import on_main
+from training.distributed.interrupts import on_main
 from training.rollouts.coordinator_client import Canary
 from training.weights.channel import Sender
-from training.weights.export_tensors import num_bytes, plain_weights
 from training.weights.model_folder_writer import export_model
+from training.weights.unsharded_weights import num_bytes, plain_weights
 
 MEMORY = Path("/dev/shm")
 PREFIX = "deskhand-weights-"
@@ -44,7 +44,9 @@ class DiskChannel:
         export_model(sender.model, sender.source, folder, sender.world, sender.dtype)
 
         def send() -> Canary | None:
-            canary = sender.door.sync_weights(Load(path=str(folder), policy_version=policy_version))
+            canary = sender.main_coordinator.sync_weights(
+                Load(path=str(folder), policy_version=policy_version)
+            )
             for old in self.folder.glob("v*"):
                 if old != folder:
                     shutil.rmtree(old, ignore_errors=True)
@@ -53,7 +55,7 @@ class DiskChannel:
         return on_main(sender.world, send)
 
     def close(self) -> None:
-        """Remove what is in memory; on disk the newest version stays for whoever wants to look at it."""
+        """Remove what is in memory; on disk the newest version stays for inspection."""
         if self._lock is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
             self._lock.close()

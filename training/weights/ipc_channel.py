@@ -21,7 +21,7 @@ from torch.multiprocessing import reductions
 from training.contracts.weight_requests import StreamName
 from training.rollouts.coordinator_client import Canary
 from training.weights.bucket_streaming import StreamingChannel
-from training.weights.export_tensors import Weight, in_buckets, plain_weights
+from training.weights.unsharded_weights import Weight, in_buckets, plain_weights
 
 DEVICE = 6
 """Place of the device's number in the arguments of torch's `rebuild_cuda_tensor`."""
@@ -45,7 +45,7 @@ class IpcChannel(StreamingChannel):
 
     def _send(self, bucket: list[Weight], tensors: list[torch.Tensor]) -> None:
         buffer = self._next_buffer()
-        flat, entries = lay_out(bucket, tensors, buffer)
+        flat, entries = fill_buffer(bucket, tensors, buffer)
         if flat.device.type == "cuda":
             torch.cuda.synchronize(flat.device)  # another process reads it: streams mean nothing to it
         handle = base64.b64encode(pack_handle(flat, entries)).decode()
@@ -78,7 +78,7 @@ class IpcChannel(StreamingChannel):
             torch.cuda.ipc_collect()
 
 
-def lay_out(
+def fill_buffer(
     bucket: list[Weight], tensors: list[torch.Tensor], buffer: torch.Tensor
 ) -> tuple[torch.Tensor, list[SimpleNamespace]]:
     """`tensors` one after the other in `buffer`, and where each of them is, in SGLang's words."""

@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from training.dist.parallel import World
-from training.weights.export_tensors import plain_weights
+from training.distributed.world import World
+from training.weights.unsharded_weights import plain_weights
 
 DTYPE_NAMES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 PIECE_BYTES = 64 * 2**20
@@ -128,7 +128,7 @@ class FileCopier:
             self._written.append(work)
 
     def _buffer(self) -> torch.Tensor:
-        """A page-locked buffer that nobody is writing from."""
+        """A page-locked buffer that is free."""
         if not self._has_buffers:
             self._has_buffers = True
             for _ in range(WRITERS + 1):

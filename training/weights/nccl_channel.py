@@ -13,11 +13,11 @@ import torch
 import torch.distributed as dist
 
 from training.contracts.weight_requests import Join, StreamName
-from training.weights import process_group
+from training.weights import sync_process_group
 from training.weights.bucket_streaming import BUCKET_BYTES, StreamingChannel
 from training.weights.channel import Sender
 from training.weights.errors import SyncFailed
-from training.weights.export_tensors import Weight
+from training.weights.unsharded_weights import Weight
 
 
 class NcclChannel(StreamingChannel):
@@ -39,12 +39,12 @@ class NcclChannel(StreamingChannel):
 
     def _join(self) -> None:
         size = 1 + self.sender.num_engine_ranks
-        self._store = process_group.open_store(size)
+        self._store = sync_process_group.open_store(size)
         name = f"deskhand-{os.getpid()}-{uuid4().hex[:8]}"
         self._start_call(
             Join(
                 channel="nccl",
-                address=process_group.HOST,
+                address=sync_process_group.HOST,
                 port=self._store.port,
                 group=name,
                 world_size=size,
@@ -52,7 +52,7 @@ class NcclChannel(StreamingChannel):
             )
         )
         try:
-            self._group = process_group.join(
+            self._group = sync_process_group.join(
                 self._store, rank=0, world_size=size, name=name, backend=self.backend
             )
         except (RuntimeError, ValueError) as error:
@@ -65,12 +65,12 @@ class NcclChannel(StreamingChannel):
             assert self._group is not None, "open before sending"
             self._start_call(self._bucket_request(bucket))
             self._on_the_way = [tensor.to(self.sender.world.device) for tensor in tensors]
-            self._works = process_group.broadcast(self._on_the_way, self._group)
+            self._works = sync_process_group.broadcast(self._on_the_way, self._group)
 
         self._agree(send)
 
     def _finish_bucket(self) -> None:
-        # The answer first: a broadcast that nobody receives would never end.
+        # The answer first: a broadcast without a receiver would never end.
         super()._finish_bucket()
         for work in self._works:
             work.wait()
@@ -78,6 +78,6 @@ class NcclChannel(StreamingChannel):
 
     def _give_up(self) -> None:
         if self._group is not None:
-            process_group.abort(self._group)
+            sync_process_group.abort(self._group)
         self._group = self._store = None
         self._works, self._on_the_way = [], []

@@ -19,20 +19,20 @@ import torch
 from PIL import Image
 
 from training.batch.samples import Sample
-from training.batch.screenshots import FramePixels
+from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import Canary, Coordinator
-from training.update.optimiser_step import Trainer
+from training.update.learner import Learner
 from training.weights.channel import Channel, Sender
-from training.weights.channel_table import CHANNELS, channel_name, num_engine_ranks
 from training.weights.disk_channel import DiskChannel
 from training.weights.errors import SyncFailed
+from training.weights.select_channel import CHANNELS, channel_name, num_engine_ranks
 
 logger = logging.getLogger(__name__)
 
 MAX_FAILURES = 2
-"""Failures of the quick channel in a row after which the rest of the run goes by disk."""
+"""Failures of the quick channel in a row after which all later syncs go by disk."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,13 +61,13 @@ class SyncReport:
 class WeightSync:
     """Pushes weights through the channel of the experiment, through `disk` when that one fails."""
 
-    trainer: Trainer
+    trainer: Learner
     sender: Sender
     channel: Channel
     disk: Channel
     """The same object as `channel` when that is the disk."""
     renderer: Renderer
-    pixels: FramePixels
+    pixels: ScreenshotCache
     failures: int = 0
     """Of `channel`, in a row."""
     idle_before: float | None = None
@@ -120,11 +120,11 @@ class WeightSync:
 
 
 def build_weight_sync(
-    trainer: Trainer,
+    trainer: Learner,
     config: ExperimentConfig,
     coordinator: Coordinator | None,
     *,
-    pixels: FramePixels,
+    pixels: ScreenshotCache,
     renderer: Renderer,
     source: Path,
     directory: Path,
@@ -147,7 +147,7 @@ def build_weight_sync(
     )
 
 
-def canary_sample(canary: Canary, renderer: Renderer, pixels: FramePixels) -> Sample:
+def canary_sample(canary: Canary, renderer: Renderer, pixels: ScreenshotCache) -> Sample:
     """The canary as a sample; its images enter the pixel cache under their place."""
     names, grids = [], []
     for index, encoded in enumerate(canary.images):

@@ -158,7 +158,7 @@ class Supervision:
         (self._output / "outcome.json").unlink(missing_ok=True)
         command = [
             sys.executable,
-            *("-m", "training.dist.launch"),
+            *("-m", "training.distributed.launch"),
             *("--ranks", str(self._config.optimiser.num_processes)),
             *("-m", "training.loop.train"),
             *("--config", str(config_path)),

@@ -10,7 +10,7 @@ NAMED_ERROR = re.compile(r"^(?:\[[^\]]*\]:\s*)?([\w.]*(?:Error|Exception|Interru
 ENDED_BY_SIGNAL = re.compile(
     r"^rank (?P<rank>\d+) of the trainer was ended by (?P<signal>SIG\w+)$", re.MULTILINE
 )
-"""What `training.dist.launch` says of the first rank that crashed."""
+"""What `training.distributed.launch` says of the first rank that crashed."""
 RULE = re.compile(r"[=\-_*\s]*")
 
 

@@ -61,17 +61,17 @@ def test_equal_screenshots_are_carried_once() -> None:
 
 
 @pytest.mark.parametrize("is_packed", [False, True])
-def test_places_say_where_the_layout_has_what(is_packed: bool) -> None:
+def test_indices_say_where_the_layout_has_what(is_packed: bool) -> None:
     rows = [sample(1, 3, ("a", "b")), sample(2, 2, ("b",)), sample(3, 1)]
     pixels = {name: np.zeros((4, 3), dtype=np.float32) for name in "ab"}
     batch = collate(rows, pixels.__getitem__, pad_id=PAD, image_pad_id=IMAGE, is_packed=is_packed)
-    tokens, places = batch.input_ids.flatten(), batch.places
-    assert tokens[places.image_pads].tolist() == [IMAGE] * 3
-    assert places.image_rows.tolist() == [0, 1, 1]
-    assert tokens[places.scored + 1].tolist() == places.targets.tolist() == [9, 9]
-    assert batch.loss_mask.flatten()[places.cells].tolist() == [1.0, 1.0]
+    tokens, indices = batch.input_ids.flatten(), batch.indices
+    assert tokens[indices.image_pads].tolist() == [IMAGE] * 3
+    assert indices.image_rows.tolist() == [0, 1, 1]
+    assert tokens[indices.scored + 1].tolist() == indices.targets.tolist() == [9, 9]
+    assert batch.loss_mask.flatten()[indices.cells].tolist() == [1.0, 1.0]
     starts = [0, 5, 8] if is_packed else [0, 5, 10]
-    assert places.scored.tolist() == [starts[0] + 3, starts[1] + 1], "a first token has nothing before it"
+    assert indices.scored.tolist() == [starts[0] + 3, starts[1] + 1], "a first token has nothing before it"
 
 
 def test_a_frame_of_another_size_than_its_grid_is_refused() -> None:

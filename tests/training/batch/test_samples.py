@@ -11,7 +11,7 @@ from testing.training.sample_values import make_trajectory, make_turn
 from testing.training.toy_desktops import ToyDesktops, toy_tasks
 from training.batch.samples import Sample, build_samples, check_samples
 from training.contracts.types import Trajectory
-from training.render.token_sequences import Rendered, Renderer
+from training.render.renderer import RenderedSequence, Renderer
 
 
 def test_a_multi_turn_sample_holds_every_sampled_token_and_its_pads(toy_desktops: ToyDesktops) -> None:
@@ -37,7 +37,7 @@ class Lying:
     def __init__(self, renderer: Renderer, name: str, values: object) -> None:
         self.renderer, self.name, self.values = renderer, name, values
 
-    def render_sequences(self, trajectory: Trajectory) -> list[Rendered]:
+    def render_sequences(self, trajectory: Trajectory) -> list[RenderedSequence]:
         (rendered,) = self.renderer.render_sequences(trajectory)
         setattr(rendered, self.name, self.values(getattr(rendered, self.name)))  # type: ignore[operator]
         return [rendered]

@@ -18,9 +18,9 @@ from tests.training.conftest import toy_config
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState
 from training.checkpoints.tensors import fill_optimiser
 from training.contracts.config import ExperimentConfig
-from training.dist.parallel import World, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 from training.sampler.engines.transformers_engine import load_model
-from training.update.optimiser_step import Trainer
+from training.update.learner import Learner
 from training.weights.model_folder_writer import export_model
 
 
@@ -30,7 +30,7 @@ def world() -> Iterator[World]:
     stop_world()
 
 
-def walk(trainer: Trainer, samples: list, steps: range) -> list[float]:
+def walk(trainer: Learner, samples: list, steps: range) -> list[float]:
     return [trainer.policy_step(samples, step).loss for step in steps]
 
 
@@ -149,10 +149,10 @@ def test_training_goes_on_while_a_checkpoint_is_written(
     folder = store.start(trainer, state, toy_model)
     state.grpo_step = 99
     later = walk(trainer, samples, range(2, 4))
-    assert not store.is_settled
+    assert not store.is_idle
     assert store.newest() is None, "what is not complete is not resumed from"
     store.may_go_on.set()
-    store.settle()
+    store.wait_for_save()
     assert store.newest() == folder
     assert store.read_state(folder).grpo_step == 2, "the state of when it began"
     again = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
@@ -170,7 +170,7 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_and_no_checkpoint(
     store.may_go_on.set()
     store.start(trainer, ExperimentState(stage="grpo"), toy_model)
     with pytest.raises(OSError, match="No space left"):
-        store.settle()
+        store.wait_for_save()
     assert store.complete() == []
 
 

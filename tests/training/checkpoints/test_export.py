@@ -12,14 +12,15 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
 
+from testing.training.gathered_state import full_state
 from testing.training.recorded_samples import record_samples, toy_trainer
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.checkpoints.export import ExportError, export_checkpoint, main
 from training.checkpoints.store import CheckpointStore, ExperimentState
-from training.dist.parallel import World, full_state, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 from training.sampler.engines.transformers_engine import TransformersEngine
-from training.update.optimiser_step import Trainer
+from training.update.learner import Learner
 
 
 @pytest.fixture
@@ -29,20 +30,20 @@ def world() -> Iterator[World]:
 
 
 @pytest.fixture
-def trainer(toy_model: Path, toy_desktops: ToyDesktops, world: World) -> Trainer:
+def trainer(toy_model: Path, toy_desktops: ToyDesktops, world: World) -> Learner:
     trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     trainer.policy_step(record_samples(toy_desktops), 0)
     return trainer
 
 
 @pytest.fixture
-def checkpoint(trainer: Trainer, toy_model: Path, tmp_path: Path) -> Path:
+def checkpoint(trainer: Learner, toy_model: Path, tmp_path: Path) -> Path:
     store = CheckpointStore(tmp_path / "checkpoints", keep_last=2)
     return store.save(trainer, ExperimentState(stage="grpo", grpo_step=1), toy_model)
 
 
 def test_an_export_is_the_trained_policy(
-    trainer: Trainer, checkpoint: Path, tmp_path: Path, toy_renderer
+    trainer: Learner, checkpoint: Path, tmp_path: Path, toy_renderer
 ) -> None:
     folder = export_checkpoint(checkpoint, tmp_path / "plain", dtype="float32")
     model = AutoModelForImageTextToText.from_pretrained(folder)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from training.contracts.config import parse_config
-from training.dist.parallel import World
+from training.distributed.world import World
 from training.loop.engine_sleep import engine_asleep
 
 

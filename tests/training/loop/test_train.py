@@ -36,7 +36,7 @@ def start_process(
     config: ExperimentConfig, output: Path, coordinator: ToyCoordinator, *, processes: int
 ) -> subprocess.Popen:
     """The trainer by its launcher, as the gpu worker starts it."""
-    launcher = [sys.executable, "-m", "training.dist.launch", "--ranks", str(processes)]
+    launcher = [sys.executable, "-m", "training.distributed.launch", "--ranks", str(processes)]
     return subprocess.Popen(
         [*launcher, "-m", "training.loop.train", *arguments(config, output)],
         cwd=REPOSITORY,

@@ -6,10 +6,11 @@ import pytest
 import torch
 from transformers import Qwen3VLForConditionalGeneration
 
+from testing.training.teacher_forcing import model_inputs
 from testing.training.tiny_model import renderer, screenshot, tiny_folder
-from training.batch.forward_inputs import model_inputs, rope_positions
+from training.batch.rope_positions import rope_positions
 from training.model.cpu_vision_tower import use_cpu_paths
-from training.render.token_sequences import Rendered
+from training.render.renderer import RenderedSequence
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +21,8 @@ def models():
     return original, fast
 
 
-def sample(reader, text: str, sizes: dict[str, tuple[int, int]]) -> Rendered:
-    rendered = Rendered()
+def sample(reader, text: str, sizes: dict[str, tuple[int, int]]) -> RenderedSequence:
+    rendered = RenderedSequence()
     for index, (name, size) in enumerate(sizes.items()):
         rendered.images.append(name)
         rendered.grids.append(reader.image_grid(size))

@@ -16,15 +16,15 @@ from testing.training.recorded_samples import record_samples, toy_trainer
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.contracts.config import to_yaml
-from training.dist.parallel import World, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 from training.model.cpu_vision_tower import batched_vision_attention
 from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine, load_model
 from training.sampler.weights.tensor_names import check_sglang_names
 from training.weights.errors import WeightsRefused
-from training.weights.export_tensors import plain_weights
 from training.weights.model_folder_writer import export_model
+from training.weights.unsharded_weights import plain_weights
 
 LAYOUTS: dict[str, dict[str, dict]] = {
     "plain": {"optimiser": {"microbatch_size": 2}},

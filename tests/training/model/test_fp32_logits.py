@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from training.model.fp32_logits import logits_of, use_fp32_logits
+from training.model.fp32_logits import compute_logits, use_fp32_logits
 from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.sampler.engines.transformers_engine import load_model
 
@@ -21,15 +21,15 @@ def head_and_hidden(dtype: torch.dtype) -> tuple[nn.Linear, torch.Tensor]:
 def test_half_precision_logits_are_those_of_the_same_numbers_in_fp32() -> None:
     head, hidden = head_and_hidden(torch.bfloat16)
     exact = hidden.float() @ head.weight.float().T
-    assert torch.allclose(logits_of(hidden, head, in_fp32=True), exact, atol=1e-4)
-    rounded = logits_of(hidden, head, in_fp32=False)
+    assert torch.allclose(compute_logits(hidden, head, in_fp32=True), exact, atol=1e-4)
+    rounded = compute_logits(hidden, head, in_fp32=False)
     assert rounded.dtype == torch.float32
     assert (rounded - exact).abs().max() > 0.005
 
 
 def test_fp32_weights_go_through_the_head_as_it_is() -> None:
     head, hidden = head_and_hidden(torch.float32)
-    assert torch.equal(logits_of(hidden, head, in_fp32=True), head(hidden))
+    assert torch.equal(compute_logits(hidden, head, in_fp32=True), head(hidden))
 
 
 @pytest.mark.parametrize("is_frozen", [False, True])
@@ -39,7 +39,7 @@ def test_gradients_are_those_of_the_half_precision_product(is_frozen: bool) -> N
         head, hidden = head_and_hidden(torch.bfloat16)
         head.requires_grad_(not is_frozen)
         hidden.requires_grad_()
-        logits_of(hidden, head, in_fp32=in_fp32).log_softmax(-1)[:, 3].sum().backward()
+        compute_logits(hidden, head, in_fp32=in_fp32).log_softmax(-1)[:, 3].sum().backward()
         found.append((hidden.grad, head.weight.grad))
     (hidden, weight), (usual_hidden, usual_weight) = found
     assert far(hidden, usual_hidden) < 0.02
@@ -62,7 +62,7 @@ def test_the_engine_and_the_trainer_agree_on_rounding(tmp_path) -> None:
     with torch.no_grad():
         hidden = full.model(input_ids=ids).last_hidden_state
         assert plain(input_ids=ids).logits.dtype == torch.bfloat16
-        assert torch.equal(full(input_ids=ids).logits, logits_of(hidden, plain.lm_head, in_fp32=True))
+        assert torch.equal(full(input_ids=ids).logits, compute_logits(hidden, plain.lm_head, in_fp32=True))
 
 
 def test_an_fp32_model_keeps_its_numbers(tmp_path) -> None:
@@ -84,7 +84,7 @@ def test_the_gpus_product_writes_fp32(dtype: torch.dtype, rows: int) -> None:
     hidden = (8 * torch.randn(rows, 512, device="cuda")).to(dtype).requires_grad_()
     head = nn.Linear(512, 20_000, bias=False, device="cuda", dtype=dtype)
     exact = hidden.double() @ head.weight.double().T
-    logits = logits_of(hidden, head, in_fp32=True)
+    logits = compute_logits(hidden, head, in_fp32=True)
     assert logits.dtype == torch.float32
     assert (logits - exact).abs().max() < 1e-3
     assert (head(hidden).float() - exact).abs().max() > 1e-3

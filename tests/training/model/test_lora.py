@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from testing.training.gathered_state import full_state
 from testing.training.recorded_samples import record_samples, toy_trainer
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.checkpoints.store import CheckpointStore, ExperimentState
-from training.dist.parallel import World, full_state, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 from training.model.lora import merged
 from training.model.policy import load_model
 from training.weights.model_folder_writer import export_model

@@ -8,8 +8,8 @@ import pytest
 
 from training.contracts.config import ModelConfig, PromptConfig
 from training.planning.presets import load_presets
-from training.render.token_sequences import Renderer
-from training.sampler.engines.engine import Sampling, Sequence
+from training.render.renderer import Renderer
+from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 SHIPPED = Path(__file__).resolve().parents[3] / "training" / "checkpoints_shipped" / "first-desk"
@@ -23,8 +23,8 @@ def test_the_warm_start_has_learned_to_copy_what_it_must_type():
     reader = Renderer.from_folder(SHIPPED, ModelConfig(), PromptConfig())
     engine = TransformersEngine(SHIPPED, reader)
     text = 'Type "green owl" and save.'
-    sequence = Sequence(sequence_id="x", token_ids=reader.render_turn(0, text, None, instruction=text))
-    (sampled,) = engine.generate([sequence], [Sampling(temperature=0.0, max_tokens=40)])
+    sequence = EngineSequence(sequence_id="x", token_ids=reader.render_turn(0, text, None, instruction=text))
+    (sampled,) = engine.generate([sequence], [SamplingSettings(temperature=0.0, max_tokens=40)])
     assert reader.decode(sampled.token_ids) == '{"action":"type","text":"green owl"}'
 
 

@@ -15,9 +15,9 @@ from training.batch.samples import Sample, build_samples
 from training.contracts.config import ModelConfig, PromptConfig, SamplingConfig
 from training.contracts.types import Completion, Observation, Trajectory, Turn
 from training.render.history_window import LEFT_OUT, SeenTurn, keeps_image, window_start
-from training.render.token_sequences import Renderer
-from training.sampler.engines.continuous_batching import BatchedEngine
-from training.sampler.engines.engine import Sampled
+from training.render.renderer import Renderer
+from training.sampler.engines.continuous_batching import BatchingEngine
+from training.sampler.engines.engine import SampledCompletion
 from training.sampler.sessions import PolicyService, ServiceError, TurnRequest
 
 PROMPTS = st.builds(
@@ -171,7 +171,7 @@ class Recorder:
         self.stop_id = stop_id
         self.prompts: list[tuple[list[int], int, bool]] = []
 
-    def generate(self, sequences: list, samplings: list) -> list[Sampled]:
+    def generate(self, sequences: list, samplings: list) -> list[SampledCompletion]:
         found = []
         for sequence in sequences:
             kept_cache = sequence.cache is not None
@@ -181,7 +181,9 @@ class Recorder:
             sequence.token_ids += drawn
             sequence.cache = "made"
             found.append(
-                Sampled(token_ids=drawn, logprobs=[-1.0, -2.0], finish_reason="stop", policy_version=3)
+                SampledCompletion(
+                    token_ids=drawn, logprobs=[-1.0, -2.0], finish_reason="stop", policy_version=3
+                )
             )
         return found
 
@@ -192,7 +194,9 @@ def serve_turns(prompt: PromptConfig, num_turns: int, **limits: int) -> tuple[Re
     engine, frames, turns = Recorder(reader.stop_id), Frames(), []
 
     async def run() -> None:
-        service = PolicyService(BatchedEngine(engine, reader.pixels), reader, limits=SamplingConfig(**limits))
+        service = PolicyService(
+            BatchingEngine(engine, reader.pixels), reader, limits=SamplingConfig(**limits)
+        )
         for index in range(num_turns):
             png = screenshot(index)
             text = "Choose row 2." if index == 0 else "clicked"

@@ -8,15 +8,15 @@ import pytest
 
 from testing.training.sample_values import make_group, make_task
 from training.contracts.config import ConfigError, SamplingConfig, parse_config
-from training.rollouts.groups_ahead import num_flat
-from training.rollouts.solve_rate_curriculum import SolveRateOrder, SolveRates
+from training.rollouts.groups_in_flight import num_flat
+from training.rollouts.solve_rate_curriculum import SolveRateCurriculum, SolveRates
 from training.rollouts.temperature_schedule import temperature_at
 
 TASKS = [make_task(f"menu-{number}") for number in range(4)]
 
 
-def order(rates: SolveRates, floor: float = 0.0) -> SolveRateOrder:
-    return SolveRateOrder(TASKS, 7, rates, floor)
+def order(rates: SolveRates, floor: float = 0.0) -> SolveRateCurriculum:
+    return SolveRateCurriculum(TASKS, 7, rates, floor)
 
 
 def test_tasks_solved_half_of_the_time_come_more_often() -> None:

@@ -9,16 +9,18 @@ import pytest
 from testing.training.sample_values import make_group, make_trajectory, make_turn
 from tests.training.conftest import toy_config
 from training.contracts.types import Group
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import ReplayCandidate
 from training.rollouts.replay_injection import ReplayState
-from training.rollouts.step_batch import Batch, prepare_batch
+from training.rollouts.step_batch import StepBatch, build_step_batch
 
 
 @pytest.fixture
 def prepare(toy_model: Path, toy_renderer: Renderer):
-    def prepare(groups: list[Group], entries: tuple = (), policy_version: int = 3, **sections: dict) -> Batch:
-        return prepare_batch(
+    def prepare(
+        groups: list[Group], entries: tuple = (), policy_version: int = 3, **sections: dict
+    ) -> StepBatch:
+        return build_step_batch(
             groups,
             toy_renderer,
             toy_config(toy_model, **sections),

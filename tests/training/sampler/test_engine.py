@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
-from training.batch.forward_inputs import teacher_forced_logprobs
 from training.recipes.tiny.make_checkpoint import make_tiny
-from training.render.token_sequences import Rendered
+from training.render.renderer import RenderedSequence
 from training.sampler.canary import canary_sequence, engine_canary
-from training.sampler.engines.continuous_batching import BatchedEngine
-from training.sampler.engines.engine import Sampling, Sequence
+from training.sampler.engines.continuous_batching import BatchingEngine
+from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 
 
@@ -30,8 +30,8 @@ class Conversation:
     """A sequence in the engine beside the same sequence as the trainer will see it."""
 
     def __init__(self, name: str, instruction: str) -> None:
-        self.sequence = Sequence(sequence_id=name)
-        self.rendered = Rendered()
+        self.sequence = EngineSequence(sequence_id=name)
+        self.rendered = RenderedSequence()
         self.instruction = instruction
         self.drawn: list[float] = []
 
@@ -66,7 +66,7 @@ class Conversation:
 
 
 def converse(engine, reader, talks, *, turns, temperature=1.0, max_tokens=9) -> None:
-    sampling = Sampling(temperature=temperature, max_tokens=max_tokens)
+    sampling = SamplingSettings(temperature=temperature, max_tokens=max_tokens)
     for turn in turns:
         for number, talk in enumerate(talks):
             talk.observe(reader, turn, seed=10 * turn + number)
@@ -97,7 +97,10 @@ def test_trajectories_at_different_turns_share_a_batch(engine, reader):
     converse(engine, reader, [late], turns=range(2))
     early.observe(reader, 0, seed=90)
     late.observe(reader, 2, seed=91)
-    sampling = [Sampling(temperature=1.0, max_tokens=4), Sampling(temperature=1.0, max_tokens=12)]
+    sampling = [
+        SamplingSettings(temperature=1.0, max_tokens=4),
+        SamplingSettings(temperature=1.0, max_tokens=12),
+    ]
     for talk, sampled in zip(
         (early, late), engine.generate([early.sequence, late.sequence], sampling), strict=True
     ):
@@ -134,7 +137,7 @@ def test_temperature_zero_takes_the_likeliest_token(engine, reader):
     for talk in talks:
         talk.observe(reader, 0, seed=4)
     first, second = engine.generate(
-        [talk.sequence for talk in talks], [Sampling(temperature=0.0, max_tokens=6)] * 2
+        [talk.sequence for talk in talks], [SamplingSettings(temperature=0.0, max_tokens=6)] * 2
     )
     assert first.token_ids == second.token_ids
 
@@ -142,7 +145,7 @@ def test_temperature_zero_takes_the_likeliest_token(engine, reader):
 def test_a_completion_ends_at_its_token_limit(engine, reader):
     talk = Conversation("short", "Choose row 5.")
     talk.observe(reader, 0, seed=4)
-    (sampled,) = engine.generate([talk.sequence], [Sampling(temperature=1.0, max_tokens=1)])
+    (sampled,) = engine.generate([talk.sequence], [SamplingSettings(temperature=1.0, max_tokens=1)])
     assert len(sampled.token_ids) == 1
     assert sampled.finish_reason == ("stop" if sampled.token_ids == [reader.stop_id] else "length")
 
@@ -150,13 +153,13 @@ def test_a_completion_ends_at_its_token_limit(engine, reader):
 def test_text_only_sequences_need_no_pixels(engine, reader):
     talk = Conversation("blind", "Choose row 5.")
     talk.observe(reader, 0, seed=None)
-    (sampled,) = engine.generate([talk.sequence], [Sampling(temperature=1.0, max_tokens=5)])
+    (sampled,) = engine.generate([talk.sequence], [SamplingSettings(temperature=1.0, max_tokens=5)])
     talk.take(sampled)
     assert talk.drawn == pytest.approx(talk.scored(engine, reader), abs=1e-5)
 
 
 def test_the_canary_of_engine_and_trainer_agree(engine, reader):
-    answer = asyncio.run(engine_canary(BatchedEngine(engine, reader.pixels), reader))
+    answer = asyncio.run(engine_canary(BatchingEngine(engine, reader.pixels), reader))
     rendered = canary_sequence(reader)
     talk = Conversation("canary", "")
     talk.rendered = rendered

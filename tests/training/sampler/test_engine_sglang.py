@@ -18,8 +18,8 @@ import psutil
 import pytest
 import yaml
 
+from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
-from training.batch.forward_inputs import teacher_forced_logprobs
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.recipes.tiny.make_checkpoint import make_tiny
 from training.sampler.canary import canary_png, canary_sequence
@@ -29,7 +29,7 @@ from workers.env.policy_client import PolicyClient, PolicyError
 TOKEN = "a-test-token"
 SEVERAL = 3
 """Completions at once where one has to be long: the random model ends one in thirty within ten tokens."""
-STAND_IN = Path(__file__).parent / "sglang_stand_in"
+STAND_IN = Path(__file__).resolve().parents[3] / "testing" / "training" / "sglang_stand_in"
 
 
 class Running:

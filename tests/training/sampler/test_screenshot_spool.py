@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from testing.training.tiny_model import renderer, screenshot
-from training.sampler.sglang.image_patches import patches
-from training.sampler.sglang.screenshot_decoders import PictureProcesses
-from training.sampler.sglang.screenshot_spool import LEVELS, Spool
+from training.sampler.sglang.patchify import patchify
+from training.sampler.sglang.screenshot_decoders import ScreenshotDecoders
+from training.sampler.sglang.screenshot_spool import LEVELS, ScreenshotSpool
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +24,10 @@ def reader():
 @pytest.mark.parametrize("size", [(512, 384), (1312, 736), (300, 500)])
 def test_the_servers_patches_are_the_trainers_bit_for_bit(reader, size, tmp_path):
     png = screenshot(3, size)
-    spool = Spool(reader.levels(), tmp_path)
+    spool = ScreenshotSpool(reader.levels(), tmp_path)
 
     async def kept():
-        pictures = PictureProcesses(1)
+        pictures = ScreenshotDecoders(1)
         resized = reader.resized_size(size)
 
         async def write(png: bytes, path: Path) -> None:
@@ -39,7 +39,7 @@ def test_the_servers_patches_are_the_trainers_bit_for_bit(reader, size, tmp_path
 
     image = asyncio.run(kept())
     processor = reader.image_processor
-    theirs = patches(
+    theirs = patchify(
         torch.from_numpy(np.load(tmp_path / image.name)),
         torch.from_numpy(np.load(tmp_path / LEVELS)),
         patch=processor.patch_size,
@@ -50,7 +50,7 @@ def test_the_servers_patches_are_the_trainers_bit_for_bit(reader, size, tmp_path
 
 
 def test_a_screenshot_that_is_seen_again_is_written_once_and_goes_with_its_last_holder(reader, tmp_path):
-    spool, written = Spool(reader.levels(), tmp_path), []
+    spool, written = ScreenshotSpool(reader.levels(), tmp_path), []
 
     async def write(png: bytes, path: Path) -> None:
         written.append(path)
@@ -75,7 +75,7 @@ def test_a_screenshot_that_is_seen_again_is_written_once_and_goes_with_its_last_
 
 
 def test_siblings_that_ask_for_one_screenshot_at_once_wait_for_one_file(reader, tmp_path):
-    spool, written = Spool(reader.levels(), tmp_path), []
+    spool, written = ScreenshotSpool(reader.levels(), tmp_path), []
 
     async def write(png: bytes, path: Path) -> None:
         written.append(path)
@@ -97,7 +97,7 @@ def test_siblings_that_ask_for_one_screenshot_at_once_wait_for_one_file(reader, 
 
 def test_a_cut_off_screenshot_is_told_and_the_next_one_is_read(reader, tmp_path):
     async def play():
-        pictures = PictureProcesses(1)
+        pictures = ScreenshotDecoders(1)
         with pytest.raises(OSError, match="truncated|broken"):
             await pictures.write(screenshot(1)[:300], tmp_path / "cut.npy", (64, 64), 3)
         await pictures.write(screenshot(1), tmp_path / "whole.npy", (64, 64), 3)
@@ -110,7 +110,7 @@ def test_a_cut_off_screenshot_is_told_and_the_next_one_is_read(reader, tmp_path)
 
 def test_a_decoding_process_that_ended_is_replaced(reader, tmp_path):
     async def play():
-        pictures = PictureProcesses(1)
+        pictures = ScreenshotDecoders(1)
         await pictures.write(screenshot(1), tmp_path / "one.npy", (64, 64), 3)
         pictures._children[0].kill()
         await pictures._children[0].wait()

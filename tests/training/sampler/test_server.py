@@ -13,8 +13,8 @@ import httpx
 import pytest
 import yaml
 
+from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
-from training.batch.forward_inputs import teacher_forced_logprobs
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.recipes.tiny.make_checkpoint import make_tiny
 from workers.env.policy_client import ContextFull, PolicyClient, PolicyError

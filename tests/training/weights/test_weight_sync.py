@@ -11,19 +11,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from testing.training.gathered_state import full_state
 from testing.training.recorded_samples import record_samples, toy_trainer
 from testing.training.toy_coordinator import ToyCoordinator
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from tests.training.loop.test_train import outcome, start_process
 from training.contracts.config import ExperimentConfig
-from training.dist.parallel import World, full_state, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 from training.sampler.weights.tensor_names import check_sglang_names, sglang_name
 from training.weights.channel import Sender
 from training.weights.disk_channel import OWNER, PREFIX, DiskChannel, remove_abandoned
 from training.weights.errors import WeightsRefused
-from training.weights.export_tensors import in_buckets, plain_weights
 from training.weights.model_folder_writer import export_model, write_safetensors
+from training.weights.unsharded_weights import in_buckets, plain_weights
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_a_sync_that_breaks_goes_by_disk_and_training_goes_on(
     assert f"nccl, {stage}" in log
     assert stages(coordinator).count("load") == 3
     assert stages(coordinator).count(stage) == 2, "after two failures in a row the quick way is left alone"
-    assert coordinator.reception.is_whole
+    assert coordinator.weight_sync.is_whole
     assert outcome(tmp_path / "run")["step"] == 2
 
 

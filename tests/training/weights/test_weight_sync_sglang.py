@@ -19,8 +19,8 @@ from testing.training.tiny_model import tiny_folder
 from tests.training.sampler.test_engine_sglang import SEVERAL, TOKEN, Running, ask
 from training.contracts.config import ExperimentConfig, parse_config
 from training.contracts.weight_requests import Commit, Load, WeightsRequest
-from training.dist.parallel import World, start_world, stop_world
-from training.render.token_sequences import Renderer
+from training.distributed.world import World, start_world, stop_world
+from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import Canary, Coordinator, CoordinatorAddress
 from training.weights.sync import WeightSync, build_weight_sync
 

@@ -1,15 +1,14 @@
-"""Makes the shipped warm start: a tiny random Qwen3-VL, taught by oracle demonstrations.
+"""Makes the shipped checkpoint: a tiny random Qwen3-VL, taught by oracle demonstrations.
 
     python -m training.recipes.first_desk.make_checkpoint DEMONSTRATIONS OUTPUT [--seed N] [--steps N]
 
 DEMONSTRATIONS is a folder with `trajectories.jsonl` (one `training.contracts.types.Trajectory` a line,
-recorded by the
-oracle on real desktops, train split) and `frames/SHA.png`; `heldout.jsonl` beside it holds oracle
-trajectories of held-out tasks. Success is estimated on those screens: a held-out trajectory counts when the
-sampled completion of every turn does what the oracle did. (What counts for the product is measured on
-desktops by `benchmarks/training/first_desk.py`.) The entropy bonus and `--soften` keep doubt in the model on
-purpose:
-GRPO learns from the difference between good and bad samples, so a warm start must still make mistakes.
+recorded by the oracle on real desktops, train split) and `frames/SHA.png`; `heldout.jsonl` beside it holds
+oracle trajectories of held-out tasks. Success is estimated on those screens: a held-out trajectory counts
+when the sampled completion of every turn does what the oracle did. (What counts for the product is measured
+on desktops by `benchmarks/training/first_desk.py`.) The entropy bonus and `--soften` keep entropy in the
+model on purpose: GRPO learns from the difference between good and bad samples, so its first policy must make
+both.
 """
 
 from __future__ import annotations
@@ -22,22 +21,25 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence as Items
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 
-from training.batch.screenshots import FramePixels
-from training.batch.sft_samples import SftDataset, rate_factor, sft_step
+from training.batch.screenshot_cache import ScreenshotCache
+from training.batch.sft_dataset import SftDataset
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Trajectory
+from training.model.policy import Policy
+from training.recipes.first_desk.sft_gradient import sft_gradient
 from training.recipes.tiny.make_checkpoint import make_tiny
-from training.render.token_sequences import Renderer
-from training.sampler.engines.engine import Sampling, Sequence
+from training.render.renderer import Renderer
+from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
-from training.update.muon import make_optimisers
+from training.update.learning_rates import Rates, sft_rate_scale
+from training.update.optimisers import make_optimisers
 
 log = logging.getLogger("make_first_desk")
 MAX_TOKENS = 40
@@ -50,14 +52,17 @@ def read_trajectories(path: Path) -> list[Trajectory]:
 
 
 def estimate_success(
-    engine: TransformersEngine, pixels: FramePixels, trajectories: Items[Trajectory], temperature: float
+    engine: TransformersEngine,
+    pixels: ScreenshotCache,
+    trajectories: Sequence[Trajectory],
+    temperature: float,
 ) -> dict[str, float]:
     """Family -> share of oracle trajectories whose every turn the policy would have done alike."""
     renderer, prompts = engine.renderer, []
     for number, trajectory in enumerate(trajectories):
         rendered = renderer.render_trajectory(trajectory)
         for turn, (start, _) in zip(trajectory.turns, rendered.spans, strict=True):
-            sequence = Sequence(
+            sequence = EngineSequence(
                 sequence_id=f"{number}",
                 token_ids=rendered.token_ids[:start],
                 pixels=[pixels(name) for name in rendered.images[: turn.index + 1]],
@@ -65,11 +70,11 @@ def estimate_success(
             )
             prompts.append((number, turn, sequence))
     good = [True] * len(trajectories)
-    sampling = Sampling(temperature=temperature, max_tokens=MAX_TOKENS)
+    sampling = SamplingSettings(temperature=temperature, max_tokens=MAX_TOKENS)
     for first in range(0, len(prompts), EVALUATION_BATCH):
         part = prompts[first : first + EVALUATION_BATCH]
-        drawn = engine.generate([sequence for _, _, sequence in part], [sampling] * len(part))
-        for (number, turn, _), sampled in zip(part, drawn, strict=True):
+        completions = engine.generate([sequence for _, _, sequence in part], [sampling] * len(part))
+        for (number, turn, _), sampled in zip(part, completions, strict=True):
             text = renderer.decode(sampled.token_ids)
             good[number] &= does_the_same(text, turn, trajectories[number], renderer)
     families: dict[str, list[bool]] = {}
@@ -107,7 +112,7 @@ def train(options: argparse.Namespace) -> Path:
     def frame(sha256: str) -> bytes:
         return (folder / "frames" / f"{sha256}.png").read_bytes()
 
-    pixels = FramePixels(renderer, fetch=frame)
+    pixels = ScreenshotCache(renderer, fetch=frame)
     families = set(options.families.split(","))
     demonstrations = [
         t for t in read_trajectories(folder / "trajectories.jsonl") if t.task.family in families
@@ -115,11 +120,14 @@ def train(options: argparse.Namespace) -> Path:
     heldout = [t for t in read_trajectories(folder / "heldout.jsonl") if t.task.family in families]
     dataset = SftDataset.from_trajectories(demonstrations, renderer, locator_questions=options.questions)
     model = engine.model
+    policy = Policy(model, temperature=1.0).to(model.device)
     optimiser = make_optimisers(
         model,
-        learning_rate=options.learning_rate,
-        muon_learning_rate=options.muon_learning_rate,
-        weight_decay=0.02,
+        Rates(
+            learning_rate=options.learning_rate,
+            muon_learning_rate=options.muon_learning_rate,
+            weight_decay=0.02,
+        ),
     )
     log.info(
         "%d parameters, %d demonstrations, %d held-out, device %s, seed %d",
@@ -134,13 +142,13 @@ def train(options: argparse.Namespace) -> Path:
     for step in range(options.steps):
         before = time.monotonic()
         rng = random.Random(f"{options.seed}/sft/{step}")
-        rate = min(rate_factor(step, options.steps), rate_by_clock(before - started, options.limit_s))
+        rate = min(sft_rate_scale(step, options.steps), rate_by_clock(before - started, options.limit_s))
         if rate <= 0.0:
             break
         optimiser.scale_rates(rate)
         model.train()
         batch = dataset.batch(options.batch, rng)
-        loss = sft_step(model, batch, renderer, pixels, entropy_coefficient=options.entropy)
+        loss = sft_gradient(policy, batch, renderer, pixels, entropy_coefficient=options.entropy)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
@@ -159,7 +167,11 @@ def train(options: argparse.Namespace) -> Path:
 
 
 def assess(
-    engine: TransformersEngine, pixels: FramePixels, heldout: Items[Trajectory], curve: Curve, step: int
+    engine: TransformersEngine,
+    pixels: ScreenshotCache,
+    heldout: Sequence[Trajectory],
+    curve: Curve,
+    step: int,
 ) -> float:
     """Estimated success at temperature 1, the mean over families; the greedy one is recorded, too."""
     engine.model.eval()

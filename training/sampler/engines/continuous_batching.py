@@ -1,7 +1,7 @@
-"""An engine that works in batches, behind the interface of one that takes sequences as they come.
+"""Joins concurrent requests for the in-process engine, which generates one batch at a time.
 
-Requests that arrive while the engine works, or within a few milliseconds, become one batch. Only the engine
-thread touches the engine.
+Requests that arrive while a batch runs, or within GATHER_S of each other, form the next batch; a request
+does not join a batch that runs. Only the engine's thread touches the engine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from training.sampler.engines.engine import EngineError, Sampled, Sampling, Sequence
+from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
 
 GATHER_S = 0.004
 """How long the first request of a batch waits for company."""
@@ -24,16 +24,18 @@ MAX_BATCH = 32
 T = TypeVar("T")
 
 
-class BatchEngine(Protocol):
+class InProcessEngine(Protocol):
     """An engine in this process; not thread-safe."""
 
     policy_version: int
 
-    def generate(self, sequences: list[Sequence], samplings: list[Sampling]) -> list[Sampled]:
-        """Continue every sequence until its stop token; appends what was drawn to `token_ids`."""
+    def generate(
+        self, sequences: list[EngineSequence], samplings: list[SamplingSettings]
+    ) -> list[SampledCompletion]:
+        """Continue every sequence until its stop token; appends the generated tokens to `token_ids`."""
         ...
 
-    def score(self, sequence: Sequence, start: int) -> list[float]:
+    def score(self, sequence: EngineSequence, start: int) -> list[float]:
         """Logprobs at temperature 1 of the tokens from position `start` on, nats."""
         ...
 
@@ -43,22 +45,22 @@ class BatchEngine(Protocol):
 
 
 @dataclass(kw_only=True, slots=True)
-class Waiting:
+class PendingRequest:
     """A sequence whose completion was asked for."""
 
-    sequence: Sequence
-    sampling: Sampling
-    done: asyncio.Future[Sampled]
+    sequence: EngineSequence
+    sampling: SamplingSettings
+    done: asyncio.Future[SampledCompletion]
 
 
-class BatchedEngine:
+class BatchingEngine:
     """See the module's docstring; implements `training.sampler.engines.engine.Engine`."""
 
-    def __init__(self, engine: BatchEngine, pixels: Callable[[bytes], np.ndarray]) -> None:
+    def __init__(self, engine: InProcessEngine, pixels: Callable[[bytes], np.ndarray]) -> None:
         """`pixels`: PNG bytes -> patch values, e.g. `Renderer.pixels`."""
         self.engine = engine
         self._pixels = pixels
-        self._waiting: list[Waiting] = []
+        self._waiting: list[PendingRequest] = []
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
         self._batches: asyncio.Task[None] | None = None
@@ -68,24 +70,24 @@ class BatchedEngine:
 
     @property
     def policy_version(self) -> int:
-        """Of the weights that the next batch is drawn with."""
+        """Of the weights that generate the next batch."""
         return self.engine.policy_version
 
     async def prepare(self, png: bytes) -> np.ndarray:
         """Patch values. [rows, values]"""
         return await asyncio.to_thread(self._pixels, png)
 
-    async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
+    async def generate(self, sequence: EngineSequence, sampling: SamplingSettings) -> SampledCompletion:
         """Raises EngineError when the batch failed."""
         if self._batches is None:
             self._batches = asyncio.create_task(self._run_batches())
-        done: asyncio.Future[Sampled] = asyncio.get_running_loop().create_future()
-        self._waiting.append(Waiting(sequence=sequence, sampling=sampling, done=done))
+        done: asyncio.Future[SampledCompletion] = asyncio.get_running_loop().create_future()
+        self._waiting.append(PendingRequest(sequence=sequence, sampling=sampling, done=done))
         self._arrived.set()
         # Shielded: the engine may already be at work on it when the client goes away.
         return await asyncio.shield(done)
 
-    async def score(self, sequence: Sequence, start: int) -> list[float]:
+    async def score(self, sequence: EngineSequence, start: int) -> list[float]:
         return await self.call(self.engine.score, sequence, start)
 
     async def load_weights(self, folder: Path, policy_version: int) -> None:

@@ -1,9 +1,7 @@
 """What the policy server asks of an engine: continue token sequences with images.
 
-Engines: `training.sampler.engines.transformers_engine` (CPU or one GPU, in this process, behind the batches
-of
-`training.sampler.engines.continuous_batching`) and `training.sampler.engines.sglang_engine` (servers of
-their own).
+Engines: `transformers_engine` (CPU or one GPU, in this process, behind `continuous_batching`) and
+`sglang_engine` (server processes).
 """
 
 from __future__ import annotations
@@ -12,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from training.render.token_sequences import Grid
+from training.render.renderer import Grid
 
 
 @dataclass(kw_only=True, slots=True)
-class Sequence:
+class EngineSequence:
     """The growing token sequence of one trajectory; the engine may attach its own cache."""
 
     sequence_id: str
@@ -31,8 +29,8 @@ class Sequence:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sampling:
-    """How one completion is drawn."""
+class SamplingSettings:
+    """How one completion is sampled."""
 
     temperature: float
     """0 = greedy; logprobs are then taken at temperature 1."""
@@ -40,8 +38,8 @@ class Sampling:
 
 
 @dataclass(kw_only=True, slots=True)
-class Sampled:
-    """One drawn completion."""
+class SampledCompletion:
+    """One sampled completion."""
 
     token_ids: list[int]
     """Incl. the stop token when the model emitted it. [num_tokens]"""
@@ -49,9 +47,9 @@ class Sampled:
     """Of each token at the sampling temperature, nats. [num_tokens]"""
     finish_reason: Literal["stop", "length"]
     policy_version: int
-    """Of the oldest weights that drew a token of it."""
+    """Of the oldest weights that generated one of its tokens."""
     policy_versions: list[int] = field(default_factory=list)
-    """Weights that drew each token; empty = all by `policy_version`. [num_tokens]"""
+    """Of the weights that generated each token; empty = `policy_version` for all. [num_tokens]"""
 
     def __post_init__(self) -> None:
         assert len(self.logprobs) == len(self.token_ids), "one logprob per token"
@@ -63,22 +61,22 @@ class EngineError(Exception):
 
 
 class Engine(Protocol):
-    """Draws completions for any number of sequences at once. Used from one event loop."""
+    """Generates completions for any number of sequences at once. Used from one event loop."""
 
     @property
     def policy_version(self) -> int:
-        """Of the weights that the next completion is drawn with."""
+        """Of the weights that generate the next completion."""
         ...
 
     async def prepare(self, png: bytes) -> Any:
-        """An image as `Sequence.pixels` holds it."""
+        """An image as `EngineSequence.pixels` holds it."""
         ...
 
-    async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
-        """Continue the sequence until its stop token; appends what was drawn to `token_ids`."""
+    async def generate(self, sequence: EngineSequence, sampling: SamplingSettings) -> SampledCompletion:
+        """Continue the sequence until its stop token; appends the generated tokens to `token_ids`."""
         ...
 
-    async def score(self, sequence: Sequence, start: int) -> list[float]:
+    async def score(self, sequence: EngineSequence, start: int) -> list[float]:
         """Logprobs at temperature 1 of the tokens from position `start` on, nats."""
         ...
 
@@ -87,7 +85,7 @@ class Engine(Protocol):
         ...
 
     async def hold(self) -> None:
-        """Interrupt what is being drawn and draw nothing until `release`; idempotent. For weight syncs.
+        """Interrupt running generations and start none until `release`; idempotent. For weight syncs.
 
         When it returns no request is in the engine; interrupted completions go on after `release`, their
         further tokens under the new version.
@@ -95,7 +93,7 @@ class Engine(Protocol):
         ...
 
     async def release(self, policy_version: int) -> None:
-        """Draw again, with the weights `policy_version`, and with nothing that older ones computed."""
+        """Generate again, with the weights `policy_version` and no cache of older ones."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -103,7 +101,7 @@ class Engine(Protocol):
         ...
 
     async def sleep(self) -> None:
-        """Give the trainer the memory of its GPUs; until `wake` nothing is drawn. Others do nothing."""
+        """Give the trainer the memory of its GPUs; generates nothing until `wake`. No GPU, no effect."""
         ...
 
     async def wake(self) -> None:

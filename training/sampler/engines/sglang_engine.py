@@ -4,9 +4,9 @@ Token-in: every request carries the whole context as token ids and names its ima
 makes the earlier turns cheap, so a trajectory stays with one server. What it reports is what the trainer
 computes: logprobs after banning and temperature, over the whole vocabulary.
 
-- A request that a weight sync aborts is answered with what it has; the rest is drawn by the new weights, and
-  every token remembers whose it is.
-- A request whose server ended is drawn anew from its first token.
+- A request that a weight sync aborts is answered with the tokens it has; the new weights generate the
+  remaining ones, and every token keeps the version that generated it.
+- A request whose server ended is generated again from its first token.
 """
 
 from __future__ import annotations
@@ -22,18 +22,23 @@ from typing import Any
 from PIL import Image
 
 from training.contracts.config import ExperimentConfig
-from training.render.token_sequences import Renderer
+from training.render.renderer import Renderer
 from training.sampler.canary import blank_png, canary_png, canary_sequence, engine_canary
-from training.sampler.engines.engine import EngineError, Sampled, Sampling, Sequence
+from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.sglang import http_calls
-from training.sampler.sglang.generation import Drawn, Usage, image_entries, sampling_parameters
+from training.sampler.sglang.generate_requests import (
+    PartialCompletion,
+    Usage,
+    image_entries,
+    sampling_parameters,
+)
 from training.sampler.sglang.http_client import SglangError, SglangRefused, SglangUnreachable
-from training.sampler.sglang.request_gate import Gate
+from training.sampler.sglang.request_gate import RequestGate
 from training.sampler.sglang.scoring import score_by_all
-from training.sampler.sglang.screenshot_decoders import PictureProcesses
-from training.sampler.sglang.screenshot_spool import Spool, Spooled
-from training.sampler.sglang.server_arguments import Surroundings, gpu_sets, launch_of
-from training.sampler.sglang.server_pool import Patience, Place, Servers
+from training.sampler.sglang.screenshot_decoders import ScreenshotDecoders
+from training.sampler.sglang.screenshot_spool import ScreenshotSpool, SpooledScreenshot
+from training.sampler.sglang.server_arguments import SglangInstallation, gpu_sets, launch_of
+from training.sampler.sglang.server_pool import RestartLimits, ServerPool, ServerSlot
 from training.sampler.sglang.server_process import Weights
 
 MAX_ATTEMPTS = 10
@@ -50,7 +55,7 @@ SEES_IMAGE = 1e-4
 async def start_sglang(
     model: str,
     config: ExperimentConfig,
-    around: Surroundings,
+    installation: SglangInstallation,
     *,
     progress: Callable[[str], None],
     on_failure: Callable[[], None],
@@ -61,13 +66,13 @@ async def start_sglang(
     """
     progress("reading tokenizer and image settings")
     renderer = Renderer.from_folder(model, config.model, config.prompt)
-    spool = Spool(renderer.levels())
-    patience = Patience(
+    spool = ScreenshotSpool(renderer.levels())
+    limits = RestartLimits(
         start_timeout_s=config.engine.start_timeout_s, max_restarts=config.engine.max_restarts
     )
-    launch = launch_of(config, model, around, spool.folder)
-    gpus = gpu_sets(config, around.gpus)
-    servers = Servers(launch, Weights(folder=model, policy_version=0), gpus, patience, on_failure)
+    launch = launch_of(config, model, installation, spool.folder)
+    gpus = gpu_sets(config, installation.gpus)
+    servers = ServerPool(launch, Weights(folder=model, policy_version=0), gpus, limits, on_failure)
     engine = SglangEngine(renderer, servers, spool)
     try:
         await servers.start(progress)
@@ -82,17 +87,17 @@ async def start_sglang(
 class SglangEngine:
     """See the module's docstring; implements `training.sampler.engines.engine.Engine`."""
 
-    def __init__(self, renderer: Renderer, servers: Servers, spool: Spool) -> None:
+    def __init__(self, renderer: Renderer, servers: ServerPool, spool: ScreenshotSpool) -> None:
         self.servers = servers
         self.usage = Usage()
         self.policy_version = servers.weights.policy_version
         self.renderer = renderer
         self._spool = spool
-        self._pictures = PictureProcesses()
-        self._sticky: dict[str, Place] = {}
-        self._gate = Gate(servers)
+        self._decoders = ScreenshotDecoders()
+        self._sticky: dict[str, ServerSlot] = {}
+        self._gate = RequestGate(servers)
 
-    async def prepare(self, png: bytes) -> Spooled:
+    async def prepare(self, png: bytes) -> SpooledScreenshot:
         """The screenshot in the folder that the servers read. Raises OSError for what is no image."""
         started = time.monotonic()
         try:
@@ -100,15 +105,15 @@ class SglangEngine:
         finally:
             self.usage.prepare_s += time.monotonic() - started
 
-    async def draw(self, sequence: Sequence, sampling: Sampling) -> Sampled:
+    async def generate(self, sequence: EngineSequence, sampling: SamplingSettings) -> SampledCompletion:
         """Raises EngineError when the servers were given up, or refuse the request."""
-        drawn = Drawn()
+        partial = PartialCompletion()
         failed = 0
         while True:
             await self._gate.wait()
-            place = await self._place_of(sequence.sequence_id)
+            slot = await self._slot_of(sequence.sequence_id)
             try:
-                await self._continue(place, sequence, sampling, drawn)
+                await self._continue(slot, sequence, sampling, partial)
             except SglangUnreachable as error:
                 failed += 1
                 await self._after_failure(failed, error)
@@ -118,26 +123,26 @@ class SglangEngine:
                     raise EngineError(f"SGLang refused the request: {error}") from error
                 await self._after_failure(failed, error)
             else:
-                if not drawn.is_cut or len(drawn.token_ids) >= sampling.max_tokens:
+                if not partial.is_cut or len(partial.token_ids) >= sampling.max_tokens:
                     break
                 self.usage.num_continued += 1
                 continue
-            drawn = Drawn()
-            self.usage.num_redrawn += 1
-        sequence.token_ids += drawn.token_ids
-        return Sampled(
-            token_ids=drawn.token_ids,
-            logprobs=drawn.logprobs,
-            finish_reason="stop" if drawn.has_stopped else "length",
-            policy_version=min(drawn.versions),
-            policy_versions=drawn.versions,
+            partial = PartialCompletion()
+            self.usage.num_restarted += 1
+        sequence.token_ids += partial.token_ids
+        return SampledCompletion(
+            token_ids=partial.token_ids,
+            logprobs=partial.logprobs,
+            finish_reason="stop" if partial.has_stopped else "length",
+            policy_version=min(partial.versions),
+            policy_versions=partial.versions,
         )
 
-    async def score(self, sequence: Sequence, start: int) -> list[float]:
+    async def score(self, sequence: EngineSequence, start: int) -> list[float]:
         """By every server; they must agree."""
         self.servers.check()
         async with self._gate.alone():
-            return await score_by_all(self.servers.places, sequence, start, self.renderer.banned_ids)
+            return await score_by_all(self.servers.slots, sequence, start, self.renderer.banned_ids)
 
     async def check_canary(self) -> None:
         """Raises EngineError when the servers do not see the image of the canary."""
@@ -148,7 +153,7 @@ class SglangEngine:
         start, _ = rendered.spans[0]
         scores = []
         for png in (canary_png(), blank_png()):
-            sequence = Sequence(
+            sequence = EngineSequence(
                 sequence_id="canary",
                 token_ids=rendered.token_ids,
                 pixels=[await self.prepare(png)],
@@ -163,20 +168,17 @@ class SglangEngine:
         was_held = self._gate.is_held
         await self.hold()
         weights = Weights(folder=str(folder), policy_version=policy_version)
-        places = self.servers.ready()
+        slots = self.servers.ready()
         found = await asyncio.gather(
-            *(
-                place.client.run(http_calls.load_from_disk(weights.folder, policy_version))
-                for place in places
-            ),
+            *(slot.client.run(http_calls.load_from_disk(weights.folder, policy_version)) for slot in slots),
             return_exceptions=True,
         )
         refusals = [error for error in found if isinstance(error, SglangRefused)]
         if not refusals:
             # A server that ended meanwhile starts again with these.
             self.servers.weights = weights
-            for place in places:
-                place.weights = weights
+            for slot in slots:
+                slot.weights = weights
         if not was_held:
             await self.release(self.policy_version if refusals else policy_version)
         elif not refusals:
@@ -201,12 +203,12 @@ class SglangEngine:
             "policy_version": self.policy_version,
             "servers": [
                 {
-                    "url": place.server.url,
-                    "gpus": list(place.gpus),
-                    "pid": place.server.process.pid,
-                    "is_ready": place.ready.is_set(),
+                    "url": slot.server.url,
+                    "gpus": list(slot.gpus),
+                    "pid": slot.server.process.pid,
+                    "is_ready": slot.ready.is_set(),
                 }
-                for place in self.servers.places
+                for slot in self.servers.slots
             ],
             "image_folder": str(self._spool.folder),
             "num_restarts": self.servers.num_restarts,
@@ -222,42 +224,48 @@ class SglangEngine:
 
     async def close(self) -> None:
         await self.servers.close()
-        await self._pictures.close()
+        await self._decoders.close()
         self._spool.close()
 
     async def _write(self, png: bytes, path: Path) -> None:
         """The pixels as `Renderer.resized` makes them."""
         with Image.open(io.BytesIO(png)) as image:
             size = self.renderer.resized_size(image.size)
-        await self._pictures.write(png, path, size, self.renderer.image_processor.resample)
+        await self._decoders.write(png, path, size, self.renderer.image_processor.resample)
 
-    async def _continue(self, place: Place, sequence: Sequence, sampling: Sampling, drawn: Drawn) -> None:
+    async def _continue(
+        self,
+        slot: ServerSlot,
+        sequence: EngineSequence,
+        sampling: SamplingSettings,
+        partial: PartialCompletion,
+    ) -> None:
         """One request for what is still missing."""
-        missing = replace(sampling, max_tokens=sampling.max_tokens - len(drawn.token_ids))
+        missing = replace(sampling, max_tokens=sampling.max_tokens - len(partial.token_ids))
         parameters = sampling_parameters(
             missing, stop_id=self.renderer.stop_id, banned_ids=self.renderer.banned_ids
         )
-        context = sequence.token_ids + drawn.token_ids
+        context = sequence.token_ids + partial.token_ids
         call = http_calls.generate(context, parameters, images=image_entries(sequence))
         started = time.monotonic()
         with self._gate.inside():
-            answer = await place.client.run(call)
-        drawn.take(answer)
+            answer = await slot.client.run(call)
+        partial.take(answer)
         self.usage.add(answer, time.monotonic() - started)
 
-    async def _place_of(self, sequence_id: str) -> Place:
+    async def _slot_of(self, sequence_id: str) -> ServerSlot:
         """The server that has the trajectory's prefix; a new one goes where the fewest are."""
-        place = self._sticky.get(sequence_id)
-        if place is None:
+        slot = self._sticky.get(sequence_id)
+        if slot is None:
             while len(self._sticky) >= MAX_STICKY:
                 del self._sticky[next(iter(self._sticky))]
-            loads = [0] * len(self.servers.places)
+            loads = [0] * len(self.servers.slots)
             for other in self._sticky.values():
                 loads[other.number] += 1
-            place = self._sticky[sequence_id] = self.servers.places[loads.index(min(loads))]
-        await place.ready.wait()
+            slot = self._sticky[sequence_id] = self.servers.slots[loads.index(min(loads))]
+        await slot.ready.wait()
         self.servers.check()
-        return place
+        return slot
 
     async def _after_failure(self, failed: int, error: SglangError) -> None:
         """Wait until another attempt makes sense. Raises EngineError when there were enough."""

@@ -4,7 +4,7 @@ Every trajectory keeps the keys and values of its context between turns, so a ne
 tokens. The cache (and with it everything computed by older weights) is dropped at a weight sync, so that
 what is sampled is always exactly what a teacher-forced pass of the current weights gives.
 
-One batch, by columns:   [ cached context, padded | new prompt, right-padded | drawn tokens ... ]
+One batch, by columns:   [ cached context, padded | new prompt, right-padded | generated tokens ... ]
 Padding is masked out and never stored. Legend: B rows, H heads, D head width, V vocabulary.
 """
 
@@ -17,17 +17,18 @@ import numpy as np
 import torch
 from transformers import AutoModelForImageTextToText, DynamicCache, PreTrainedModel
 
-from training.batch.forward_inputs import rope_positions, without_tokens
+from training.batch.rope_positions import rope_positions
+from training.model.banned_tokens import without_tokens
 from training.model.cpu_vision_tower import use_cpu_paths
 from training.model.fp32_logits import use_fp32_logits
-from training.render.token_sequences import Renderer
-from training.sampler.engines.engine import Sampled, Sampling, Sequence
+from training.render.renderer import Renderer
+from training.sampler.engines.engine import EngineSequence, SampledCompletion, SamplingSettings
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(kw_only=True, slots=True)
-class Context:
+class CachedContext:
     """What the engine remembers of a sequence."""
 
     policy_version: int
@@ -39,7 +40,7 @@ class Context:
 
 
 @dataclass(kw_only=True, slots=True)
-class Batch:
+class DecodingBatch:
     """The state of one batch while it is decoded."""
 
     cache: DynamicCache
@@ -97,44 +98,46 @@ class TransformersEngine:
         self.model, self.policy_version = model, policy_version
 
     @torch.inference_mode()
-    def generate(self, sequences: list[Sequence], samplings: list[Sampling]) -> list[Sampled]:
-        """Draw one completion per sequence; appends the drawn tokens and keeps the context."""
+    def generate(
+        self, sequences: list[EngineSequence], samplings: list[SamplingSettings]
+    ) -> list[SampledCompletion]:
+        """Generate one completion per sequence; appends its tokens and keeps the context."""
         batch = self._prefill(sequences)
         temperatures = torch.tensor([s.temperature for s in samplings], device=self.device)
         limits = [sampling.max_tokens for sampling in samplings]
-        drawn: list[list[int]] = [[] for _ in sequences]
+        generated: list[list[int]] = [[] for _ in sequences]
         logprobs: list[list[float]] = [[] for _ in sequences]
         live = [True] * len(sequences)
         while True:
-            tokens, token_logprobs = self._draw(batch.logits, temperatures)
+            tokens, token_logprobs = self._sample_tokens(batch.logits, temperatures)
             for row, (token, logprob) in enumerate(
                 zip(tokens.tolist(), token_logprobs.tolist(), strict=True)
             ):
                 if live[row]:
-                    drawn[row].append(token)
+                    generated[row].append(token)
                     logprobs[row].append(logprob)
-                    live[row] = token != self.renderer.stop_id and len(drawn[row]) < limits[row]
+                    live[row] = token != self.renderer.stop_id and len(generated[row]) < limits[row]
             if not any(live):
                 break
             self._advance(batch, tokens, live)
         for row, sequence in enumerate(sequences):
-            sequence.token_ids += drawn[row]
+            sequence.token_ids += generated[row]
         self._remember(sequences, batch)
         return [
-            Sampled(
+            SampledCompletion(
                 token_ids=tokens,
                 logprobs=row_logprobs,
                 finish_reason="stop" if tokens[-1] == self.renderer.stop_id else "length",
                 policy_version=self.policy_version,
             )
-            for tokens, row_logprobs in zip(drawn, logprobs, strict=True)
+            for tokens, row_logprobs in zip(generated, logprobs, strict=True)
         ]
 
     @torch.inference_mode()
-    def score(self, sequence: Sequence, start: int) -> list[float]:
+    def score(self, sequence: EngineSequence, start: int) -> list[float]:
         """Logprobs at temperature 1 of the tokens from `start` on, by the decoding path. Keeps no context."""
         forced = sequence.token_ids[start:]
-        prompt = Sequence(
+        prompt = EngineSequence(
             sequence_id=sequence.sequence_id,
             token_ids=sequence.token_ids[:start],
             pixels=sequence.pixels,
@@ -148,17 +151,19 @@ class TransformersEngine:
             self._advance(batch, torch.tensor([token], device=self.device), [True])
         return logprobs
 
-    def _draw(self, logits: torch.Tensor, temperatures: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _sample_tokens(
+        self, logits: torch.Tensor, temperatures: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """One token per row and its logprob in fp32; temperature 0 is greedy. [B], [B]"""
         greedy = temperatures == 0
         logits = without_tokens(logits.float(), self.renderer.banned_ids)
         scaled = logits / torch.where(greedy, torch.ones_like(temperatures), temperatures)[:, None]
         logprobs = scaled.log_softmax(-1)
-        drawn = torch.multinomial(logprobs.exp(), 1, generator=self.generator).squeeze(-1)
-        tokens = torch.where(greedy, logprobs.argmax(-1), drawn)
+        generated = torch.multinomial(logprobs.exp(), 1, generator=self.generator).squeeze(-1)
+        tokens = torch.where(greedy, logprobs.argmax(-1), generated)
         return tokens, logprobs.gather(-1, tokens[:, None]).squeeze(-1)
 
-    def _prefill(self, sequences: list[Sequence]) -> Batch:
+    def _prefill(self, sequences: list[EngineSequence]) -> DecodingBatch:
         """Run the part of every sequence that has no keys and values yet."""
         contexts = [self._context(sequence) for sequence in sequences]
         starts = [context.length if context else 0 for context in contexts]
@@ -189,14 +194,14 @@ class TransformersEngine:
             **self._images(sequences, starts),
         )
         last = torch.tensor([len(ids) - 1 for ids in new], device=self.device)
-        return Batch(
+        return DecodingBatch(
             cache=cache,
             mask=mask,
             next_positions=next_positions.to(self.device),
             logits=outputs.logits[torch.arange(len(new), device=self.device), last],
         )
 
-    def _advance(self, batch: Batch, tokens: torch.Tensor, live: list[bool]) -> None:
+    def _advance(self, batch: DecodingBatch, tokens: torch.Tensor, live: list[bool]) -> None:
         """Feed one token per row; columns of finished rows are masked out."""
         column = torch.tensor(live, device=self.device).long()[:, None]
         batch.mask = torch.cat([batch.mask, column], dim=1)
@@ -210,14 +215,14 @@ class TransformersEngine:
         batch.next_positions = batch.next_positions + 1
         batch.logits = outputs.logits[:, -1]
 
-    def _context(self, sequence: Sequence) -> Context | None:
+    def _context(self, sequence: EngineSequence) -> CachedContext | None:
         """The stored context when the current weights made it."""
         context = sequence.cache
-        if isinstance(context, Context) and context.policy_version == self.policy_version:
+        if isinstance(context, CachedContext) and context.policy_version == self.policy_version:
             return context
         return None
 
-    def _images(self, sequences: list[Sequence], starts: list[int]) -> dict[str, torch.Tensor]:
+    def _images(self, sequences: list[EngineSequence], starts: list[int]) -> dict[str, torch.Tensor]:
         """Pixels of the images behind the cached part. An image is never cut by the border."""
         pixels: list[np.ndarray] = []
         grids = []
@@ -236,7 +241,7 @@ class TransformersEngine:
             "image_grid_thw": torch.tensor(grids, device=self.device),
         }
 
-    def _stack(self, contexts: list[Context | None], cached: int) -> DynamicCache:
+    def _stack(self, contexts: list[CachedContext | None], cached: int) -> DynamicCache:
         """All contexts in one cache of `cached` columns, zeros where a context is shorter."""
         cache = DynamicCache(config=self.model.config)
         if cached == 0:
@@ -253,14 +258,14 @@ class TransformersEngine:
             cache.update(keys, values, layer)
         return cache
 
-    def _remember(self, sequences: list[Sequence], batch: Batch) -> None:
-        """Keep every row's real columns. The last drawn token was never fed, so it is not among them."""
+    def _remember(self, sequences: list[EngineSequence], batch: DecodingBatch) -> None:
+        """Keep every row's real columns. The last generated token was never fed, so it is not among them."""
         for row, sequence in enumerate(sequences):
             real = batch.mask[row].nonzero().squeeze(-1)
-            sequence.cache = Context(
+            sequence.cache = CachedContext(
                 policy_version=self.policy_version,
                 length=len(real),
                 keys=[layer.keys[row].index_select(1, real) for layer in batch.cache.layers],
                 values=[layer.values[row].index_select(1, real) for layer in batch.cache.layers],
             )
-            assert len(real) == len(sequence.token_ids) - 1, "all but the last drawn token are cached"
+            assert len(real) == len(sequence.token_ids) - 1, "all but the last generated token are cached"

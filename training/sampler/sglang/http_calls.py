@@ -1,4 +1,4 @@
-"""The calls of SGLang 0.5.16's HTTP server that Deskhand makes, as values. Pure, torch-free.
+"""The calls of SGLang 0.5.16's HTTP server that Deskhand makes, as values.
 
 Names and fields are those of `sglang.srt.managers.io_struct`; `training.sampler.sglang.http_client` sends
 them.
@@ -62,9 +62,9 @@ class Generated:
     """Answer of `generate`."""
 
     token_ids: list[int]
-    """Drawn tokens, the stop token included. [num_tokens]"""
+    """Generated tokens, the stop token included. [num_tokens]"""
     logprobs: list[float]
-    """Of each drawn token, nats: after temperature and logit bias, before top-k. [num_tokens]"""
+    """Of each generated token, nats: after temperature and logit bias, before top-k. [num_tokens]"""
     finish: Literal["stop", "length", "abort"]
     weight_version: str
     prompt_tokens: int
@@ -91,7 +91,7 @@ def health(timeout_s: float = 10.0) -> Call[None]:
 
 
 def health_generate(timeout_s: float = 30.0) -> Call[None]:
-    """Draws one token, so that it proves the whole path; slow answers mean a stuck scheduler."""
+    """Generates one token, so that it proves the whole path; slow answers mean a stuck scheduler."""
     return Call("GET", "/health_generate", _nothing, timeout_s=timeout_s)
 
 
@@ -271,11 +271,11 @@ def _state(content: bytes) -> ServerState:
 def _generated(content: bytes) -> Generated:
     answer = json.loads(content)
     meta = answer["meta_info"]
-    drawn = meta.get("output_token_logprobs") or []
+    generated = meta.get("output_token_logprobs") or []
     chosen = meta.get("input_token_ids_logprobs") or []
     return Generated(
-        token_ids=[int(entry[1]) for entry in drawn],
-        logprobs=[float(entry[0]) for entry in drawn],
+        token_ids=[int(entry[1]) for entry in generated],
+        logprobs=[float(entry[0]) for entry in generated],
         finish=meta["finish_reason"]["type"],
         weight_version=str(meta["weight_version"]),
         # A request that is aborted in SGLang's queue is answered without its counts.

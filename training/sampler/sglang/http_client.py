@@ -1,4 +1,4 @@
-"""HTTP client of one SGLang server (0.5.16). Torch-free.
+"""HTTP client of one SGLang server (0.5.16).
 
 A call is a value (`training.sampler.sglang.http_calls`), so that one table of calls serves both clients:
 
@@ -25,7 +25,7 @@ __all__ = ["AsyncSglang", "Sglang", "SglangError", "SglangRefused", "SglangUnrea
 
 CONNECT_S = 10.0
 KEEP_S = 4.0
-"""An idle connection is kept so long: SGLang closes it after five seconds."""
+"""An idle connection is kept this long: SGLang closes it after five seconds."""
 JSON = {"Content-Type": "application/json"}
 
 

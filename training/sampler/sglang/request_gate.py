@@ -18,17 +18,17 @@ from typing import Any
 from training.sampler.engines.engine import EngineError
 from training.sampler.sglang import http_calls
 from training.sampler.sglang.http_client import SglangError, SglangUnreachable
-from training.sampler.sglang.server_pool import Servers
+from training.sampler.sglang.server_pool import ServerPool
 
 CUT_S = 10.0
 """How long running requests get to end at a weight sync before SGLang's slower way."""
 ABORT_EVERY_S = 0.02
 
 
-class Gate:
+class RequestGate:
     """Of all servers of one engine; for one event loop."""
 
-    def __init__(self, servers: Servers) -> None:
+    def __init__(self, servers: ServerPool) -> None:
         self.is_held = False
         self.is_asleep = False
         self._servers = servers
@@ -53,7 +53,7 @@ class Gate:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[None]:
-        """Nothing is drawn inside; what is cut goes on afterwards. Raises EngineError while held.
+        """Nothing is generated inside; what is cut goes on afterwards. Raises EngineError while held.
 
         SGLang 0.5.16 ends when one batch has requests with chosen ids and requests without
         ('list' object has no attribute 'tolist').
@@ -134,7 +134,7 @@ class Gate:
     async def _on_all(self, call: http_calls.Call[Any]) -> None:
         """The same call to every server that is up; one that ends meanwhile is no error, it starts anew."""
         found = await asyncio.gather(
-            *(place.client.run(call) for place in self._servers.ready()), return_exceptions=True
+            *(slot.client.run(call) for slot in self._servers.ready()), return_exceptions=True
         )
         for error in found:
             if isinstance(error, BaseException) and not isinstance(error, SglangUnreachable):

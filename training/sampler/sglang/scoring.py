@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 
-from training.sampler.engines.engine import EngineError, Sequence
+from training.sampler.engines.engine import EngineError, EngineSequence
 from training.sampler.sglang import http_calls
-from training.sampler.sglang.generation import image_entries
+from training.sampler.sglang.generate_requests import image_entries
 from training.sampler.sglang.http_client import SglangError
-from training.sampler.sglang.server_pool import Place
+from training.sampler.sglang.server_pool import ServerSlot
 
 SAME_WEIGHTS = 0.1
 """Servers whose scores differ by more than this on average do not run the same weights. Nats."""
 
 
 async def score_by_all(
-    places: list[Place], sequence: Sequence, start: int, banned_ids: Many[int]
+    slots: list[ServerSlot], sequence: EngineSequence, start: int, banned_ids: Sequence[int]
 ) -> list[float]:
     """Logprobs at temperature 1 of the tokens from `start` on, nats. [tokens from start]
 
-    Nothing may be drawn meanwhile. Raises EngineError when a server fails, or the servers do not agree.
+    Nothing may be generated meanwhile. Raises EngineError when a server fails, or the servers do not agree.
     """
-    scores = await asyncio.gather(*(_score(place, sequence, start, banned_ids) for place in places))
+    scores = await asyncio.gather(*(_score(slot, sequence, start, banned_ids) for slot in slots))
     for number, other in enumerate(scores[1:], start=2):
         pairs = list(zip(scores[0], other, strict=True))
         apart = sum(abs(a - b) for a, b in pairs) / len(pairs)
@@ -32,9 +32,11 @@ async def score_by_all(
     return scores[0]
 
 
-async def _score(place: Place, sequence: Sequence, start: int, banned_ids: Many[int]) -> list[float]:
+async def _score(
+    slot: ServerSlot, sequence: EngineSequence, start: int, banned_ids: Sequence[int]
+) -> list[float]:
     """SGLang scores a prompt without the bias, so the mass of the banned ids is taken out here."""
-    await place.ready.wait()
+    await slot.ready.wait()
     call = http_calls.generate(
         sequence.token_ids,
         {"temperature": 1.0, "max_new_tokens": 1},
@@ -44,7 +46,7 @@ async def _score(place: Place, sequence: Sequence, start: int, banned_ids: Many[
         chosen_ids=banned_ids,
     )
     try:
-        answer = await place.client.run(call)
+        answer = await slot.client.run(call)
     except SglangError as error:
         raise EngineError(f"the canary failed: {error}") from error
     count = len(sequence.token_ids) - start

@@ -6,8 +6,8 @@ whenever a batch of turns is answered at once and all of them send their next sc
     parent -> child:  one line of JSON {path, width, height, resample, num_bytes}, then the PNG
     child -> parent:  one line, empty or what was wrong
 
-`python -m training.sampler.sglang.screenshot_decoders` is the child; it ends when its input does. Torch-free
-and light.
+`python -m training.sampler.sglang.screenshot_decoders` is the child; it ends when its input does. It loads no
+torch, so it starts quickly.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEEP_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**28), "MALLOC_TRIM_THRESHOLD_": s
 page, cost as much as the decoding."""
 
 
-class PictureProcesses:
+class ScreenshotDecoders:
     """The parent's side; for one event loop. Processes are started when they are first needed."""
 
     def __init__(self, num_processes: int = 0) -> None:

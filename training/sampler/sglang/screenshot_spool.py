@@ -32,7 +32,7 @@ MIN_FREE_BYTES = 2 * 1024**3
 """Less free memory there (containers start with 64 MiB) and the folder goes to the disk instead."""
 
 
-class Spooled:
+class SpooledScreenshot:
     """One screenshot in the folder; its file goes when the last one who holds this lets go."""
 
     __slots__ = ("__weakref__", "digest", "name")
@@ -44,20 +44,20 @@ class Spooled:
         """sha256 of the PNG; what SGLang knows the image by."""
 
 
-class Spool:
+class ScreenshotSpool:
     """The folder of one policy server; for one event loop."""
 
     def __init__(self, levels: np.ndarray, folder: Path | None = None) -> None:
         """`levels`: [3, 256], float32. Without a `folder` a new one is made, in memory when it fits."""
         self.folder = folder or new_folder()
         np.save(self.folder / LEVELS, levels)
-        self._known: weakref.WeakValueDictionary[str, Spooled] = weakref.WeakValueDictionary()
-        self._writing: dict[str, asyncio.Task[Spooled]] = {}
+        self._known: weakref.WeakValueDictionary[str, SpooledScreenshot] = weakref.WeakValueDictionary()
+        self._writing: dict[str, asyncio.Task[SpooledScreenshot]] = {}
         self._numbers = itertools.count()
         self._remover = ThreadPoolExecutor(1, thread_name_prefix="spool")
         """Giving three megabytes back takes a millisecond, which the event loop does not have."""
 
-    async def keep(self, png: bytes, write: Callable[[bytes, Path], Awaitable[None]]) -> Spooled:
+    async def keep(self, png: bytes, write: Callable[[bytes, Path], Awaitable[None]]) -> SpooledScreenshot:
         """The screenshot's handle; `write` makes its file when there is none."""
         digest = hashlib.sha256(png).hexdigest()
         known = self._known.get(digest)
@@ -77,9 +77,9 @@ class Spool:
 
     async def _write(
         self, digest: str, png: bytes, write: Callable[[bytes, Path], Awaitable[None]]
-    ) -> Spooled:
+    ) -> SpooledScreenshot:
         name = f"{digest[:16]}-{next(self._numbers)}.npy"
-        image = Spooled(name, digest)
+        image = SpooledScreenshot(name, digest)
         weakref.finalize(image, self._remove, self.folder / name).atexit = False
         await write(png, self.folder / name)
         self._known[digest] = image

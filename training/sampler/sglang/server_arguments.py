@@ -1,6 +1,6 @@
-"""From a config to running servers: which interpreter, which arguments, which GPUs. Torch-free.
+"""From a config to running servers: which interpreter, which arguments, which GPUs.
 
-Surroundings come from the policy server's environment, which the gpu worker sets:
+The installation is read from the policy server's environment, which the gpu worker sets:
 
     DESKHAND_SGLANG_PYTHON   interpreter that can import SGLang; default .venv-sglang/bin/python of this tree
     DESKHAND_SGLANG_PATH     further folders with modules for it (an unpacked site folder); default none
@@ -26,7 +26,7 @@ CONTEXT_SPARE = 16
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
+class SglangInstallation:
     """What the machine offers."""
 
     python: str
@@ -36,7 +36,7 @@ class Surroundings:
     log_folder: Path
 
     @classmethod
-    def of(cls, environment: Mapping[str, str], log_folder: Path) -> Surroundings:
+    def from_environment(cls, environment: Mapping[str, str], log_folder: Path) -> SglangInstallation:
         """Raises EngineError when there is no interpreter for SGLang."""
         python = environment.get("DESKHAND_SGLANG_PYTHON") or str(DEFAULT_PYTHON)
         if shutil.which(python) is None:
@@ -53,13 +53,15 @@ class Surroundings:
         )
 
 
-def launch_of(config: ExperimentConfig, model: str, around: Surroundings, image_folder: Path) -> Launch:
+def launch_of(
+    config: ExperimentConfig, model: str, installation: SglangInstallation, image_folder: Path
+) -> Launch:
     """How each server is started."""
     return Launch(
-        python=around.python,
-        python_path=around.python_path,
+        python=installation.python,
+        python_path=installation.python_path,
         image_folder=image_folder,
-        log_folder=around.log_folder,
+        log_folder=installation.log_folder,
         arguments=tuple(arguments_of(config, model)),
     )
 

@@ -3,8 +3,8 @@
     starting -> ready -> (ended) -> starting ... -> given up
 
 A server that ends is started again, on the weights that were last read from disk, a bounded number of times;
-whoever waits for its answer asks again (`training.sampler.engines.sglang_engine`). Runs in one event loop;
-servers are children of its thread.
+requests that wait for its answer are sent again (`training.sampler.engines.sglang_engine`). Runs in one event
+loop; servers are children of its thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MAX_SILENT_PROBES = 6
 
 
 @dataclass(slots=True, kw_only=True)
-class Place:
+class ServerSlot:
     """Where a server runs; the server itself changes with every restart."""
 
     number: int
@@ -49,7 +49,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RestartLimits:
     """How long and how often."""
 
     start_timeout_s: float
@@ -57,7 +57,7 @@ class Patience:
     """Of all servers together."""
 
 
-class Servers:
+class ServerPool:
     """See the module's docstring."""
 
     def __init__(
@@ -65,20 +65,20 @@ class Servers:
         launch: Launch,
         weights: Weights,
         gpus: list[tuple[str, ...]],
-        patience: Patience,
+        limits: RestartLimits,
         on_failure: Callable[[], None],
     ) -> None:
         """Start one server per entry of `gpus`; `on_failure` is called once when they are given up."""
         self.weights = weights
         """What a restarted server starts with."""
         self.version = weights.policy_version
-        """That all must have before they draw; newer than `weights` when it came from memory."""
+        """That all must have before they generate; newer than `weights` when it came from memory."""
         self.failure: EngineError | None = None
         """Why they were given up; `ready` events are then set."""
         self.num_restarts = 0
-        self._launch, self._patience, self._on_failure = launch, patience, on_failure
-        self.places = [
-            Place(
+        self._launch, self._limits, self._on_failure = launch, limits, on_failure
+        self.slots = [
+            ServerSlot(
                 number=number,
                 gpus=own,
                 server=SglangServer(launch, weights, number=number, gpus=own),
@@ -95,8 +95,8 @@ class Servers:
 
     async def start(self, progress: Callable[[str], None]) -> None:
         """Until all are ready; `progress` gets what they are at. Raises EngineError when one is not."""
-        self._watches = [asyncio.create_task(self._watch(place)) for place in self.places]
-        while not all(place.ready.is_set() for place in self.places):
+        self._watches = [asyncio.create_task(self._watch(slot)) for slot in self.slots]
+        while not all(slot.ready.is_set() for slot in self.slots):
             progress(self.status())
             await asyncio.sleep(LOOK_EVERY_S)
         self.check()
@@ -104,18 +104,18 @@ class Servers:
     def status(self) -> str:
         """One sentence for people: which servers are not ready, what they are at and for how long."""
         parts = []
-        for place in self.places:
-            if not place.ready.is_set():
-                seconds = time.monotonic() - place.server.started_at
+        for slot in self.slots:
+            if not slot.ready.is_set():
+                seconds = time.monotonic() - slot.server.started_at
                 parts.append(
-                    f"SGLang server {place.number + 1} of {len(self.places)}: "
-                    f"{place.server.stage()} ({seconds:.0f} s)"
+                    f"SGLang server {slot.number + 1} of {len(self.slots)}: "
+                    f"{slot.server.stage()} ({seconds:.0f} s)"
                 )
         return "; ".join(parts) or "ready"
 
-    def ready(self) -> list[Place]:
+    def ready(self) -> list[ServerSlot]:
         """Those that are up."""
-        return [] if self.failure else [place for place in self.places if place.ready.is_set()]
+        return [] if self.failure else [slot for slot in self.slots if slot.ready.is_set()]
 
     def check(self) -> None:
         """Raises EngineError when the servers were given up."""
@@ -127,68 +127,68 @@ class Servers:
         for watch in self._watches:
             watch.cancel()
         await asyncio.gather(*self._watches, return_exceptions=True)
-        await asyncio.gather(*(asyncio.to_thread(place.server.stop) for place in self.places))
-        for place in self.places:
-            await place.client.close()
+        await asyncio.gather(*(asyncio.to_thread(slot.server.stop) for slot in self.slots))
+        for slot in self.slots:
+            await slot.client.close()
 
-    async def _watch(self, place: Place) -> None:
+    async def _watch(self, slot: ServerSlot) -> None:
         """The life of one place; ends when the servers are given up."""
         try:
             while True:
-                await self._wait_ready(place)
-                await self._catch_up(place)
-                place.ready.set()
-                log.info("server %s is ready at %s", place.number, place.server.url)
-                reason = await self._wait_end(place)
-                place.ready.clear()
-                await self._restart(place, reason)
+                await self._wait_ready(slot)
+                await self._catch_up(slot)
+                slot.ready.set()
+                log.info("server %s is ready at %s", slot.number, slot.server.url)
+                reason = await self._wait_end(slot)
+                slot.ready.clear()
+                await self._restart(slot, reason)
         except EngineError as error:
             self._give_up(error)
 
-    async def _wait_ready(self, place: Place) -> None:
-        deadline = time.monotonic() + self._patience.start_timeout_s
+    async def _wait_ready(self, slot: ServerSlot) -> None:
+        deadline = time.monotonic() + self._limits.start_timeout_s
         while True:
-            server = place.server
+            server = slot.server
             if (code := server.exit_code()) is not None:
-                await self._restart(place, f"ended with code {code} while starting ({server.stage()})")
+                await self._restart(slot, f"ended with code {code} while starting ({server.stage()})")
                 continue
             if time.monotonic() > deadline:
                 raise EngineError(
-                    f"engine.start_timeout_s: SGLang server {place.number + 1} was not ready within "
-                    f"{self._patience.start_timeout_s:.0f} s; it was at: {server.stage()}\n{server.tail()}"
+                    f"engine.start_timeout_s: SGLang server {slot.number + 1} was not ready within "
+                    f"{self._limits.start_timeout_s:.0f} s; it was at: {server.stage()}\n{server.tail()}"
                 )
             with contextlib.suppress(SglangError):
                 await server.client.run(http_calls.health())
                 return
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _catch_up(self, place: Place) -> None:
+    async def _catch_up(self, slot: ServerSlot) -> None:
         """New weights came while it started, or before, from memory."""
-        while place.weights != (newest := self.weights) or newest.policy_version < self.version:
-            place.is_behind = newest.policy_version < self.version
-            if place.server.exit_code() is not None:
+        while slot.weights != (newest := self.weights) or newest.policy_version < self.version:
+            slot.is_behind = newest.policy_version < self.version
+            if slot.server.exit_code() is not None:
                 return
-            if place.is_behind:
+            if slot.is_behind:
                 await asyncio.sleep(LOOK_EVERY_S)
                 continue
             try:
-                await place.client.run(http_calls.load_from_disk(newest.folder, newest.policy_version))
+                await slot.client.run(http_calls.load_from_disk(newest.folder, newest.policy_version))
             except SglangError as error:
                 # Its answers go on to say whose weights they are; the next sync finds it with the others.
-                log.warning("server %s keeps version %s: %s", place.number, place.weights, error)
+                log.warning("server %s keeps version %s: %s", slot.number, slot.weights, error)
                 return
-            place.weights = newest
+            slot.weights = newest
 
-    async def _wait_end(self, place: Place) -> str:
+    async def _wait_end(self, slot: ServerSlot) -> str:
         """Why the server is no use any more."""
         silent, probe_due = 0, time.monotonic() + PROBE_EVERY_S
         while True:
-            if (code := place.server.exit_code()) is not None:
+            if (code := slot.server.exit_code()) is not None:
                 return f"ended with code {code}"
             if time.monotonic() >= probe_due:
                 probe_due = time.monotonic() + PROBE_EVERY_S
                 try:
-                    await place.client.run(http_calls.model_info())
+                    await slot.client.run(http_calls.model_info())
                     silent = 0
                 except SglangError:
                     silent += 1
@@ -196,26 +196,26 @@ class Servers:
                     return f"answered nothing for {silent * PROBE_EVERY_S:.0f} s"
             await asyncio.sleep(LOOK_EVERY_S)
 
-    async def _restart(self, place: Place, reason: str) -> None:
+    async def _restart(self, slot: ServerSlot, reason: str) -> None:
         """Raises EngineError when that was once too often."""
         self.num_restarts += 1
-        words = f"SGLang server {place.number + 1} {reason}"
-        if self.num_restarts > self._patience.max_restarts:
+        words = f"SGLang server {slot.number + 1} {reason}"
+        if self.num_restarts > self._limits.max_restarts:
             raise EngineError(
-                f"{words}; engine.max_restarts = {self._patience.max_restarts} is used up. "
-                f"The end of {place.server.log_path}:\n{place.server.tail()}"
+                f"{words}; engine.max_restarts = {self._limits.max_restarts} is used up. "
+                f"The end of {slot.server.log_path}:\n{slot.server.tail()}"
             )
         log.warning("%s; starting it again (%s)", words, self.num_restarts)
-        old = place.server
+        old = slot.server
         await asyncio.to_thread(old.stop)
         await old.client.close()
-        place.weights = self.weights
-        place.server = SglangServer(self._launch, place.weights, number=place.number, gpus=place.gpus)
+        slot.weights = self.weights
+        slot.server = SglangServer(self._launch, slot.weights, number=slot.number, gpus=slot.gpus)
 
     def _give_up(self, error: EngineError) -> None:
         if self.failure is None:
             self.failure = error
             log.error("%s", error)
             self._on_failure()
-        for place in self.places:
-            place.ready.set()
+        for slot in self.slots:
+            slot.ready.set()

@@ -9,11 +9,11 @@ import torch
 import torch.distributed as dist
 
 from training.contracts.weight_requests import Bucket, Check, Join
-from training.model.qwen3_vl_classes import lies_turned
-from training.sampler.engines.continuous_batching import BatchedEngine
+from training.model.qwen3_vl_classes import is_stored_transposed
+from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.weights.tensor_names import check_shapes
-from training.weights import process_group
+from training.weights import sync_process_group
 from training.weights.errors import WeightsRefused
 from training.weights.ipc_channel import open_handle
 
@@ -21,7 +21,7 @@ from training.weights.ipc_channel import open_handle
 class LocalReceiver:
     """Implements `training.sampler.weights.receiver.Receiver` for the engine `transformers`."""
 
-    def __init__(self, batched: BatchedEngine, engine: TransformersEngine) -> None:
+    def __init__(self, batched: BatchingEngine, engine: TransformersEngine) -> None:
         self.batched = batched
         self.engine = engine
         self._group: dist.ProcessGroup | None = None
@@ -51,12 +51,12 @@ class LocalReceiver:
     async def leave(self) -> None:
         group, self._group, self._store = self._group, None, None
         if group is not None:
-            process_group.abort(group)
+            sync_process_group.abort(group)
 
     def _join(self, request: Join) -> None:
         try:
-            self._store = process_group.find_store(request.address, request.port, request.world_size)
-            self._group = process_group.join(
+            self._store = sync_process_group.find_store(request.address, request.port, request.world_size)
+            self._group = sync_process_group.join(
                 self._store,
                 rank=1,
                 world_size=request.world_size,
@@ -83,11 +83,11 @@ class LocalReceiver:
             raise WeightsRefused("stage: a bucket before the engine has joined")
         dtype = getattr(torch, request.dtype)
         tensors = [torch.empty(shape, dtype=dtype, device=self.engine.device) for shape in request.shapes]
-        for work in process_group.broadcast(tensors, self._group):
+        for work in sync_process_group.broadcast(tensors, self._group):
             work.wait()
         return zip(request.names, tensors, strict=True)
 
     def _tensors(self) -> dict[str, torch.Tensor]:
         """The model's own memory, laid out as a checkpoint is."""
         named = self.engine.model.named_parameters()
-        return {name: view.mT if lies_turned(name, view.shape) else view for name, view in named}
+        return {name: view.mT if is_stored_transposed(name, view.shape) else view for name, view in named}

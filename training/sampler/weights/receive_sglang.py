@@ -15,7 +15,7 @@ from training.sampler.sglang import http_calls
 from training.sampler.sglang.http_calls import Call, SglangError, SglangRefused
 from training.sampler.sglang.http_client import AsyncSglang
 from training.sampler.sglang.parameter_names import read_names
-from training.sampler.sglang.server_pool import Place, Servers
+from training.sampler.sglang.server_pool import ServerPool, ServerSlot
 from training.sampler.weights.tensor_names import check_sglang_names
 from training.weights.errors import WeightsRefused
 
@@ -30,7 +30,7 @@ LEAVE_S = 10.0
 class SglangReceiver:
     """Implements `training.sampler.weights.receiver.Receiver`."""
 
-    def __init__(self, servers: Servers) -> None:
+    def __init__(self, servers: ServerPool) -> None:
         self._servers = servers
         self._group: str | None = None
         self._members: list[AsyncSglang] = []
@@ -38,19 +38,19 @@ class SglangReceiver:
 
     def servers(self) -> list[AsyncSglang]:
         """The clients of now, in a fixed order. Raises WeightsRefused while one is not there."""
-        absent = [place.number + 1 for place in self._servers.places if not place.ready.is_set()]
+        absent = [slot.number + 1 for slot in self._servers.slots if not slot.ready.is_set()]
         if absent or self._servers.failure is not None:
             raise WeightsRefused(f"SGLang server {', '.join(map(str, absent))} is not ready")
-        return [place.client for place in self._servers.places]
+        return [slot.client for slot in self._servers.slots]
 
     @property
     def ranks_per_server(self) -> int:
         """Tensor-parallel processes of each."""
-        return max(1, len(self._servers.places[0].gpus))
+        return max(1, len(self._servers.slots[0].gpus))
 
     def needs_weights(self) -> bool:
         """True when a server was started again and the weights that it should have were never in a folder."""
-        return any(place.is_behind for place in self._servers.places)
+        return any(slot.is_behind for slot in self._servers.slots)
 
     async def check(self, request: Check) -> None:
         """All servers run the same model: the first one speaks for them."""
@@ -68,12 +68,12 @@ class SglangReceiver:
             http_calls.join_group(
                 address=request.address,
                 port=request.port,
-                rank_offset=1 + place * self.ranks_per_server,
+                rank_offset=1 + slot * self.ranks_per_server,
                 world_size=request.world_size,
                 group=request.group,
                 backend=request.backend,
             )
-            for place in range(len(self.servers()))
+            for slot in range(len(self.servers()))
         )
 
     async def begin(self) -> None:
@@ -99,8 +99,8 @@ class SglangReceiver:
                 f"handles: {len(request.handles)} trainer ranks for {count * ranks} engine ranks"
             )
         await self._all(
-            http_calls.load_tensors(request.handles[place * ranks : (place + 1) * ranks])
-            for place in range(count)
+            http_calls.load_tensors(request.handles[slot * ranks : (slot + 1) * ranks])
+            for slot in range(count)
         )
 
     async def finish(self, policy_version: int) -> None:
@@ -115,19 +115,17 @@ class SglangReceiver:
         members, self._members = self._members, []
         if group is None:
             return
-        places = [place for place in self._servers.places if place.client in members]
-        await asyncio.gather(*(self._leave(place, group) for place in places))
+        slots = [slot for slot in self._servers.slots if slot.client in members]
+        await asyncio.gather(*(self._leave(slot, group) for slot in slots))
 
-    async def _leave(self, place: Place, group: str) -> None:
+    async def _leave(self, slot: ServerSlot, group: str) -> None:
         try:
-            await asyncio.wait_for(place.client.run(http_calls.leave_group(group)), LEAVE_S)
+            await asyncio.wait_for(slot.client.run(http_calls.leave_group(group)), LEAVE_S)
         except SglangRefused:
             return  # it was in no such group
         except (SglangError, TimeoutError):
-            logger.warning(
-                "SGLang server %s is stuck in a weight sync and is started again", place.number + 1
-            )
-            await asyncio.to_thread(place.server.stop)
+            logger.warning("SGLang server %s is stuck in a weight sync and is started again", slot.number + 1)
+            await asyncio.to_thread(slot.server.stop)
 
     async def _all(self, wanted: Any) -> None:
         """One call per server, at once. The first failure is raised while others may still be waiting."""

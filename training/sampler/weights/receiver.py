@@ -3,7 +3,7 @@
     whole --begin--> partial --bucket ...--> partial --commit--> whole
                      partial --abort------> partial --load----> whole
 
-While the weights are partial the engine is held: turns wait, nobody samples with half a model.
+While the weights are partial the engine is held: turns wait, no token is sampled by a mixture of weights.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Receiver(Protocol):
         ...
 
 
-class Reception:
+class WeightSyncHandler:
     """Requests one after the other; see the module's docstring."""
 
     def __init__(self, engine: Engine, receiver: Receiver | None) -> None:
@@ -127,5 +127,5 @@ class Reception:
         await self.engine.release(policy_version)
 
     def needs_weights(self) -> bool:
-        """True when the engine cannot draw until the trainer sends weights again."""
+        """True when the engine cannot generate until the trainer sends weights again."""
         return not self.is_whole or (self.receiver is not None and self.receiver.needs_weights())

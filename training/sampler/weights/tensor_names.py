@@ -1,7 +1,7 @@
 """Which of the engine's tensors each of the trainer's weights becomes, and what does not fit.
 
 SGLang loads a Qwen3-VL by transformers' names and skips a name that it does not know without a word
-(`sglang.srt.models.qwen3_vl`), so both lists are compared before the first sync. Torch-free.
+(`sglang.srt.models.qwen3_vl`), so both lists are compared before the first sync.
 """
 
 from __future__ import annotations

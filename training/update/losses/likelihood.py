@@ -1,4 +1,4 @@
-"""Negative log-likelihood: for SFT, and for replay entries that nobody sampled.
+"""Negative log-likelihood: for SFT, and for replay entries that no policy sampled.
 
     L_t = -w policy_t
 

@@ -1,8 +1,8 @@
 """`python -m sglang.launch_server` of the stand-in.
 
 It proves our client's side only (requests, retries, syncs, supervision); that SGLang itself does what this
-does is proven on a GPU by benchmarks/gpu/engine_smoke.py. A completion is drawn token by token, so that it
-can be aborted in the middle; STAND_IN_TOKEN_S makes tokens slow.
+does is proven on a GPU by benchmarks/gpu/engine_smoke.py. A completion is generated token by token, so that
+it can be aborted in the middle; STAND_IN_TOKEN_S makes tokens slow.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from training.batch.forward_inputs import model_inputs
+from testing.training.teacher_forcing import model_inputs
 from training.contracts.config import ModelConfig, PromptConfig
-from training.render.token_sequences import Rendered, Renderer
-from training.sampler.engines.engine import Sampling, Sequence
+from training.render.renderer import RenderedSequence, Renderer
+from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
-from training.sampler.sglang.image_patches import patches
 from training.sampler.sglang.parameter_names import write_names
+from training.sampler.sglang.patchify import patchify
 from training.sampler.weights.tensor_names import sglang_name
-from training.weights import process_group
+from training.weights import sync_process_group
 from training.weights.ipc_channel import open_handle
 
 
@@ -66,7 +66,7 @@ class State:
             if name in parameters:
                 parameters[name].copy_(tensor)
 
-    def sequence(self, body: dict[str, Any]) -> Sequence:
+    def sequence(self, body: dict[str, Any]) -> EngineSequence:
         """As `training.sampler.sglang.processors` reads the request; pixels as on the GPU."""
         images = body.get("image_data", [])
         if images and isinstance(images[0], str):
@@ -75,7 +75,7 @@ class State:
         levels = torch.from_numpy(np.load(spool / "levels.npy"))
         processor = self.reader.image_processor
         pixels = [
-            patches(
+            patchify(
                 torch.from_numpy(np.load(spool / image["file"])),
                 levels,
                 patch=processor.patch_size,
@@ -84,36 +84,36 @@ class State:
             ).numpy()
             for image in images
         ]
-        return Sequence(
+        return EngineSequence(
             sequence_id="", token_ids=list(body["input_ids"]), pixels=pixels,
             grids=[tuple(image["grid"]) for image in images],
         )  # fmt: skip
 
-    def foreign_sequence(self, token_ids: list[int], urls: list[str]) -> Sequence:
+    def foreign_sequence(self, token_ids: list[int], urls: list[str]) -> EngineSequence:
         """SGLang's own form: paths of PNGs, one pad each."""
         pngs = [Path(url.removeprefix("file://")).read_bytes() for url in urls]
         sizes = [Image.open(io.BytesIO(png)).size for png in pngs]
         counts = iter(self.reader.image_tokens(size).count(self.reader.image_pad_id) for size in sizes)
         pad = self.reader.image_pad_id
         expanded = [[pad] * next(counts) if token == pad else [token] for token in token_ids]
-        return Sequence(
+        return EngineSequence(
             sequence_id="", token_ids=[token for part in expanded for token in part],
             pixels=[self.reader.pixels(png) for png in pngs],
             grids=[self.reader.image_grid(size) for size in sizes],
         )  # fmt: skip
 
-    def one_token(self, sequence: Sequence, parameters: dict[str, Any]) -> tuple[int, float]:
+    def one_token(self, sequence: EngineSequence, parameters: dict[str, Any]) -> tuple[int, float]:
         """Draw it with the request's bias as the ban."""
         with self.lock:
             self.reader.banned_ids = [int(token) for token in parameters.get("logit_bias", {})]
-            sampling = Sampling(temperature=parameters["temperature"], max_tokens=1)
+            sampling = SamplingSettings(temperature=parameters["temperature"], max_tokens=1)
             (sampled,) = self.engine.generate([sequence], [sampling])
         return sampled.token_ids[0], sampled.logprobs[0]
 
-    def score(self, sequence: Sequence, start: int, chosen: list[int]) -> tuple[list, list]:
+    def score(self, sequence: EngineSequence, start: int, chosen: list[int]) -> tuple[list, list]:
         """Prompt logprobs from `start` on without any ban; the first entry is empty, as SGLang's is."""
         reader, ids = self.reader, sequence.token_ids
-        rendered = Rendered(
+        rendered = RenderedSequence(
             token_ids=ids, grids=sequence.grids, images=[str(n) for n in range(len(sequence.grids))]
         )
         inputs = model_inputs(
@@ -165,7 +165,7 @@ async def generate(request: Request) -> Response:
         meta |= {"input_token_logprobs": given, "input_token_ids_logprobs": others}
     state.num_running += 1
     try:
-        meta |= await draw(state, sequence, parameters)
+        meta |= await generate_tokens(state, sequence, parameters)
     finally:
         state.num_running -= 1
     if meta["finish_reason"]["type"] == "abort" and not meta["output_token_logprobs"]:
@@ -174,22 +174,24 @@ async def generate(request: Request) -> Response:
     return JSONResponse({"text": "", "meta_info": meta | {"weight_version": state.version}})
 
 
-async def draw(state: State, sequence: Sequence, parameters: dict[str, Any]) -> dict[str, Any]:
+async def generate_tokens(
+    state: State, sequence: EngineSequence, parameters: dict[str, Any]
+) -> dict[str, Any]:
     """Until a stop token, the length, or an abort."""
-    drawn: list[list[Any]] = []
+    entries: list[list[Any]] = []
     abort_number = state.abort_number
     finish = "length"
-    while len(drawn) < parameters["max_new_tokens"]:
+    while len(entries) < parameters["max_new_tokens"]:
         if state.abort_number != abort_number:
             finish = "abort"
             break
         token, logprob = await asyncio.to_thread(state.one_token, sequence, parameters)
-        drawn.append([logprob, token, None])
+        entries.append([logprob, token, None])
         if token in parameters.get("stop_token_ids", []):
             finish = "stop"
             break
         await asyncio.sleep(float(os.environ.get("STAND_IN_TOKEN_S", "0")))
-    return {"output_token_logprobs": drawn, "finish_reason": {"type": finish}}
+    return {"output_token_logprobs": entries, "finish_reason": {"type": finish}}
 
 
 async def pause(request: Request) -> Response:
@@ -235,10 +237,10 @@ async def join(request: Request) -> Response:
     body = await request.json()
 
     def work() -> None:
-        state.store = process_group.find_store(
+        state.store = sync_process_group.find_store(
             body["master_address"], body["master_port"], body["world_size"]
         )
-        state.groups[body["group_name"]] = process_group.join(
+        state.groups[body["group_name"]] = sync_process_group.join(
             state.store,
             rank=body["rank_offset"],
             world_size=body["world_size"],
@@ -255,7 +257,7 @@ async def leave(request: Request) -> Response:
     group = state.groups.pop((await request.json())["group_name"], None)
     if group is None:
         return JSONResponse({"success": False, "message": "The group to be destroyed does not exist."}, 400)
-    process_group.abort(group)
+    sync_process_group.abort(group)
     return JSONResponse({"success": True, "message": ""})
 
 
@@ -271,7 +273,7 @@ async def receive(request: Request) -> Response:
         tensors = [
             torch.empty(shape, dtype=dtype) for shape, dtype in zip(body["shapes"], dtypes, strict=True)
         ]
-        for waiting in process_group.broadcast(tensors, state.groups[body["group_name"]]):
+        for waiting in sync_process_group.broadcast(tensors, state.groups[body["group_name"]]):
             waiting.wait()
         state.put(zip(body["names"], tensors, strict=True))
 

@@ -22,13 +22,13 @@ from sglang.srt.layers.logits_processor import LogitsProcessor
 from sglang.srt.managers import mm_utils
 from sglang.srt.models import qwen3_vl, qwen3_vl_moe
 
-from training.model.fp32_logits import HALF, product
-from training.sampler.sglang.image_patches import patches
+from training.model.fp32_logits import HALF, fp32_product
 from training.sampler.sglang.parameter_names import write_names
+from training.sampler.sglang.patchify import patchify
 from training.sampler.sglang.screenshot_spool import LEVELS
 
 
-class Logits(LogitsProcessor):
+class Fp32Logits(LogitsProcessor):
     """In fp32 when the server was started so."""
 
     def _compute_lm_head(self, hidden_states: torch.Tensor, lm_head: Any, embedding_bias: Any = None) -> Any:
@@ -37,11 +37,11 @@ class Logits(LogitsProcessor):
             weight is not None and hidden_states.dtype == weight.dtype and not hasattr(lm_head, "set_lora")
         )
         if self.use_fp32_lm_head and is_plain and weight.dtype in HALF:
-            return product(hidden_states, weight)
+            return fp32_product(hidden_states, weight)
         return super()._compute_lm_head(hidden_states, lm_head, embedding_bias)
 
 
-class FromSpool:
+class SpooledImagesModel:
     """Mixed in before SGLang's class."""
 
     visual: Any
@@ -49,7 +49,7 @@ class FromSpool:
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
-        self.logits_processor = Logits(self.config)  # type: ignore[attr-defined]
+        self.logits_processor = Fp32Logits(self.config)  # type: ignore[attr-defined]
         names = [name for name, _ in self.named_parameters()]  # type: ignore[attr-defined]
         write_names(Path(os.environ["DESKHAND_IMAGE_FOLDER"]), names)
 
@@ -73,7 +73,7 @@ class FromSpool:
             self._levels = torch.from_numpy(np.load(folder / LEVELS)).to(device)
         image = torch.from_numpy(np.load(folder / item.image_file)).to(device)
         settings = self.visual.patch_embed
-        return patches(
+        return patchify(
             image,
             self._levels,
             patch=settings.patch_size,
@@ -82,11 +82,11 @@ class FromSpool:
         )
 
 
-class Qwen3VLForConditionalGeneration(FromSpool, qwen3_vl.Qwen3VLForConditionalGeneration):
+class Qwen3VLForConditionalGeneration(SpooledImagesModel, qwen3_vl.Qwen3VLForConditionalGeneration):
     """The dense sizes."""
 
 
-class Qwen3VLMoeForConditionalGeneration(FromSpool, qwen3_vl_moe.Qwen3VLMoeForConditionalGeneration):
+class Qwen3VLMoeForConditionalGeneration(SpooledImagesModel, qwen3_vl_moe.Qwen3VLMoeForConditionalGeneration):
     """The mixtures of experts."""
 
 

@@ -1,7 +1,7 @@
 """Requests that name their screenshots in the spool: runs inside SGLang's process.
 
 SGLang's own processor decodes, resizes and normalises every image of every request, and would go through
-text. This one takes the token ids as they are (image pads expanded by `training.render.token_sequences`) and
+text. This one takes the token ids as they are (image pads expanded by `training.render.renderer`) and
 leaves the pixels where they lie; `training.sampler.sglang.models` reads them when the vision tower must run.
 
     image_data: [{"file": NAME in the spool, "sha256": of the PNG, "grid": [time, height, width]}, ...]

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from training.dist.parallel import full
+from training.distributed.fsdp import full
 from training.model.lora import BASE, adapter_scales, is_adapter, merge
-from training.model.qwen3_vl_classes import lies_turned
+from training.model.qwen3_vl_classes import is_stored_transposed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,12 +41,12 @@ class Weight:
     @property
     def shape(self) -> tuple[int, ...]:
         shape = tuple(self.parameter.shape)
-        return (*shape[:-2], shape[-1], shape[-2]) if self.is_turned else shape
+        return (*shape[:-2], shape[-1], shape[-2]) if self.is_transposed else shape
 
     @property
-    def is_turned(self) -> bool:
+    def is_transposed(self) -> bool:
         """A checkpoint has its last two dimensions the other way round."""
-        return lies_turned(self.name, tuple(self.parameter.shape))
+        return is_stored_transposed(self.name, tuple(self.parameter.shape))
 
     @property
     def numel(self) -> int:
@@ -58,7 +58,7 @@ class Weight:
         if self.adapter is None:
             # Cast before gathering: half of the traffic for bfloat16.
             whole = full(self.parameter.detach().to(dtype))
-            return (whole.mT if self.is_turned else whole).contiguous()
+            return (whole.mT if self.is_transposed else whole).contiguous()
         base, down, up = (
             full(part.detach()) for part in (self.parameter, self.adapter.down, self.adapter.up)
         )

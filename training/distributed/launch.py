@@ -1,4 +1,6 @@
-"""Starts the ranks of one program on this host: `python -m training.dist.launch --ranks N -m MODULE ARGUMENTS`.
+"""Starts the ranks of one program on this host.
+
+    python -m training.distributed.launch --ranks N -m MODULE ARGUMENTS
 
 Ranks meet in a file of a private folder, and gloo and NCCL connect over the loopback interface, so nothing
 listens on the network. (torchrun's rendezvous does, and unpickles what it reads there.) SIGTERM goes on to
@@ -29,7 +31,7 @@ DIE_WITH_LAUNCHER = ("setpriv", "--pdeathsig", "KILL", "--")
 def main(arguments: list[str] | None = None) -> int:
     """Start the ranks and wait for them; the exit code of the first that crashed, else of rank 0."""
     parser = argparse.ArgumentParser(
-        prog="python -m training.dist.launch", description=__doc__.splitlines()[0]
+        prog="python -m training.distributed.launch", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--ranks", type=int, required=True, help="processes on this host")
     parser.add_argument("-m", dest="module", required=True, help="the module that every rank runs")
@@ -42,7 +44,8 @@ class Ranks:
     """The processes of one run: started together, ended together."""
 
     def __init__(self, command: list[str], count: int, folder: Path) -> None:
-        """Start them. Only the main thread may: the kernel ends them when the thread that started them ends."""
+        """Start them. Only the main thread may: the kernel ends them when the thread that started them
+        ends."""
         shared = os.environ | LOOPBACK | {"WORLD_SIZE": str(count), STORE_VARIABLE: str(folder / "store")}
         if count > 1:
             shared.setdefault("OMP_NUM_THREADS", "1")

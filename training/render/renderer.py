@@ -1,7 +1,7 @@
 """Trajectories to tokens: the one pure module that the policy server and the trainer share.
 
 Token-in-token-out: a sampled completion enters the trainer's sequence as the very token ids that the
-engine drew, in the very context in which it drew them. Nothing sampled is ever decoded and encoded
+engine sampled, in the very context in which it sampled them. Nothing sampled is ever decoded and encoded
 again. The layout is Qwen's chat format:
 
     <|im_start|>user\\n <image> text <|im_end|>\\n <|im_start|>assistant\\n  COMPLETION<|im_end|> \\n ...
@@ -33,7 +33,7 @@ Grid = tuple[int, int, int]
 
 
 @dataclass(kw_only=True, slots=True)
-class Rendered:
+class RenderedSequence:
     """A sequence of the trainer. The four token lists all have the length of `token_ids`."""
 
     token_ids: list[int] = field(default_factory=list)
@@ -193,8 +193,8 @@ class Renderer:
             previous_stopped = bool(turn.completion) and turn.completion[-1] == self.stop_id
         return context
 
-    def render_trajectory(self, trajectory: Trajectory) -> Rendered:
-        """The whole trajectory as one sequence; see `Rendered`.
+    def render_trajectory(self, trajectory: Trajectory) -> RenderedSequence:
+        """The whole trajectory as one sequence; see `RenderedSequence`.
 
         Raises ValueError for a turn that has neither a completion nor an action, and when its history was
         compressed, so that it is several sequences.
@@ -202,23 +202,23 @@ class Renderer:
         sequences = self.render_sequences(trajectory)
         if len(sequences) > 1:
             raise ValueError(f"trajectory {trajectory.trajectory_id}: its history makes several sequences")
-        return sequences[0] if sequences else Rendered()
+        return sequences[0] if sequences else RenderedSequence()
 
-    def render_sequences(self, trajectory: Trajectory) -> list[Rendered]:
+    def render_sequences(self, trajectory: Trajectory) -> list[RenderedSequence]:
         """The trajectory as the trainer's sequences: one per distinct prefix, each completion in exactly one.
 
         A turn whose context only adds to the sequence so far goes on in it; a turn whose context was
         compressed anew starts the next sequence, with the earlier completions as part of its prompt.
         Raises ValueError for a turn that has neither a completion nor an action.
         """
-        sequences: list[Rendered] = []
+        sequences: list[RenderedSequence] = []
         seen: list[SeenTurn] = []
         for index, turn in enumerate(trajectory.turns):
             seen.append(self._seen(turn))
             context = self.context(seen)
             have = sequences[-1].token_ids if sequences else []
             if not sequences or context.token_ids[: len(have)] != have:
-                sequences.append(Rendered())
+                sequences.append(RenderedSequence())
             rendered = sequences[-1]
             rendered.append_prompt(context.token_ids[len(rendered.token_ids) :])
             rendered.images = [trajectory.turns[place].observation.sha256 for place in context.images]

@@ -1,17 +1,13 @@
-"""FSDP2: process group, sharding and the few collectives of the trainer.
+"""FSDP2: sharding a model, what stays gathered between microbatches, and clipping of sharded gradients.
 
-One code path for 1 and N processes: without `training.dist.launch` a process group of one is
-made in memory. Gradients of FSDP2 are averaged over ranks; losses here are shares of the
-batch loss, so the trainer multiplies by the world size before backward.
+Gradients of FSDP2 are averaged over ranks; losses here are shares of the batch loss, so the learner
+multiplies by the world size before backward.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -24,51 +20,6 @@ from torch.distributed.fsdp import (
     fully_shard,
 )
 from torch.distributed.tensor import DTensor
-
-from training.dist.launch import STORE_VARIABLE
-
-T = TypeVar("T")
-
-COLLECTIVE_TIMEOUT = timedelta(hours=6)
-"""Ranks other than 0 wait in a broadcast while desktops work; an evaluation may take long."""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """This process among its peers."""
-
-    rank: int
-    size: int
-    device: torch.device
-
-    @property
-    def is_main(self) -> bool:
-        """Rank 0: the only one that talks to the coordinator."""
-        return self.rank == 0
-
-
-def start_world() -> World:
-    """Join (or make) the process group: nccl on CUDA, gloo on the CPU."""
-    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-    if torch.cuda.is_available():
-        device = torch.device("cuda", local_rank)
-        torch.cuda.set_device(device)
-    else:
-        device = torch.device("cpu")
-    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-    path = os.environ.get(STORE_VARIABLE)
-    if size > 1 and not path:
-        raise ValueError(f"{STORE_VARIABLE} is not set: start ranks by `python -m training.dist.launch`")
-    store = dist.FileStore(path, size) if path else dist.HashStore()
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=COLLECTIVE_TIMEOUT)
-    return World(dist.get_rank(), dist.get_world_size(), device)
-
-
-def stop_world() -> None:
-    """Leave the process group."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 class ReduceAlone:
@@ -103,7 +54,7 @@ def shard(
     reshards: bool = True,
     offloads: bool = False,
 ) -> None:
-    """Shard `root` in place: each block that transformers calls indivisible, then the rest.
+    """Shard `root` in place: each block that transformers calls indivisible, then all other weights.
 
     Weights and gradient reduction stay fp32; blocks compute in `compute_dtype`. `reshards`: blocks free their
     gathered weights between forward and backward. `offloads`: shards live in host memory between uses.
@@ -170,37 +121,3 @@ def _shard(tensor: torch.Tensor) -> torch.Tensor:
 def full(tensor: torch.Tensor) -> torch.Tensor:
     """The whole tensor of a shard (a collective for shards)."""
     return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-
-
-def full_state(model: nn.Module) -> dict[str, torch.Tensor]:
-    """All weights gathered, on the CPU; may share memory with the model. A collective; tied weights once."""
-    state: dict[str, torch.Tensor] = {}
-    for name, parameter in model.named_parameters():
-        state[name] = full(parameter.detach()).cpu().contiguous()
-    return state
-
-
-def sum_over_ranks(values: Iterable[float]) -> list[float]:
-    """Element-wise sum of a list of numbers over all ranks, in fp64."""
-    tensor = torch.tensor(list(values), dtype=torch.float64)
-    dist.all_reduce(tensor)
-    return tensor.tolist()
-
-
-def is_finite_everywhere(value: float) -> bool:
-    """False on every rank as soon as `value` is inf or NaN on one."""
-    bad = torch.tensor([0.0 if torch.isfinite(torch.tensor(value)) else 1.0])
-    dist.all_reduce(bad)
-    return bool(bad.item() == 0.0)
-
-
-def from_main(value: T | None) -> T:
-    """Rank 0's `value` on every rank (pickled: our own processes only)."""
-    box = [value]
-    dist.broadcast_object_list(box, src=0)
-    return box[0]  # type: ignore[return-value]
-
-
-def barrier() -> None:
-    """Wait for every rank."""
-    dist.barrier()

@@ -1,4 +1,4 @@
-"""Rendered sequences to the tensors that Qwen3-VL's forward takes. Pure.
+"""transformers' own forward over rendered sequences: the reference of tests for trainer and engine.
 
 Shapes: B sequences, T tokens of the longest, N images in all, P patches in all.
 """
@@ -10,46 +10,21 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from training.render.token_sequences import Grid, Rendered
+from training.batch.rope_positions import rope_positions
+from training.model.banned_tokens import without_tokens
+from training.render.renderer import RenderedSequence
 
 LoadPixels = Callable[[str], np.ndarray]
 """sha256 of a screenshot -> its patch values [rows, values]."""
 
 
-def rope_positions(token_ids: list[int], grids: list[Grid], image_pad_id: int, merge: int) -> np.ndarray:
-    """Qwen3-VL's three position rows (time, height, width) of one sequence. [3, T], int64
-
-    Text advances all rows by one; an image starts at one position, spreads its rows and columns,
-    and the text after it starts behind the longer side. Raises ValueError when pads and grids differ.
-    """
-    ids = np.asarray(token_ids)
-    positions = np.zeros((3, len(ids)), dtype=np.int64)
-    index = position = image = 0
-    while index < len(ids):
-        if ids[index] != image_pad_id:
-            pads = np.flatnonzero(ids[index:] == image_pad_id)
-            end = index + (int(pads[0]) if len(pads) else len(ids) - index)
-            positions[:, index:end] = np.arange(position, position + end - index)
-            position += end - index
-            index = end
-            continue
-        if image >= len(grids):
-            raise ValueError(f"{len(grids)} images but more image pads at token {index}")
-        t, h, w = grids[image][0], grids[image][1] // merge, grids[image][2] // merge
-        cells = np.indices((t, h, w)).reshape(3, -1) + position
-        if not (ids[index : index + t * h * w] == image_pad_id).all() or index + t * h * w > len(ids):
-            raise ValueError(f"image {image} needs {t * h * w} image pads at token {index}")
-        positions[:, index : index + t * h * w] = cells
-        position += max(h, w)
-        index += t * h * w
-        image += 1
-    if image != len(grids):
-        raise ValueError(f"{len(grids)} images but pads for {image}")
-    return positions
-
-
 def model_inputs(
-    samples: list[Rendered], load_pixels: LoadPixels, *, image_pad_id: int, pad_id: int, merge: int = 2
+    samples: list[RenderedSequence],
+    load_pixels: LoadPixels,
+    *,
+    image_pad_id: int,
+    pad_id: int,
+    merge: int = 2,
 ) -> dict[str, torch.Tensor]:
     """Keyword arguments of the model's forward for a right-padded batch.
 
@@ -81,19 +56,12 @@ def model_inputs(
     return inputs
 
 
-def padded(samples: list[Rendered], values: Callable[[Rendered], list], fill: float) -> torch.Tensor:
+def padded(
+    samples: list[RenderedSequence], values: Callable[[RenderedSequence], list], fill: float
+) -> torch.Tensor:
     """One of the token lists of every sample, right-padded. [B, T]"""
     longest = max(len(sample.token_ids) for sample in samples)
     return torch.tensor([values(s) + [fill] * (longest - len(s.token_ids)) for s in samples])
-
-
-BANNED = -1e9
-"""The logit of a token without probability; not -inf: p log p stays finite."""
-
-
-def without_tokens(logits: torch.Tensor, banned_ids: list[int]) -> torch.Tensor:
-    """Logits in which some tokens have no probability. [..., V]"""
-    return logits.index_fill(-1, torch.tensor(banned_ids, dtype=torch.long, device=logits.device), BANNED)
 
 
 def completion_logprobs(
@@ -115,7 +83,7 @@ def completion_logprobs(
 
 def teacher_forced_logprobs(
     model: torch.nn.Module,
-    sample: Rendered,
+    sample: RenderedSequence,
     load_pixels: LoadPixels,
     *,
     image_pad_id: int,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from training.sampler.engines.continuous_batching import BatchedEngine
+from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import Engine
 from training.sampler.weights.receiver import Receiver
 
 
 def receiver_of(engine: Engine) -> Receiver | None:
     """How `engine` takes weights from memory; None when it only reads folders."""
-    if isinstance(engine, BatchedEngine):
+    if isinstance(engine, BatchingEngine):
         from training.sampler.engines.transformers_engine import TransformersEngine
         from training.sampler.weights.receive_in_process import LocalReceiver
 

@@ -1,4 +1,4 @@
-"""The warm-up: what its batches hold and that its gradient teaches."""
+"""The data of SFT: what its batches hold."""
 
 from __future__ import annotations
 
@@ -7,57 +7,24 @@ import random
 import numpy as np
 import pytest
 
-from testing.training.tiny_model import SIZE, Frames, demonstration, renderer, screenshot, tiny_folder
+from testing.training.demonstrations import DOWN, choosing, clicking, typing
+from testing.training.tiny_model import SIZE, Frames, demonstration, renderer, screenshot
+from training.batch.screenshot_cache import ScreenshotCache
 from training.batch.screenshot_questions import instruction_questions, locator_questions
-from training.batch.screenshots import FramePixels
-from training.batch.sft_samples import SftDataset, rate_factor, sft_step
-from training.contracts.types import Action
-from training.render.shifted_screenshots import (
+from training.batch.sft_dataset import SftDataset
+from training.render.shift_augmentation import (
     Shift,
-    draw_shift,
     is_shiftable,
+    random_shift,
     shift_image,
     shifted,
     split_name,
 )
-from training.sampler.engines.transformers_engine import load_model
-from training.update.muon import make_optimisers
-
-CLICK = Action(kind="click", x=100, y=200)
-DOWN = Action(kind="key", keys=("Down",))
-DONE = Action(kind="terminate", status="success")
-BUTTONS = [
-    {"name": "red button", "x": 100, "y": 200},
-    {"name": "blue button", "x": 400, "y": 96},
-    {"name": "green button", "x": 256, "y": 300},
-]
-ROWS = [{"name": f"row {n}", "x": 200, "y": 60 + 48 * n} for n in range(1, 5)]
 
 
 @pytest.fixture(scope="module")
 def reader():
     return renderer()
-
-
-def clicking(frames: Frames):
-    return demonstration(frames, [CLICK, DONE], family="colour", oracle={"widgets": BUTTONS})
-
-
-def choosing(frames: Frames):
-    return demonstration(
-        frames,
-        [DOWN, DONE],
-        instruction="Choose row 2.",
-        family="menu",
-        oracle={"widgets": ROWS},
-        first_seed=5,
-    )
-
-
-def typing(frames: Frames, text: str, seed: int):
-    action = Action(kind="type", text=text)
-    instruction = f'Type "{text}" and save.'
-    return demonstration(frames, [action, DONE], instruction=instruction, family="note", first_seed=seed)
 
 
 def test_a_locator_question_asks_a_name_and_wants_its_coordinate(reader):
@@ -97,7 +64,7 @@ def test_a_batch_holds_whole_demonstrations_and_packed_questions(reader):
         assert pads == 48 * len(sample.images)
 
 
-def test_the_same_seed_draws_the_same_batch(reader):
+def test_the_same_seed_makes_the_same_batch(reader):
     frames = Frames()
     dataset = SftDataset.from_trajectories([clicking(frames), choosing(frames)], reader)
     first, again, other = (dataset.batch(6, random.Random(seed)) for seed in (3, 3, 4))
@@ -123,7 +90,7 @@ def test_only_keyboard_demonstrations_are_shifted():
 def test_a_shift_keeps_all_widgets_on_the_screen_and_moves_them_with_the_pixels():
     rng = random.Random(0)
     for _ in range(50):
-        moved = shifted(choosing(Frames()), draw_shift(choosing(Frames()), (256, 192), rng), (256, 192))
+        moved = shifted(choosing(Frames()), random_shift(choosing(Frames()), (256, 192), rng), (256, 192))
         assert all(0 < w["x"] < SIZE[0] and 0 < w["y"] < SIZE[1] for w in moved.task.oracle["widgets"])
     moved = shifted(choosing(Frames()), Shift(10, -5), (256, 192))
     assert moved.task.oracle["widgets"][0] == {"name": "row 1", "x": 220, "y": 98}
@@ -132,7 +99,7 @@ def test_a_shift_keeps_all_widgets_on_the_screen_and_moves_them_with_the_pixels(
 def test_a_shifted_frame_is_the_screenshot_moved(reader):
     frames = Frames()
     digest = frames.store(screenshot(1))
-    pixels = FramePixels(reader, fetch=frames.pngs.__getitem__)
+    pixels = ScreenshotCache(reader, fetch=frames.pngs.__getitem__)
     image = reader.resized(screenshot(1))
     moved = shift_image(image, Shift(7, 3))
     assert np.array_equal(moved[3:, 7:], image[:-3, :-7])
@@ -149,31 +116,3 @@ def test_patches_are_bit_for_bit_those_of_the_image_processor(reader):
         "pixel_values"
     ]
     assert np.array_equal(reader.patches(image), expected)
-
-
-def train(reader, entropy_coefficient: float, steps: int = 40) -> tuple[list[float], float]:
-    """Losses over a few steps on one batch, and the entropy bonus' effect: the final NLL."""
-    frames = Frames()
-    dataset = SftDataset.from_trajectories([choosing(frames)], reader)
-    batch = dataset.batch(4, random.Random(0))
-    model = load_model(tiny_folder())
-    pixels = FramePixels(reader, fetch=frames.pngs.__getitem__)
-    optimiser = make_optimisers(model, learning_rate=2e-3, muon_learning_rate=0.02)
-    losses = []
-    for _ in range(steps):
-        losses.append(sft_step(model, batch, reader, pixels, entropy_coefficient=entropy_coefficient))
-        optimiser.step()
-        optimiser.zero_grad()
-    return losses, sft_step(model, batch, reader, pixels)
-
-
-def test_a_few_steps_learn_one_batch_by_heart_and_the_bonus_leaves_doubt(reader):
-    losses, plain = train(reader, 0.0)
-    _, doubtful = train(reader, 0.12)
-    assert losses[-1] < 0.2 * losses[0]
-    assert doubtful > 2 * plain
-
-
-@pytest.mark.parametrize(("step", "factor"), [(0, 1 / 30), (29, 1.0), (50, 1.0), (90, 0.5), (100, 0.0)])
-def test_the_rate_warms_up_stays_and_decays(step, factor):
-    assert rate_factor(step, 100) == pytest.approx(factor)

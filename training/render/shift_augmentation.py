@@ -1,4 +1,4 @@
-"""Shifted screenshots: one recorded demonstration becomes many. Torch-free.
+"""Data augmentation by shifted screenshots: one recorded demonstration becomes many.
 
 A demonstration by keyboard alone does not depend on where its window is, so the whole trajectory may be
 moved. (Demonstrations that point are left alone: there, seeing the same screens again is what makes a
@@ -50,7 +50,7 @@ def is_shiftable(trajectory: Trajectory) -> bool:
     return not points and bool(trajectory.task.oracle.get("widgets"))
 
 
-def draw_shift(
+def random_shift(
     trajectory: Trajectory, image_size: tuple[int, int], rng: random.Random, *, largest: int = 60
 ) -> Shift:
     """A random shift of at most `largest` pixels that keeps all widgets on the screen."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,13 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from testing.training.gathered_state import full_state
 from testing.training.recorded_samples import record_samples, toy_trainer
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.batch.samples import Sample
-from training.dist.parallel import World, full_state, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 from training.model.load_sharded import build_policy
-from training.update.optimiser_step import Trainer
+from training.update.learner import Learner
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def samples(toy_desktops: ToyDesktops) -> list[Sample]:
 
 @pytest.fixture
 def make(toy_model: Path, toy_desktops: ToyDesktops, world: World):
-    def make(**sections: dict) -> Trainer:
+    def make(**sections: dict) -> Learner:
         return toy_trainer(
             toy_config(toy_model, **sections), world, toy_desktops.renderer, toy_desktops.frames
         )
@@ -40,12 +42,12 @@ def make(toy_model: Path, toy_desktops: ToyDesktops, world: World):
     return make
 
 
-def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+def weights(trainer: Learner) -> dict[str, torch.Tensor]:
     """A copy of all weights by name."""
     return {name: weight.clone() for name, weight in full_state(trainer.policy.model).items()}
 
 
-def moved(trainer: Trainer, before: dict[str, torch.Tensor]) -> set[str]:
+def moved(trainer: Learner, before: dict[str, torch.Tensor]) -> set[str]:
     """Names of the weights that changed."""
     after = full_state(trainer.policy.model)
     return {name for name, weight in after.items() if not torch.equal(weight, before[name])}
@@ -159,16 +161,17 @@ def test_sampling_temperature_divides_the_logits(make, samples: list[Sample]) ->
     assert make(sampling={"temperature": 0.2}).policy_step(samples, 0).metrics["loss/entropy"] < usual - 0.5
 
 
-def test_the_first_step_on_a_gpu_takes_start_up_out_of_garbage_collection(
-    make, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    done: list[str] = []
-    monkeypatch.setattr("training.update.optimiser_step.gc.collect", lambda: done.append("collect"))
-    monkeypatch.setattr("training.update.optimiser_step.gc.freeze", lambda: done.append("freeze"))
-    trainer = make()
-    trainer.policy_step(samples, 0)
-    assert done == [], "a CPU is busy in any case"
-    trainer._has_settled = False
-    for step in range(2):
-        trainer.policy_step(samples, step)
-    assert done == ["collect", "freeze"]
+def test_after_a_step_the_collector_passes_over_what_start_up_made(make, samples: list[Sample]) -> None:
+    learner = make()
+    before = gc.get_freeze_count()
+    learner.policy_step(samples, 0)
+    assert gc.get_freeze_count() == before, "on a CPU a pause costs nothing"
+    learner._has_frozen = False  # as on a GPU
+    try:
+        learner.policy_step(samples, 1)
+        frozen = gc.get_freeze_count()
+        assert frozen > before + 100_000, "the objects of torch and transformers"
+        learner.policy_step(samples, 2)
+        assert gc.get_freeze_count() <= frozen, "what steps make is collected as before"
+    finally:
+        gc.unfreeze()

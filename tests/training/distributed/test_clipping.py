@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from training.dist.parallel import ReduceAlone, clip_gradients, full, shard, start_world, stop_world
+from training.distributed.fsdp import ReduceAlone, clip_gradients, full, shard
+from training.distributed.world import start_world, stop_world
 
 
 @pytest.mark.parametrize("max_norm", [0.1, 1e6])

@@ -1,4 +1,4 @@
-"""What drawing a completion says to SGLang, and what comes back. Pure.
+"""What a generation sends to SGLang, and what is collected of the answers.
 
 - Banned ids get a logit bias, which SGLang adds before the temperature and before the logprobs.
 - Temperature 0 is greedy: SGLang itself makes temperature 1 with top-k 1 of it, so the logprobs are those
@@ -7,20 +7,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Many
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from training.sampler.engines.engine import Sampling, Sequence
+from training.model.banned_tokens import BANNED_LOGIT
+from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.sglang import http_calls
-
-BANNED = -1e9
-"""Bias of a banned id, as `training.batch.forward_inputs.without_tokens` has it."""
 
 
 @dataclass(slots=True)
-class Drawn:
-    """A completion while it is drawn."""
+class PartialCompletion:
+    """A completion while it is generated, by one request or several."""
 
     token_ids: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -30,7 +28,7 @@ class Drawn:
     """The last request was ended by a weight sync."""
 
     def take(self, answer: http_calls.Generated) -> None:
-        """Add what one request drew."""
+        """Add the tokens of one request."""
         self.token_ids += answer.token_ids
         self.logprobs += answer.logprobs
         self.versions += [int(answer.weight_version)] * len(answer.token_ids)
@@ -47,8 +45,8 @@ class Usage:
     cached_tokens: int = 0
     num_continued: int = 0
     """Requests that went on after a weight sync had cut them."""
-    num_redrawn: int = 0
-    """Requests that were drawn anew because a server had ended."""
+    num_restarted: int = 0
+    """Requests that were started again because their server had ended."""
     prepare_s: float = 0.0
     """Waited for screenshots to be decoded, all turns together."""
     server_s: float = 0.0
@@ -62,19 +60,21 @@ class Usage:
         self.server_s += seconds
 
 
-def sampling_parameters(sampling: Sampling, *, stop_id: int, banned_ids: Many[int]) -> dict[str, Any]:
+def sampling_parameters(
+    sampling: SamplingSettings, *, stop_id: int, banned_ids: Sequence[int]
+) -> dict[str, Any]:
     """SGLang's sampling_params."""
     return {
         "temperature": sampling.temperature,
         "max_new_tokens": sampling.max_tokens,
         "stop_token_ids": [stop_id],
-        "logit_bias": {str(token): BANNED for token in banned_ids},
+        "logit_bias": {str(token): BANNED_LOGIT for token in banned_ids},
         "skip_special_tokens": False,
         "no_stop_trim": True,
     }
 
 
-def image_entries(sequence: Sequence) -> list[dict[str, Any]]:
+def image_entries(sequence: EngineSequence) -> list[dict[str, Any]]:
     """The request's images, as `training.sampler.sglang.processors.qwen3_vl` reads them."""
     return [
         {"file": image.name, "sha256": image.digest, "grid": list(grid)}

@@ -1,6 +1,6 @@
-"""Supervised warm-up on oracle demonstrations: the data of its batches, and its loss.
+"""The data of SFT: batches of demonstrations, and of questions about their screenshots.
 
-Two fifths of every batch are whole demonstrations, rendered exactly like sampled trajectories. The rest
+Two fifths of every batch are whole demonstrations, rendered exactly like sampled trajectories. The others
 are first screenshots with several *questions* packed on each, because from random weights where to look
 is learned far slower than what to write:
 
@@ -15,9 +15,7 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import torch
-
-from training.batch.forward_inputs import LoadPixels, completion_logprobs, model_inputs, padded
+from training.batch.samples import Sample
 from training.batch.screenshot_questions import (
     Question,
     instruction_questions,
@@ -25,8 +23,8 @@ from training.batch.screenshot_questions import (
     typed_text,
 )
 from training.contracts.types import Trajectory
-from training.render.shifted_screenshots import draw_shift, is_shiftable, shifted
-from training.render.token_sequences import Rendered, Renderer
+from training.render.renderer import RenderedSequence, Renderer
+from training.render.shift_augmentation import is_shiftable, random_shift, shifted
 
 PACKED_SHARE = 0.6
 """Of the sequences of a batch."""
@@ -34,7 +32,7 @@ PACKED_SHARE = 0.6
 
 @dataclass(kw_only=True, slots=True)
 class SftDataset:
-    """Demonstrations by family, drawn at random and rendered when drawn."""
+    """Demonstrations by family, chosen at random and rendered when chosen."""
 
     renderer: Renderer
     num_questions: int
@@ -63,7 +61,7 @@ class SftDataset:
             )
         return dataset
 
-    def batch(self, size: int, rng: random.Random) -> list[list[Rendered]]:
+    def batch(self, size: int, rng: random.Random) -> list[list[RenderedSequence]]:
         """Microbatches of one step: whole demonstrations first, then packed questions.
 
         Families have equal shares of the demonstrations; every screenshot of the questions.
@@ -87,9 +85,9 @@ class SftDataset:
         if self.renderer.prompt.text_only or not is_shiftable(trajectory):
             return trajectory
         image = self.renderer.resized_size(trajectory.task.screen)
-        return shifted(trajectory, draw_shift(trajectory, image, rng), image)
+        return shifted(trajectory, random_shift(trajectory, image, rng), image)
 
-    def _packed(self, trajectory: Trajectory, rng: random.Random) -> Rendered:
+    def _packed(self, trajectory: Trajectory, rng: random.Random) -> RenderedSequence:
         """The first screenshot with up to `num_questions` questions, half of them locators."""
         texts = self.texts.get(trajectory.task.family, [])
         others = rng.sample(texts, min(self.num_questions, len(texts)))
@@ -101,11 +99,11 @@ class SftDataset:
         return pack_questions(self.renderer, trajectory, asked)
 
 
-def pack_questions(renderer: Renderer, trajectory: Trajectory, questions: list[Question]) -> Rendered:
+def pack_questions(renderer: Renderer, trajectory: Trajectory, questions: list[Question]) -> RenderedSequence:
     """A demonstration's first screenshot and several questions about it as one sequence."""
     first = trajectory.turns[0].observation
     size = (first.width, first.height) if first.sha256 and not renderer.prompt.text_only else None
-    rendered = Rendered()
+    rendered = RenderedSequence()
     if size:
         rendered.images.append(first.sha256)
         rendered.grids.append(renderer.image_grid(size))
@@ -117,51 +115,16 @@ def pack_questions(renderer: Renderer, trajectory: Trajectory, questions: list[Q
     return rendered
 
 
-def sft_loss(
-    model: torch.nn.Module,
-    samples: list[Rendered],
-    renderer: Renderer,
-    load_pixels: LoadPixels,
-    *,
-    entropy_coefficient: float = 0.0,
-) -> torch.Tensor:
-    """Sum over all completion tokens of the negative log-likelihood minus the entropy bonus."""
-    inputs = model_inputs(
-        samples,
-        load_pixels,
-        image_pad_id=renderer.image_pad_id,
-        pad_id=renderer.pad_id,
-        merge=renderer.merge,
+def sft_sample(rendered: RenderedSequence, number: int) -> Sample:
+    """A rendered demonstration as a sample of the likelihood loss; `number` stands for its trajectory."""
+    return Sample(
+        trajectory_id=number,
+        group_id=0,
+        token_ids=tuple(rendered.token_ids),
+        loss_mask=tuple(rendered.loss_mask),
+        behaviour_logprobs=(0.0,) * len(rendered.token_ids),
+        policy_versions=tuple(rendered.policy_versions),
+        images=tuple(rendered.images),
+        grids=tuple(rendered.grids),
+        as_likelihood=True,
     )
-    inputs = {name: tensor.to(model.device) for name, tensor in inputs.items()}
-    mask = padded(samples, lambda sample: sample.loss_mask, 0).bool().to(model.device)
-    logits = model(**inputs, use_cache=False).logits
-    loss = -completion_logprobs(logits, inputs["input_ids"])[mask].sum()
-    if entropy_coefficient:
-        logprobs = logits[:, :-1][mask[:, 1:]].float().log_softmax(-1)
-        loss = loss + entropy_coefficient * (logprobs.exp() * logprobs).sum()
-    return loss
-
-
-def sft_step(
-    model: torch.nn.Module,
-    batches: list[list[Rendered]],
-    renderer: Renderer,
-    load_pixels: LoadPixels,
-    *,
-    entropy_coefficient: float = 0.0,
-) -> float:
-    """Forward and backward of one step's microbatches; returns the token mean, whose gradient it is."""
-    num_tokens = sum(sum(sample.loss_mask) for samples in batches for sample in samples)
-    total = 0.0
-    for samples in batches:
-        loss = sft_loss(model, samples, renderer, load_pixels, entropy_coefficient=entropy_coefficient)
-        (loss / num_tokens).backward()
-        total += loss.item()
-    return total / num_tokens
-
-
-def rate_factor(step: int, max_steps: int, *, warmup: int = 30, decay_share: float = 0.2) -> float:
-    """Learning-rate multiplier: linear warm-up, flat, then linear decay to 0 over the last share of steps."""
-    remaining = (max_steps - step) / max(1.0, decay_share * max_steps)
-    return min(1.0, (step + 1) / warmup, max(0.0, remaining))

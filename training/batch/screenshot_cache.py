@@ -11,15 +11,15 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from training.batch.pixel_rows import BytePixels
-from training.render.shifted_screenshots import Shift, shift_image, split_name
+from training.batch.byte_patches import BytePatches
+from training.render.shift_augmentation import Shift, shift_image, split_name
 
 CACHE_BYTES = 512 * 1024**2
 """Resized screenshots kept: one of 256 x 192 pixels takes 147 KB (its patch values would take 1.2 MB)."""
 
 
 class PixelRenderer(Protocol):
-    """The part of `training.render.token_sequences.Renderer` that frames need."""
+    """The part of `training.render.renderer.Renderer` that frames need."""
 
     def resized(self, png: bytes) -> np.ndarray: ...
 
@@ -33,7 +33,7 @@ class PixelRenderer(Protocol):
     def frames_per_row(self) -> int: ...
 
 
-class FramePixels:
+class ScreenshotCache:
     """sha256 (or the name of a shifted frame) -> patch values; reads the frames folder, else asks `fetch`.
 
     May be called from several threads at once.
@@ -54,12 +54,12 @@ class FramePixels:
         self._lock = threading.Lock()
 
     def __call__(self, name: str) -> np.ndarray:
-        """Patch values of one screenshot, [rows, values]; raises FileNotFoundError when nobody has it."""
+        """Patch values of one screenshot, [rows, values]; raises FileNotFoundError for an unknown name."""
         return self._renderer.patches(self._image(name))
 
-    def as_bytes(self, device: torch.device) -> BytePixels:
+    def as_bytes(self, device: torch.device) -> BytePatches:
         """The same screenshots as bytes, for a trainer on `device`."""
-        return BytePixels(
+        return BytePatches(
             rows=lambda name: self._renderer.byte_rows(self._image(name)),
             levels=torch.from_numpy(self._renderer.levels()).to(device),
             frames=self._renderer.frames_per_row,

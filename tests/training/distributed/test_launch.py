@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-LAUNCH = [sys.executable, "-m", "training.dist.launch", "--ranks", "2", "-m", "rank_program"]
+LAUNCH = [sys.executable, "-m", "training.distributed.launch", "--ranks", "2", "-m", "rank_program"]
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 MEET = """
 import os, signal, sys, time
@@ -25,7 +25,7 @@ rank = os.environ["RANK"]
 JOIN = """
 import torch
 import torch.distributed as dist
-from training.dist.parallel import start_world
+from training.distributed.world import start_world
 world = start_world() if sys.argv[2] == "ours" else (dist.init_process_group("gloo"), None)[1]
 total = torch.ones(1)
 dist.all_reduce(total)
@@ -142,7 +142,7 @@ time.sleep(60)
 
 
 def test_no_rank_outlives_a_killed_launcher(start, tmp_path):
-    process = start('(folder / rank).write_text(str(os.getpid()))\ntime.sleep(60)\n')
+    process = start("(folder / rank).write_text(str(os.getpid()))\ntime.sleep(60)\n")
     wait_for(lambda: both(tmp_path))
     pids = [int((tmp_path / rank).read_text()) for rank in "01"]
     process.kill()
@@ -150,7 +150,7 @@ def test_no_rank_outlives_a_killed_launcher(start, tmp_path):
 
 
 def test_the_weight_channel_meets_on_loopback():
-    from training.weights.process_group import find_store, open_store
+    from training.weights.sync_process_group import find_store, open_store
 
     store = open_store(2)
     try:

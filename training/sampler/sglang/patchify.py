@@ -1,6 +1,6 @@
 """From a screenshot's pixels to the rows that the vision tower takes; on any device. Pure.
 
-The same numbers as `training.render.token_sequences.Renderer.patches`, which is the trainer's side.
+The same numbers as `training.render.renderer.Renderer.patchify`, which is the trainer's side.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 
-def patches(
+def patchify(
     image: torch.Tensor, levels: torch.Tensor, *, patch: int, merge: int, temporal: int
 ) -> torch.Tensor:
     """Patch values of one image. [height / patch * width / patch, 3 * temporal * patch * patch], float32

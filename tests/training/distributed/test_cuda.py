@@ -1,6 +1,6 @@
 """On a CUDA machine: every fast path learns what the plain path learns, on one GPU and on two.
 
-    python -m pytest -m gpu tests/training/dist/test_cuda.py
+    python -m pytest -m gpu tests/training/distributed/test_cuda.py
 
 The reference is fp32, padded, eager, on the same GPU; the CPU tests tie that layout to gloo's numbers.
 """
@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.conftest import toy_config
 from testing.training.parallel_probe import find, launch
 from testing.training.recorded_samples import record_samples
 from testing.training.toy_desktops import ToyDesktops
-from training.model.packed_attention import Bounds, attend_within
+from tests.training.conftest import toy_config
 from training.contracts.config import to_yaml
-from training.sampler.engines.transformers_engine import TransformersEngine
-from training.dist.parallel import World, start_world, stop_world
-from training.render.token_sequences import Renderer
+from training.distributed.world import World, start_world, stop_world
+from training.model.packed_attention import Bounds, attend_within
 from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
+from training.render.renderer import Renderer
+from training.sampler.engines.transformers_engine import TransformersEngine
 
 pytestmark = [
     pytest.mark.gpu,

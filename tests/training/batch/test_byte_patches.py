@@ -11,8 +11,8 @@ from PIL import Image
 
 from testing.training.recorded_samples import record_samples, toy_trainer
 from tests.training.conftest import toy_config
-from training.batch.screenshots import FramePixels
-from training.dist.parallel import start_world, stop_world
+from training.batch.screenshot_cache import ScreenshotCache
+from training.distributed.world import start_world, stop_world
 
 
 def png(size: tuple[int, int]) -> bytes:
@@ -24,7 +24,7 @@ def png(size: tuple[int, int]) -> bytes:
 
 @pytest.mark.parametrize("name", ["a", "a@5,-3"])
 def test_values_of_bytes_are_bit_for_bit_those_of_patches(name: str, toy_renderer) -> None:
-    pixels = FramePixels(toy_renderer, fetch=lambda _: png((160, 100)))
+    pixels = ScreenshotCache(toy_renderer, fetch=lambda _: png((160, 100)))
     as_bytes = pixels.as_bytes(torch.device("cpu"))
     rows = as_bytes.rows(name)
     assert rows.dtype == np.uint8
@@ -55,7 +55,7 @@ def test_a_trainer_that_sends_bytes_finds_the_same_gradient(
 
 def test_forgotten_screenshots_are_read_again(toy_renderer) -> None:
     asked: list[str] = []
-    pixels = FramePixels(toy_renderer, fetch=lambda sha: asked.append(sha) or png((64, 64)))
+    pixels = ScreenshotCache(toy_renderer, fetch=lambda sha: asked.append(sha) or png((64, 64)))
     pixels("a"), pixels("a")
     assert asked == ["a"]
     pixels.clear()

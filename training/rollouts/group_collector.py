@@ -1,4 +1,4 @@
-"""Asking for groups and waiting for them. Rank 0 only, torch-free.
+"""Requests groups from the coordinator and waits for them. Rank 0 only.
 
 REQUESTED -> finished (>= 2 valid members, or 1 for an evaluation) -> returned
           -> finished with too few -> asked for again, at most `MAX_REQUESTS` times -> returned as it is
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from training.contracts.types import Control, Group, Purpose, Source, Task
-from training.dist.interrupts import Interrupted, TermSignal
+from training.distributed.interrupts import Interrupted, TermSignal
 from training.rollouts.coordinator_client import Coordinator
 
 POLL_S = 2.0
@@ -37,7 +37,7 @@ class GroupRequest:
 
 
 @dataclass(slots=True, kw_only=True)
-class Ticket:
+class PendingGroups:
     """Groups that were asked for together; one place per task."""
 
     tasks: list[Task]
@@ -60,14 +60,14 @@ class WeightsLost(Exception):
     """Raised while waiting when the engine was started again and needs the trainer's weights to go on."""
 
 
-class Rollouts:
+class GroupCollector:
     """Collects finished groups through the coordinator; several tickets may be open at once."""
 
     def __init__(self, coordinator: Coordinator, term: TermSignal) -> None:
         self.coordinator = coordinator
         self.term = term
         self.cursor = 0
-        self.open: dict[int, tuple[Ticket, int]] = {}
+        self.open: dict[int, tuple[PendingGroups, int]] = {}
         """group_id -> the place that it is for."""
 
     def check_control(self) -> None:
@@ -80,21 +80,21 @@ class Rollouts:
         self.open.clear()
         raise Interrupted(command)
 
-    def ask(self, tasks: Sequence[Task], request: GroupRequest) -> Ticket:
+    def ask(self, tasks: Sequence[Task], request: GroupRequest) -> PendingGroups:
         """Request one group per task; returns at once."""
-        ticket = Ticket(tasks=list(tasks), request=request, num_requests=[0] * len(tasks))
+        ticket = PendingGroups(tasks=list(tasks), request=request, num_requests=[0] * len(tasks))
         for place in range(len(tasks)):
             self._request(ticket, place)
         return ticket
 
-    def cancel(self, ticket: Ticket) -> None:
+    def cancel(self, ticket: PendingGroups) -> None:
         """Give up on a ticket's groups that are not finished."""
         mine = [group_id for group_id, (owner, _) in self.open.items() if owner is ticket]
         for group_id in mine:
             self.coordinator.cancel_group(group_id)
             del self.open[group_id]
 
-    def wait(self, ticket: Ticket, progress: Progress | None = None) -> list[Group]:
+    def wait(self, ticket: PendingGroups, progress: Progress | None = None) -> list[Group]:
         """The ticket's groups in the order of its tasks, useless ones included as they are.
 
         Raises Interrupted, and WeightsLost (ask again after a weight sync; nothing is lost).
@@ -122,7 +122,7 @@ class Rollouts:
         else:
             ticket.finished[place] = group
 
-    def _request(self, ticket: Ticket, place: int) -> None:
+    def _request(self, ticket: PendingGroups, place: int) -> None:
         request = ticket.request
         ticket.num_requests[place] += 1
         group_id = self.coordinator.request_group(

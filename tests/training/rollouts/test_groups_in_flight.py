@@ -11,8 +11,8 @@ from testing.training.sample_values import make_group, make_task
 from training.contracts.config import parse_config
 from training.contracts.experiment_state import ExperimentState
 from training.contracts.types import Group
-from training.rollouts.groups_ahead import Ahead
-from training.rollouts.request_groups import Ticket, WeightsLost
+from training.rollouts.group_collector import PendingGroups, WeightsLost
+from training.rollouts.groups_in_flight import GroupsInFlight
 from training.rollouts.task_order import TaskOrder
 
 
@@ -22,26 +22,26 @@ class FakeRollouts:
     def __init__(self) -> None:
         self.asked: list[tuple[int, int, list[str]]] = []
         """(step, policy_version, tasks)"""
-        self.cancelled: list[Ticket] = []
+        self.cancelled: list[PendingGroups] = []
         self.is_flat = False
         self.loses_weights = 0
 
-    def ask(self, tasks: list[Any], request: Any) -> Ticket:
+    def ask(self, tasks: list[Any], request: Any) -> PendingGroups:
         self.asked.append((request.step, request.policy_version, [task.task_id for task in tasks]))
-        return Ticket(tasks=list(tasks), request=request)
+        return PendingGroups(tasks=list(tasks), request=request)
 
-    def wait(self, ticket: Ticket) -> list[Group]:
+    def wait(self, ticket: PendingGroups) -> list[Group]:
         if self.loses_weights:
             self.loses_weights -= 1
             raise WeightsLost
         rewards = [1.0, 1.0] if self.is_flat else [0.0, 1.0]
         return [make_group(rewards, task=task) for task in ticket.tasks]
 
-    def cancel(self, ticket: Ticket) -> None:
+    def cancel(self, ticket: PendingGroups) -> None:
         self.cancelled.append(ticket)
 
 
-def make_ahead(staleness: int, *, num_steps: int = 6, extra: int = 0, cursor: int = 0) -> Ahead:
+def make_ahead(staleness: int, *, num_steps: int = 6, extra: int = 0, cursor: int = 0) -> GroupsInFlight:
     algorithm = {
         "max_staleness": staleness,
         "groups_per_step": 2,
@@ -49,71 +49,73 @@ def make_ahead(staleness: int, *, num_steps: int = 6, extra: int = 0, cursor: in
         "num_steps": num_steps,
         "max_extra_groups": extra,
     }
-    return Ahead(
-        rollouts=FakeRollouts(),  # type: ignore[arg-type]
+    return GroupsInFlight(
+        collector=FakeRollouts(),  # type: ignore[arg-type]
         order=TaskOrder([make_task(f"t{number}") for number in range(40)], seed=0),
         config=parse_config({"model": {"path": str(Path.cwd())}, "algorithm": algorithm}),
         state=ExperimentState(task_cursor=cursor),
     )
 
 
-def walk(ahead: Ahead, steps: int) -> list[list[str]]:
+def walk(in_flight: GroupsInFlight, steps: int) -> list[list[str]]:
     """Tasks of each step; every step raises the version."""
     used = []
     for _ in range(steps):
-        used.append([group.task.task_id for group in ahead.next_groups()])
-        ahead.state.grpo_step += 1
-        ahead.state.policy_version += 1
+        used.append([group.task.task_id for group in in_flight.next_groups()])
+        in_flight.state.grpo_step += 1
+        in_flight.state.policy_version += 1
     return used
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 2, 4])
 def test_every_group_is_young_enough_when_it_is_trained_on(staleness: int) -> None:
-    ahead = make_ahead(staleness)
-    walk(ahead, 6)
-    asked = ahead.rollouts.asked  # type: ignore[attr-defined]
+    in_flight = make_ahead(staleness)
+    walk(in_flight, 6)
+    asked = in_flight.collector.asked  # type: ignore[attr-defined]
     assert [step for step, _, _ in asked] == list(range(6)), "each step once, none beyond the last"
     assert all(version == max(0, step - staleness) for step, version, _ in asked)
 
 
 @pytest.mark.parametrize("staleness", [0, 3])
 def test_tasks_come_in_their_order_whatever_the_bound(staleness: int) -> None:
-    ahead = make_ahead(staleness)
-    expected = [task.task_id for task in ahead.order.take(0, 12)]
-    assert [task for tasks in walk(ahead, 6) for task in tasks] == expected
+    in_flight = make_ahead(staleness)
+    expected = [task.task_id for task in in_flight.order.take(0, 12)]
+    assert [task for tasks in walk(in_flight, 6) for task in tasks] == expected
 
 
 @pytest.mark.parametrize("staleness", [0, 1, 3])
 def test_a_resume_goes_on_where_the_last_finished_step_stopped(staleness: int) -> None:
-    ahead = make_ahead(staleness)
-    first = walk(ahead, 2)
-    resumed = make_ahead(staleness, num_steps=4, cursor=ahead.state.task_cursor)
+    in_flight = make_ahead(staleness)
+    first = walk(in_flight, 2)
+    resumed = make_ahead(staleness, num_steps=4, cursor=in_flight.state.task_cursor)
     resumed.state.grpo_step, resumed.state.policy_version = 2, 2
     second = walk(resumed, 2)
-    expected = [task.task_id for task in ahead.order.take(0, 8)]
+    expected = [task.task_id for task in in_flight.order.take(0, 8)]
     assert [task for tasks in first + second for task in tasks] == expected
 
 
 def test_flat_groups_are_replaced_by_tasks_that_nobody_has_asked_for() -> None:
-    ahead = make_ahead(2, extra=1)
-    ahead.rollouts.is_flat = True  # type: ignore[attr-defined]
-    (tasks,) = walk(ahead, 1)
-    order = [task.task_id for task in ahead.order.take(0, 7)]
+    in_flight = make_ahead(2, extra=1)
+    in_flight.collector.is_flat = True  # type: ignore[attr-defined]
+    (tasks,) = walk(in_flight, 1)
+    order = [task.task_id for task in in_flight.order.take(0, 7)]
     assert tasks == [*order[:2], order[6]], "positions 2 to 5 belong to the next two steps"
-    assert ahead.state.task_cursor == 2, "a resume must not lose those"
+    assert in_flight.state.task_cursor == 2, "a resume must not lose those"
 
 
 def test_cancelled_tickets_come_again() -> None:
-    ahead = make_ahead(2)
-    walk(ahead, 1)
-    ahead.cancel()
-    assert len(ahead.rollouts.cancelled) == 2  # type: ignore[attr-defined]
-    assert walk(ahead, 1) == [[task.task_id for task in ahead.order.take(2, 2)]]
+    in_flight = make_ahead(2)
+    walk(in_flight, 1)
+    in_flight.cancel()
+    assert len(in_flight.collector.cancelled) == 2  # type: ignore[attr-defined]
+    assert walk(in_flight, 1) == [[task.task_id for task in in_flight.order.take(2, 2)]]
 
 
 def test_nothing_is_lost_when_the_engine_needs_its_weights_in_between() -> None:
-    ahead = make_ahead(1)
-    ahead.rollouts.loses_weights = 1  # type: ignore[attr-defined]
+    in_flight = make_ahead(1)
+    in_flight.collector.loses_weights = 1  # type: ignore[attr-defined]
     with pytest.raises(WeightsLost):
-        ahead.next_groups()
-    assert [task for tasks in walk(ahead, 2) for task in tasks] == [t.task_id for t in ahead.order.take(0, 4)]
+        in_flight.next_groups()
+    assert [task for tasks in walk(in_flight, 2) for task in tasks] == [
+        t.task_id for t in in_flight.order.take(0, 4)
+    ]

@@ -1,11 +1,11 @@
-"""Which groups are being sampled: those of this step and of the coming ones. Rank 0 only, torch-free.
+"""The groups that are being sampled: those of this step and of the next ones. Rank 0 only.
 
     step t:  ask for the groups of steps t ... t + max_staleness  ->  wait for those of step t  ->  train
 
 Admission by versions: a group of step s is asked for no earlier than at step s - max_staleness, with the
 policy version v of then. Each step raises the version by one at most, so when the group is trained on, no
-token of it is older than max_staleness versions; whoever was interrupted by a sync went on with newer
-weights. Steps take their groups in the order of asking, whichever finish first, so that slow tasks are not
+token of it is older than max_staleness versions; a completion that a sync interrupted goes on with newer
+weights. Steps take their groups in the order of the requests, not of finishing, so that slow tasks are not
 trained on less. What a resume needs is one number: the first position of the task order that no finished
 step has used.
 """
@@ -19,58 +19,58 @@ from dataclasses import dataclass, field
 from training.contracts.config import ExperimentConfig
 from training.contracts.experiment_state import ExperimentState
 from training.contracts.types import Group, Purpose
-from training.rollouts.request_groups import GroupRequest, Rollouts, Ticket
+from training.rollouts.group_collector import GroupCollector, GroupRequest, PendingGroups
 from training.rollouts.task_order import TaskOrder
 from training.rollouts.temperature_schedule import temperature_at
 
 
 @dataclass(slots=True, kw_only=True)
-class Ahead:
-    """The tickets that are out."""
+class GroupsInFlight:
+    """Requested groups of this step and the next ones, by step."""
 
-    rollouts: Rollouts
+    collector: GroupCollector
     order: TaskOrder
     config: ExperimentConfig
     state: ExperimentState
     """Read for step and version; its `task_cursor` is written."""
-    tickets: deque[tuple[int, Ticket]] = field(default_factory=deque)
-    """(first position of its tasks, ticket) of this step and the coming ones, in their order."""
+    pending: deque[tuple[int, PendingGroups]] = field(default_factory=deque)
+    """(first position of their tasks, groups) of this step and the next ones, in order."""
     position: int = 0
-    """Of the task order: the first that nobody has asked for."""
+    """In the task order: of the first task that was not requested yet."""
 
     def __post_init__(self) -> None:
         self.position = self.state.task_cursor
 
     def next_groups(self) -> list[Group]:
         """The groups of this step, flat ones replaced up to the cap. Raises Interrupted and WeightsLost."""
-        self._ask_ahead()
-        groups = self.rollouts.wait(self.tickets[0][1])
+        self._request_upcoming()
+        groups = self.collector.wait(self.pending[0][1])
         algorithm = self.config.algorithm
         wanted = min(algorithm.max_extra_groups, num_flat(groups))
         while wanted:
-            extra = self.rollouts.wait(self._ask(self.state.grpo_step, wanted))
+            extra = self.collector.wait(self._request(self.state.grpo_step, wanted))
             groups += extra
             left = algorithm.max_extra_groups - (len(groups) - algorithm.groups_per_step)
             wanted = min(left, num_flat(extra))
-        self.tickets.popleft()
-        self.state.task_cursor = self.tickets[0][0] if self.tickets else self.position
+        self.pending.popleft()
+        self.state.task_cursor = self.pending[0][0] if self.pending else self.position
         return groups
 
     def cancel(self) -> None:
         """Give up on everything that is being sampled; its tasks come again."""
-        for _, ticket in self.tickets:
-            self.rollouts.cancel(ticket)
-        self.tickets.clear()
+        for _, groups in self.pending:
+            self.collector.cancel(groups)
+        self.pending.clear()
         self.position = self.state.task_cursor
 
-    def _ask_ahead(self) -> None:
+    def _request_upcoming(self) -> None:
         algorithm, step = self.config.algorithm, self.state.grpo_step
         last = min(step + algorithm.max_staleness, algorithm.num_steps - 1)
-        for later in range(step + len(self.tickets), last + 1):
+        for later in range(step + len(self.pending), last + 1):
             start = self.position
-            self.tickets.append((start, self._ask(later, algorithm.groups_per_step)))
+            self.pending.append((start, self._request(later, algorithm.groups_per_step)))
 
-    def _ask(self, step: int, count: int) -> Ticket:
+    def _request(self, step: int, count: int) -> PendingGroups:
         """Request the next `count` groups of the task order for a step."""
         request = GroupRequest(
             size=self.config.algorithm.group_size,
@@ -81,7 +81,7 @@ class Ahead:
         )
         tasks = self.order.take(self.position, count)
         self.position += count
-        return self.rollouts.ask(tasks, request)
+        return self.collector.ask(tasks, request)
 
 
 def num_flat(groups: Sequence[Group]) -> int:

@@ -10,8 +10,8 @@ import signal
 from collections.abc import Callable
 from typing import TypeVar
 
-from training.dist.parallel import World, from_main
 from training.contracts.types import Control
+from training.distributed.world import World, from_main
 
 T = TypeVar("T")
 

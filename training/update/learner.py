@@ -16,23 +16,18 @@ from functools import partial
 import torch
 import torch.distributed as dist
 
+from training.batch.byte_patches import BytePatches
 from training.batch.collate import MicroBatch, Pixels, collate, split_over_ranks
 from training.batch.packing import pack_over_ranks
-from training.batch.pixel_rows import BytePixels
 from training.batch.prefetch import prefetched
 from training.batch.samples import Sample
-from training.batch.screenshots import FramePixels
+from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig
-from training.dist.parallel import (
-    World,
-    between_microbatches,
-    clip_gradients,
-    is_finite_everywhere,
-    reshard,
-    sum_over_ranks,
-)
+from training.distributed.fsdp import between_microbatches, clip_gradients, reshard
+from training.distributed.world import World, is_finite_everywhere, sum_over_ranks
 from training.model.policy import Policy, TokenScores
 from training.model.vision_tower_inputs import vision_inputs
+from training.update.learning_rates import Rates, grpo_rates, warmup_scale
 from training.update.losses.aggregation import BatchCounts
 from training.update.objective import (
     TOTALS,
@@ -41,7 +36,7 @@ from training.update.objective import (
     likelihood_objective,
     policy_objective,
 )
-from training.update.optimisers import Rates, build_optimiser, grpo_rates, warmup_scale
+from training.update.optimisers import make_optimisers
 
 LENGTH_MULTIPLE = 128
 """On a GPU: tokens to whose multiples sequences are padded, a tile of the attention kernels."""
@@ -83,7 +78,7 @@ class StepResult:
     """trajectory_id -> (mean importance ratio, mean |policy - behaviour| logprob), all ranks."""
 
 
-class Trainer:
+class Learner:
     """Holds the sharded policy and its optimiser; knows nothing of where samples come from."""
 
     def __init__(
@@ -94,19 +89,19 @@ class Trainer:
         self.config = config
         self.token_ids = token_ids
         self.pixels = pixels
-        self.byte_pixels: BytePixels | None = None
+        self.byte_pixels: BytePatches | None = None
         """On a GPU: screenshots travel as bytes, and the GPU makes values of them."""
-        if isinstance(pixels, FramePixels) and world.device.type != "cpu":
+        if isinstance(pixels, ScreenshotCache) and world.device.type != "cpu":
             self.byte_pixels = pixels.as_bytes(world.device)
         self.reference: Policy | None = None
         self.num_skipped_steps = 0
-        self._has_settled = world.device.type == "cpu"
+        self._has_frozen = world.device.type == "cpu"
         self.use_rates(grpo_rates(config.optimiser))
 
     def use_rates(self, rates: Rates) -> None:
         """Start a stage with a fresh optimiser."""
         self.rates = rates
-        self.optimiser = build_optimiser(self.policy, rates)
+        self.optimiser = make_optimisers(self.policy, rates)
 
     def policy_step(self, samples: Sequence[Sample], step: int, rate_scale: float = 1.0) -> StepResult:
         """One policy-gradient update; `step` is 0-based and drives the warm-up."""
@@ -115,7 +110,7 @@ class Trainer:
         return self._finish(samples, gradient, scale)
 
     def use_temperature(self, temperature: float) -> None:
-        """Score at the temperature that the samples were drawn at."""
+        """Score at the temperature at which the samples were generated."""
         self.policy.temperature = temperature
         if self.reference is not None:
             self.reference.temperature = temperature
@@ -206,7 +201,7 @@ class Trainer:
         """Clip, step and describe. A collective."""
         self.optimiser.scale_rates(scale)
         grad_norm, was_skipped = self._update()
-        self._settle()
+        self._freeze_garbage()
         return StepResult(
             loss=gradient.sums["loss"],
             grad_norm=grad_norm,
@@ -227,16 +222,17 @@ class Trainer:
         self.optimiser.zero_grad()
         return grad_norm, False
 
-    def _settle(self) -> None:
-        """After the first step on a GPU: take what importing and compiling made out of garbage collection.
+    def _freeze_garbage(self) -> None:
+        """After the first step on a GPU: exempt the objects of imports and compilation from garbage
+        collection.
 
         Half a million objects that stay for good; to look through them takes some 0.4 s, while the GPU
         runs out of work in the middle of a step.
         """
-        if not self._has_settled:
+        if not self._has_frozen:
             gc.collect()
             gc.freeze()
-            self._has_settled = True
+            self._has_frozen = True
 
     @property
     def learning_rate(self) -> float:

@@ -28,7 +28,7 @@ def patch_values(rows: torch.Tensor, levels: torch.Tensor, frames: int) -> torch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BytePixels:
+class BytePatches:
     """Where a trainer gets screenshots as bytes, and how its device reads them."""
 
     rows: Callable[[str], np.ndarray]

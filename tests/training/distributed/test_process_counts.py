@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.training.conftest import toy_config
 from testing.training.parallel_probe import assert_same_gradient, find, launch
 from testing.training.recorded_samples import record_samples
 from testing.training.toy_desktops import ToyDesktops
+from tests.training.conftest import toy_config
 from training.contracts.config import to_yaml
-from training.dist.parallel import World, start_world, stop_world
+from training.distributed.world import World, start_world, stop_world
 
 LAYOUTS: dict[str, dict[str, dict]] = {
     "plain": {"optimiser": {"microbatch_size": 2}},
