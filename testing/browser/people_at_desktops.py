@@ -17,8 +17,8 @@ from training.tasks.sets import first_desk
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.lifecycle import beat_trajectories
 from webapp.trajectories.models import Trajectory
-from workers.desktops.console_table import open_console
 from workers.desktops.host.client import DeskHostClient
+from workers.desktops.registry import open_console
 from workers.env import reporting, slots
 from workers.env.actors import Decision
 from workers.env.episode import Episode, Stopped

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.contracts.config import OWN_DESKTOPS, DesktopConfig
+from training.contracts.config import DesktopConfig
+from training.contracts.config.providers import PROVIDERS, Capability, ProviderInfo
+from training.contracts.config.providers.osworld import OWN_DESKTOPS
 from webapp.fleet.models import Host
-
-SCREENSHOTS_ONLY = {
-    "remote": "Environments of provider remote answer with screenshots and take actions; the protocol has no "
-    "live screen, so nobody can use one by hand.",
-    "gateway": "Sandboxes of provider gateway answer with screenshots and take actions; sessions have no "
-    "live screen, so nobody can use one by hand.",
-}
 
 
 def no_screen_reason(desktops: DesktopConfig) -> str:
     """Why such desktops cannot be watched live or used by hand, naming the provider; "" when they can."""
-    if desktops.provider == "osworld" and desktops.osworld.machines not in OWN_DESKTOPS:
-        return (
-            f"Machines of OSWorld's own provider {desktops.osworld.machines} show us screenshots only: their "
-            "screen is DesktopEnv's. OSWorld on our desktops (x11, qemu) can be watched and used."
-        )
-    return SCREENSHOTS_ONLY.get(desktops.provider, "")
+    can_be_watched = desktops.machine_info.can(Capability.LIVE_SCREEN)
+    return "" if can_be_watched else desktops.provider_info.no_screen_reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +27,20 @@ class Offer:
     desktops: DesktopConfig
 
 
-def _offer(name: str, label: str, provider: str, desktops: dict[str, object] | None = None) -> Offer:
-    return Offer(name, label, provider, DesktopConfig.model_validate(desktops or {"provider": provider}))
+def _own_desktops(info: ProviderInfo) -> Offer:
+    return Offer(info.name, info.desktop_title, info.name, DesktopConfig(provider=info.name))
 
 
-def _osworld(machines: str) -> dict[str, object]:
+def _osworld_on(info: ProviderInfo) -> Offer:
     # Evaluators of the accessibility tree need it, and a person does not know which evaluator comes.
-    return {"provider": "osworld", "osworld": {"machines": machines, "accessibility": machines == "x11"}}
+    knobs = {"machines": info.name, "accessibility": info.can(Capability.ACCESSIBILITY)}
+    desktops = DesktopConfig.model_validate({"provider": "osworld", "osworld": knobs})
+    return Offer(f"osworld-{info.name}", f"OSWorld on {info.title}", info.name, desktops)
 
 
 OFFERS = (
-    _offer("x11", "X11 desktop", "x11"),
-    _offer("qemu", "Virtual machine", "qemu"),
-    _offer("windows", "Windows machine", "windows"),
-    _offer("osworld-x11", "OSWorld on X11", "x11", _osworld("x11")),
-    _offer("osworld-qemu", "OSWorld on a virtual machine", "qemu", _osworld("qemu")),
+    *(_own_desktops(info) for info in PROVIDERS.values() if info.is_on_desk_host),
+    *(_osworld_on(info) for info in PROVIDERS.values() if info.name in OWN_DESKTOPS),
 )
 
 

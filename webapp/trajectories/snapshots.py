@@ -12,14 +12,13 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
+from training.contracts.config.providers import PROVIDERS, Capability
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.storable_text import storable
 from webapp.live.publish import publish
 from webapp.trajectories.lifecycle import stream_of
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 
-PROVIDERS = ("qemu", "windows")
-"""Whose desktops can be saved while they run."""
 ORPHAN_AFTER_S = 120.0
 """A host knows of a snapshot before its row is written; so long it may be without one."""
 SWITCHABLE = (TrajectoryStatus.QUEUED, TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING)
@@ -31,14 +30,14 @@ class SnapshotsRefused(Exception):
 
 def can_be_saved(trajectory: Trajectory) -> bool:
     """Whether its provider's desktops can be saved while they run."""
-    return trajectory.desktop_config.provider in PROVIDERS
+    return trajectory.desktop_config.provider_info.can(Capability.SNAPSHOT)
 
 
 def switch_snapshots(*, trajectory: Trajectory, on: bool) -> None:
     """Keep a snapshot before every turn from now on, or no more. Raises SnapshotsRefused."""
     if not can_be_saved(trajectory):
         provider = trajectory.desktop_config.provider
-        known = " or ".join(PROVIDERS)
+        known = " or ".join(name for name, info in PROVIDERS.items() if info.can(Capability.SNAPSHOT))
         raise SnapshotsRefused(f"Desktops of {provider} cannot be saved while they run; {known} can.")
     with transaction.atomic():
         running = Trajectory.objects.filter(pk=trajectory.pk, status__in=SWITCHABLE)

@@ -10,9 +10,9 @@ import http.client
 import json
 import urllib.parse
 import uuid
-from dataclasses import dataclass
 from typing import Any, Self
 
+from workers.desktops.agent import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind, NotClean
 from workers.processes.unix_socket import connect_unix
 
@@ -29,15 +29,6 @@ class _Connection(http.client.HTTPConnection):
             self.sock = connect_unix(self._path, self.timeout)
         else:
             super().connect()
-
-
-@dataclass(frozen=True)
-class ExecResult:
-    """What a finished command left."""
-
-    returncode: int
-    output: str
-    error: str
 
 
 class AgentClient:
@@ -117,6 +108,10 @@ class AgentClient:
         """Start a program and return its pid inside the desktop, 0 when the agent does not tell."""
         answer = self.ask("/setup/launch", {"command": command, "shell": shell, "env": env or {}})
         return int(answer.get("pid", 0))
+
+    def open_file(self, path: str) -> None:
+        """Open a file in the program that the desktop has for it. Raises EnvError (guest)."""
+        self.ask("/setup/open_file", {"path": path})
 
     def put(self, path: str, data: bytes) -> None:
         """Write a file; folders are made. ~ is HOME."""

@@ -1,7 +1,7 @@
 """What every console offers: the screen of one desktop, its mouse and keyboard, perhaps its windows.
 
     opened -> (perform, wait_change, image)* -> after_reset -> ... -> closed
-A console is one class behind `Console` and one row in `workers.desktops.console_table.CONSOLES`. Every
+A console is one class behind `Console` and one row in `workers.desktops.registry.CONSOLES`. Every
 failure of the desktop is an `EnvError` of kind infra. Not thread-safe: one owner at a time.
 """
 

@@ -1,16 +1,19 @@
 """What every desktop provider offers the desk host, and the errors that desktops raise.
 
 Life of a provider's desktop:  create -> reset* -> destroy; `wait_dead` returns when it dies in between.
-A provider is one class behind `Provider` and one row in `workers.desktops.registry.PROVIDERS`.
+A provider is one folder with a class behind `Provider`, its knobs and row in
+`training.contracts.config.providers`, and its factory in `workers.desktops.registry`.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from training.contracts.config.providers import ProviderInfo
 
 
 class ErrorKind(StrEnum):
@@ -65,15 +68,6 @@ class BootFailed(EnvError):
         """Path of the last picture of its screen, kept by the provider; "" without one."""
 
 
-class Capability(StrEnum):
-    EXEC = "exec"
-    FILES = "files"
-    MOUSE = "mouse"
-    VNC = "vnc"
-    RESET_IN_PLACE = "reset_in_place"
-    SNAPSHOT = "snapshot"
-
-
 class Health(BaseModel):
     """Whether a provider can work here, and what a person would do about it if not."""
 
@@ -110,14 +104,14 @@ class DesktopSpec(BaseModel):
 class Endpoints(BaseModel):
     """Where the outside reaches a desktop from the desk host's machine: unix socket paths, or HOST:PORT."""
 
-    console: str = "x11"
-    """Which row of `workers.desktops.console_table.CONSOLES` shows and drives it."""
+    console: str = ""
+    """Which row of `workers.desktops.registry.CONSOLES` shows and drives it."""
     display: str = ""
     """X11 socket."""
     agent: str = ""
     """HTTP: the in-desktop agent."""
-    agent_protocol: Literal["http", "guest-agent"] = "http"
-    """guest-agent: QEMU's, over the unix socket of a serial port."""
+    agent_protocol: str = "http"
+    """Which row of `workers.desktops.registry.AGENTS` speaks it."""
     qmp: str = ""
     """A virtual machine's monitor: its screen, keyboard and pointer."""
     vnc: str = ""
@@ -183,8 +177,7 @@ class ProviderDesktop(Protocol):
 class Provider(Protocol):
     """Makes desktops of one technology."""
 
-    name: str
-    capabilities: frozenset[Capability]
+    info: ProviderInfo
 
     def probe(self) -> Health:
         """Whether it works on this machine; cheap enough to call at start and on a health page."""

@@ -36,13 +36,12 @@ from PIL import Image
 
 from training.contracts.types import Action
 from workers.desktops import frame_images
-from workers.desktops.agent_client import AgentClient
-from workers.desktops.agent_protocols import open_agent
+from workers.desktops.agent import Agent
 from workers.desktops.console import Console, Window, WindowManager
-from workers.desktops.console_table import open_console
 from workers.desktops.contract import EnvError, ErrorKind, ResetReport
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.host.messages import DesktopInfo, KeptSnapshot, Lease
+from workers.desktops.registry import open_agent, open_console
 from workers.desktops.screen_at_rest import AT_ONCE, Settle, settle_for, wait_until_settled
 
 
@@ -81,7 +80,7 @@ class Desktop:
         raise NotImplementedError
 
     @property
-    def agent(self) -> AgentClient:
+    def agent(self) -> Agent:
         """execute, launch, put, get inside the desktop."""
         raise NotImplementedError
 
@@ -187,7 +186,7 @@ class DesktopEnv(Desktop):
         self._client = client
         self.lease = lease
         self._console: Console | None = None
-        self._agent: AgentClient | None = None
+        self._agent: Agent | None = None
         self._closed = False
 
     def __enter__(self) -> Self:
@@ -271,7 +270,7 @@ class DesktopEnv(Desktop):
         return self._console
 
     @property
-    def agent(self) -> AgentClient:
+    def agent(self) -> Agent:
         """execute, launch, put, get inside the desktop."""
         if self._agent is None:
             self._agent = open_agent(self.lease.desktop.endpoints)

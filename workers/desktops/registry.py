@@ -1,66 +1,93 @@
-"""Desktop providers: one row per technology. Rows import late: a row may need what another host lacks."""
+"""The tables of desktop technologies: providers, consoles and agents by name.
+
+Rows import late: a row may need what another host lacks, and a worker loads only what its desktops need.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from workers.desktops.contract import Provider
+from workers.desktops.agent import Agent
+from workers.desktops.agent_client import AgentClient
+from workers.desktops.console import Console
+from workers.desktops.contract import Endpoints, EnvError, ErrorKind, Provider
+from workers.desktops.host_storage import HostStorage
 
-if TYPE_CHECKING:
-    from workers.desktops.qemu.snapshot_store import SnapshotStore
-
-
-@dataclass(frozen=True)
-class SnapshotLimits:
-    """How many states of running machines a host keeps per provider, and how large they may be together."""
-
-    count: int = 128
-    mb: int = 8000
+Row = TypeVar("Row")
 
 
-@dataclass(frozen=True)
-class Places:
-    """Folders of one installation that providers may need."""
-
-    images: Path
-    """Base images of virtual machines."""
-    templates: Path
-    """Paused machines."""
-    snapshots: Path | None = None
-    """States of running machines that somebody keeps; None = beside the templates."""
-    snapshot_limits: SnapshotLimits = SnapshotLimits()
-
-
-def _x11(_places: Places) -> Provider:
+def _x11(_storage: HostStorage) -> Provider:
     from workers.desktops.x11.provider import X11Provider
 
     return X11Provider()
 
 
-def _qemu(places: Places) -> Provider:
+def _qemu(storage: HostStorage) -> Provider:
     from workers.desktops.qemu.provider import QemuProvider
 
-    return QemuProvider(places.images, places.templates, snapshots=_snapshots(places, "qemu"))
+    return QemuProvider(storage)
 
 
-def _windows(places: Places) -> Provider:
-    from workers.desktops.windows.provider import QemuWindowsProvider
+def _windows(storage: HostStorage) -> Provider:
+    from workers.desktops.windows.provider import WindowsProvider
 
-    return QemuWindowsProvider(places.images, places.templates, snapshots=_snapshots(places, "windows"))
-
-
-def _snapshots(places: Places, provider: str) -> SnapshotStore:
-    from workers.desktops.qemu.snapshot_store import SnapshotStore
-
-    folder = places.snapshots or places.templates.parent / "snapshots"
-    return SnapshotStore(folder / provider, places.snapshot_limits)
+    return WindowsProvider(storage)
 
 
-PROVIDERS: dict[str, Callable[[Places], Provider]] = {
+def _x11_console(endpoints: Endpoints) -> Console:
+    from workers.desktops.x11.console import X11Console
+
+    return X11Console(endpoints)
+
+
+def _qmp_console(endpoints: Endpoints) -> Console:
+    from workers.desktops.qemu.console import QmpConsole
+
+    return QmpConsole(endpoints)
+
+
+def _qmp_slow_console(endpoints: Endpoints) -> Console:
+    from workers.desktops.qemu.slow_console import QmpSlowConsole
+
+    return QmpSlowConsole(endpoints)
+
+
+def _guest_agent(address: str) -> Agent:
+    from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
+
+    return GuestAgentClient(address)
+
+
+PROVIDERS: Mapping[str, Callable[[HostStorage], Provider]] = {
     "x11": _x11,
     "qemu": _qemu,
     "windows": _windows,
 }
+"""The desk host's providers: those of `training.contracts.config.providers` with `is_on_desk_host`."""
+CONSOLES: Mapping[str, Callable[[Endpoints], Console]] = {
+    "x11": _x11_console,
+    "qmp": _qmp_console,
+    "qmp-slow": _qmp_slow_console,
+}
+AGENTS: Mapping[str, Callable[[str], Agent]] = {
+    "http": AgentClient,
+    "guest-agent": _guest_agent,
+}
+
+
+def open_console(endpoints: Endpoints) -> Console:
+    """Connect to a desktop's screen and input. Raises EnvError."""
+    return _row(CONSOLES, "console", endpoints.console)(endpoints)
+
+
+def open_agent(endpoints: Endpoints) -> Agent:
+    """The client of a desktop's agent; it connects on the first call. Raises EnvError."""
+    return _row(AGENTS, "agent_protocol", endpoints.agent_protocol)(endpoints.agent)
+
+
+def _row(table: Mapping[str, Row], field: str, name: str) -> Row:
+    if name not in table:
+        message = f"{field}: there is no {name!r}; known: {', '.join(table)}"
+        raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+    return table[name]

@@ -83,8 +83,7 @@ def _run_claimed(assignment: Assignment) -> None:
 
 
 def _parking_limit_s(assignment: Assignment) -> float:
-    desktops = assignment.config.desktops
-    return desktops.gateway.max_parked_s if desktops.provider == "gateway" else 0.0
+    return assignment.config.desktops.provider_section.parking_limit_s
 
 
 def _actor(assignment: Assignment) -> Actor:

@@ -19,7 +19,7 @@ PICTURE = "screenshot_b64"
 
 def create(call: Call) -> Fields:
     screen = screen_of(call.fields, None, call.server.screen)
-    request = EnvironmentRequest(call.server.provider, screen, None, call.holder, call.key)
+    request = EnvironmentRequest(call.server.provider, screen, call.holder, key=call.key)
     return {"session_id": call.server.episodes.open(request).episode_id}
 
 

@@ -21,7 +21,7 @@ def create(call: Call) -> Fields:
     """A sandbox; the same Idempotency-Key gets the same one."""
     owner = text_of(call.fields, "owner")
     screen = screen_of(call.fields, None, call.server.screen)
-    request = EnvironmentRequest(call.server.provider, screen, None, owner, call.key)
+    request = EnvironmentRequest(call.server.provider, screen, owner, key=call.key)
     return _description(call.server.episodes.open(request))
 
 

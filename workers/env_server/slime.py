@@ -27,7 +27,7 @@ def reset(call: Call) -> Fields:
     config = call.fields.get("env_config") or {}
     screen = screen_of(config, call.fields.get("task_config"), call.server.screen)
     task = task_of(call.fields, screen)
-    request = EnvironmentRequest(call.server.provider, screen, None, call.holder, call.key)
+    request = EnvironmentRequest(call.server.provider, screen, call.holder, key=call.key)
     episode = call.server.episodes.open(request)
     try:
         with call.server.episodes.use(episode.episode_id):

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from training.contracts.config import DesktopConfig, OsworldConfig, Section
+from training.contracts.config import DesktopConfig
+from training.contracts.config.providers import NO_KNOBS, ProviderSection
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host.messages import KeptSnapshot
@@ -102,14 +103,14 @@ class EnvironmentRequest:
     provider: str
     screen: tuple[int, int]
     """Width and height, pixels."""
-    knobs: Section | None
-    """The provider's own section of the config, `desktops.PROVIDER`; None when it has none."""
     holder: str
     """Who asks, for leases and for people: worker and thread."""
+    knobs: ProviderSection = NO_KNOBS
+    """The provider's own section of the config, `desktops.PROVIDER`."""
     key: str = field(default="", compare=False)
     """Names the trajectory, the same at every attempt: who waits in a queue keeps its place by it."""
-    machine_knobs: Section | None = None
-    """Of the provider whose desktops this one drives (`knobs.machines`); None when it has its own."""
+    machine_knobs: ProviderSection = NO_KNOBS
+    """Of the provider whose desktops this one drives (`knobs.machine_provider`)."""
 
     @classmethod
     def of(
@@ -117,5 +118,5 @@ class EnvironmentRequest:
     ) -> EnvironmentRequest:
         """The request of an experiment's desktops."""
         knobs = config.provider_section
-        driven = config.section_of(knobs.machines) if isinstance(knobs, OsworldConfig) else None
-        return cls(config.provider, screen, knobs, holder, key, driven)
+        machine_knobs = config.section_of(knobs.machine_provider)
+        return cls(config.provider, screen, holder, knobs, key, machine_knobs)

@@ -7,11 +7,12 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
 from django.conf import settings
 
 from training.contracts.config import MachineConfig
+from training.contracts.config.providers import PROVIDERS, Capability
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper
@@ -37,7 +38,7 @@ class LocalEnvironment:
         self._keeps_setups = False
         """A task's setup is run once and cloned, instead of run every time."""
         self._reset_is_due = False
-        self._can_be_saved = False
+        self.can_be_saved = False
 
     @classmethod
     def open(cls, request: EnvironmentRequest, *, prepares: bool = True) -> Self:
@@ -55,14 +56,10 @@ class LocalEnvironment:
     ) -> Self:
         """The same from a given desk host; without a renewal for `ttl_s` the desktop is taken back."""
         environment = cls(client, _acquire(client, request, wait_s, ttl_s))
-        if isinstance(request.knobs, MachineConfig):
-            environment._keeps_setups = request.knobs.task_templates
-            environment._can_be_saved = True
+        knobs = request.knobs
+        environment._keeps_setups = isinstance(knobs, MachineConfig) and knobs.task_templates
+        environment.can_be_saved = PROVIDERS[request.provider].can(Capability.SNAPSHOT)
         return environment
-
-    @property
-    def can_be_saved(self) -> bool:
-        return self._can_be_saved
 
     def snapshot(self, label: str) -> KeptSnapshot:
         return self.desktop.snapshot(label)
@@ -144,12 +141,8 @@ def setup_key(task: Task) -> str:
 
 def desktop_spec(request: EnvironmentRequest) -> DesktopSpec:
     """What kind of desktop the request's provider is asked for."""
-    wanted: dict[str, Any] = {"width": request.screen[0], "height": request.screen[1]}
-    for name in ("image", "memory_mb", "vcpus", "accessibility"):
-        value = getattr(request.knobs, name, None)
-        if value is not None:
-            wanted[name] = value
-    return DesktopSpec(**wanted)
+    width, height = request.screen
+    return DesktopSpec(width=width, height=height, **request.knobs.desktop_fields())
 
 
 def _acquire(client: DeskHostClient, request: EnvironmentRequest, wait_s: float, ttl_s: float) -> Lease:

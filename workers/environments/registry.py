@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from training.contracts.config.providers import PROVIDERS
 from workers.environments.contract import AtCapacity, Environment, EnvironmentRequest
 from workers.environments.gateway.environment import GatewayEnvironment
 from workers.environments.local import LocalEnvironment
@@ -13,9 +14,7 @@ from workers.environments.remote.environment import RemoteEnvironment
 __all__ = ["ENVIRONMENTS", "AtCapacity", "Environment", "EnvironmentRequest", "open_environment"]
 
 ENVIRONMENTS: dict[str, Callable[[EnvironmentRequest], Environment]] = {
-    "x11": LocalEnvironment.open,
-    "qemu": LocalEnvironment.open,
-    "windows": LocalEnvironment.open,
+    **{info.name: LocalEnvironment.open for info in PROVIDERS.values() if info.is_on_desk_host},
     "remote": RemoteEnvironment.open,
     "gateway": GatewayEnvironment.open,
     "osworld": OsworldEnvironment,

@@ -67,7 +67,7 @@ def sleep(parameters: Parameters, desktop: TaskDesktop) -> None:
 
 
 def open_file(parameters: Parameters, desktop: TaskDesktop) -> None:
-    desktop.agent.ask("/setup/open_file", {"path": str(parameters["path"])})
+    desktop.agent.open_file(str(parameters["path"]))
 
 
 def activate_window(parameters: Parameters, desktop: TaskDesktop) -> None:

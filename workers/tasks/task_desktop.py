@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from training.contracts.types import Action
 
 if TYPE_CHECKING:
-    from workers.desktops.agent_client import AgentClient
+    from workers.desktops.agent import Agent
     from workers.desktops.console import Console, Window
 
 
@@ -15,7 +15,7 @@ class TaskDesktop(Protocol):
     """Every method raises `workers.desktops.contract.EnvError` when the desktop does not answer."""
 
     @property
-    def agent(self) -> AgentClient:
+    def agent(self) -> Agent:
         """Files and commands inside the desktop."""
 
     @property

@@ -189,4 +189,4 @@ def test_a_sandbox_that_nobody_deleted_is_reaped(cluster, worker):
 
 
 def request_of_a_stranger(owner: str = "a stranger", key: str = "x") -> EnvironmentRequest:
-    return EnvironmentRequest("x11", COLOUR.screen, None, owner, f"{owner}/{key}")
+    return EnvironmentRequest("x11", COLOUR.screen, owner, key=f"{owner}/{key}")

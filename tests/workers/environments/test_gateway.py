@@ -41,7 +41,7 @@ def cluster(whole_cluster, monkeypatch) -> Iterator[Cluster]:
 
 def request_for(cluster: Cluster, key: str = "", **changes: object) -> EnvironmentRequest:
     knobs = GatewayConfig.model_validate(cluster.knobs(**changes))
-    return EnvironmentRequest("gateway", COLOUR.screen, knobs, "tests", key)
+    return EnvironmentRequest("gateway", COLOUR.screen, "tests", knobs, key)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def url(served) -> str:
 
 def request_for(*urls: str, key: str = "", **knobs: object) -> EnvironmentRequest:
     values = {"urls": urls, "token_secret": "env-server", "slots_per_url": 2, **knobs}
-    return EnvironmentRequest("remote", COLOUR.screen, RemoteConfig.model_validate(values), "tests", key)
+    return EnvironmentRequest("remote", COLOUR.screen, "tests", RemoteConfig.model_validate(values), key)
 
 
 def play(environment: RemoteEnvironment, task: Task = COLOUR) -> float:

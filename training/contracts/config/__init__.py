@@ -1,15 +1,6 @@
 """The experiment config: the only definition of every knob; one file per group of sections."""
 
-from training.contracts.config.desktops import (
-    OWN_DESKTOPS,
-    DesktopConfig,
-    GatewayConfig,
-    MachineConfig,
-    OsworldConfig,
-    QemuConfig,
-    RemoteConfig,
-    WindowsConfig,
-)
+from training.contracts.config.desktops import DesktopConfig
 from training.contracts.config.experiment import ExperimentConfig, Preset
 from training.contracts.config.learning import (
     AlgorithmConfig,
@@ -26,6 +17,12 @@ from training.contracts.config.policy import (
     PromptConfig,
     SamplingConfig,
 )
+from training.contracts.config.providers.gateway import GatewayConfig
+from training.contracts.config.providers.machine import MachineConfig
+from training.contracts.config.providers.osworld import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config.providers.qemu import QemuConfig
+from training.contracts.config.providers.remote import RemoteConfig
+from training.contracts.config.providers.windows import WindowsConfig
 from training.contracts.config.rewards import RewardConfig
 from training.contracts.config.section import Section
 

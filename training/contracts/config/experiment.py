@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from training.contracts.config.desktops import DesktopConfig, provider_problems
+from training.contracts.config.desktops import DesktopConfig
 from training.contracts.config.learning import (
     AlgorithmConfig,
     LoraConfig,
@@ -149,7 +149,7 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
         yield "model.min_pixels", "must not exceed model.max_pixels"
     if config.prompt.text_only and config.sft.enabled:
         yield "prompt.text_only", "the blind ablation cannot be combined with an SFT stage"
-    yield from provider_problems(config.desktops)
+    yield from config.desktops.provider_section.problems(config.desktops.num_desktops)
 
 
 PresetName = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from training.contracts.config import OWN_DESKTOPS, DesktopConfig
+from training.contracts.config import DesktopConfig, OsworldConfig
 from training.contracts.types import Task
 from training.tasks.support.deskhand import unsupported_reason
 from training.tasks.support.osworld import osworld_reason
@@ -25,7 +25,8 @@ def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     """The runtime of an experiment with these desktops."""
     if desktops.provider != "osworld":
         return TaskRuntime.OWN
-    return TaskRuntime.OSWORLD_HERE if desktops.osworld.machines in OWN_DESKTOPS else TaskRuntime.OSWORLD
+    is_here = bool(desktops.provider_section.machine_provider)
+    return TaskRuntime.OSWORLD_HERE if is_here else TaskRuntime.OSWORLD
 
 
 def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.config.providers import PROVIDERS
 
 OPEN_SECTIONS = {"algorithm", "tasks", "desktops"}
 TITLES = {
@@ -20,9 +21,7 @@ TITLES = {
     "optimiser": "Optimiser",
     "parallel": "Layout (FSDP2)",
     "lora": "LoRA",
-    "qemu": "QEMU",
-    "osworld": "OSWorld",
-}
+} | {name: info.title for name, info in PROVIDERS.items()}
 ACRONYMS = {
     "kl": "KL",
     "url": "URL",

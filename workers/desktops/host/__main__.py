@@ -14,7 +14,7 @@ from workers.desktops.contract import EnvError
 from workers.desktops.host.host import REBUILD_EVERY, DeskHost
 from workers.desktops.host.server import Server
 from workers.desktops.host.warm_pool import IDLE_S, SLOW_RESET_S, WARM_LIMIT, Pool
-from workers.desktops.registry import Places, SnapshotLimits
+from workers.desktops.host_storage import HostStorage, SnapshotLimits
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:
@@ -49,11 +49,11 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def places(options: argparse.Namespace) -> Places:
+def storage(options: argparse.Namespace) -> HostStorage:
     """Where images and templates are: as said, else in the installation's data folder."""
     data_dir = Path(os.environ.get("DESKHAND_DATA_DIR") or options.state_dir).resolve()
     images = os.environ.get("DESKHAND_IMAGES_DIR") or data_dir / "images"
-    return Places(
+    return HostStorage(
         images=Path(options.images or images).resolve(),
         templates=(options.templates or data_dir / "templates").resolve(),
         snapshots=options.state_dir.resolve() / "snapshots",
@@ -67,7 +67,7 @@ async def run(options: argparse.Namespace) -> None:
         max_desktops=options.max_desktops,
         rebuild_every=options.rebuild_every,
         pool=Pool(limit=options.warm_limit, idle_s=options.idle_s, slow_reset_s=options.slow_reset_s),
-        places=places(options),
+        storage=storage(options),
     )
     server = Server(host)
     loop = asyncio.get_running_loop()

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterable
 from typing import Protocol, cast
 
+from training.contracts.config.providers import Capability
 from workers.desktops.contract import (
-    Capability,
     DesktopSpec,
     EnvError,
     ErrorKind,
@@ -97,7 +97,7 @@ class Snapshots:
 
 def takers(host: DeskHost) -> list[SnapshotTaker]:
     """The providers whose desktops can be saved while they run."""
-    able = [p for p in host.providers.values() if Capability.SNAPSHOT in p.capabilities]
+    able = [p for p in host.providers.values() if p.info.can(Capability.SNAPSHOT)]
     return [cast("SnapshotTaker", provider) for provider in able]
 
 
@@ -124,7 +124,7 @@ def kept(meta: SnapshotMeta) -> KeptSnapshot:
 
 
 def _taker(provider: Provider) -> SnapshotTaker:
-    if Capability.SNAPSHOT not in provider.capabilities:
+    if not provider.info.can(Capability.SNAPSHOT):
         message = f"desktops of {provider.name} cannot be saved while they run"
         raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
     return cast("SnapshotTaker", provider)

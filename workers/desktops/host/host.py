@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+from training.contracts.config.providers import Capability
 from workers.desktops.contract import (
-    Capability,
     DesktopSpec,
     EnvError,
     ErrorKind,
@@ -32,7 +32,8 @@ from workers.desktops.host.leases import Leasing
 from workers.desktops.host.messages import DesktopInfo, DesktopStatus, Phase, ResetResult
 from workers.desktops.host.start_failures import BootFailures
 from workers.desktops.host.warm_pool import Pool
-from workers.desktops.registry import PROVIDERS, Places
+from workers.desktops.host_storage import HostStorage
+from workers.desktops.registry import PROVIDERS
 
 log = logging.getLogger("deskhost")
 
@@ -56,7 +57,7 @@ class DeskHost:
         max_desktops: int = 16,
         rebuild_every: int = REBUILD_EVERY,
         pool: Pool | None = None,
-        places: Places | None = None,
+        storage: HostStorage | None = None,
     ) -> None:
         self.state_dir = state_dir
         self.files = DesktopFiles(state_dir)
@@ -64,7 +65,7 @@ class DeskHost:
         self.max_desktops = max_desktops
         self.rebuild_every = rebuild_every
         self.providers: dict[str, Provider] = {
-            name: make(places or Places(state_dir / "images", state_dir / "templates"))
+            name: make(storage or HostStorage(state_dir / "images", state_dir / "templates"))
             for name, make in PROVIDERS.items()
         }
         self.desktops: dict[str, Managed] = {}
@@ -263,7 +264,7 @@ class DeskHost:
         if managed.resets_since_build >= self.rebuild_every:
             return f"routine rebuild after {self.rebuild_every} resets"
         managed.enter(Phase.RESETTING)
-        if Capability.RESET_IN_PLACE not in self.providers[managed.provider].capabilities:
+        if not self.providers[managed.provider].info.can(Capability.RESET_IN_PLACE):
             await self._tear_down(managed)  # a fresh one is the cheapest clean one
             await self._build(managed)
             return ResetReport()

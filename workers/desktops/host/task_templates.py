@@ -13,8 +13,8 @@ import time
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+from training.contracts.config.providers import Capability
 from workers.desktops.contract import (
-    Capability,
     DesktopSpec,
     EnvError,
     ErrorKind,
@@ -111,7 +111,7 @@ class TaskTemplates:
 
     def _provider(self, managed: Managed) -> SnapshotProvider:
         provider = self._host.providers[managed.provider]
-        if Capability.SNAPSHOT not in provider.capabilities:
+        if not provider.info.can(Capability.SNAPSHOT):
             message = f"desktops of {managed.provider} cannot be saved"
             raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
         return cast("SnapshotProvider", provider)

@@ -27,6 +27,7 @@ from workers.desktops.qemu.boot_phases import Machine, Progress
 from workers.desktops.qemu.command_line import CONSOLE, DISK, RAM, VNC, MachineSpec, argv, qemu_version
 from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.template_store import (
+    DEFAULT_LIMIT_MB,
     SCREEN,
     STATE,
     Meta,
@@ -50,7 +51,7 @@ log = logging.getLogger("deskhost")
 class Lab:
     """Images, templates and the accelerator of one machine."""
 
-    def __init__(self, images: Path, templates: Path, *, limit_mb: int) -> None:
+    def __init__(self, images: Path, templates: Path, *, limit_mb: int = DEFAULT_LIMIT_MB) -> None:
         self.images = ImageStore(images)
         self.store = TemplateStore(templates, limit_mb)
         self.failures = templates / "failures"

@@ -14,7 +14,9 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from workers.desktops.contract import Capability, DesktopSpec, EnvError, ErrorKind, Health, ProviderDesktop
+from training.contracts.config.providers import PROVIDERS
+from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind, Health, ProviderDesktop
+from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator
 from workers.desktops.qemu.boot_phases import Progress
 from workers.desktops.qemu.branch_snapshots import Brancher
@@ -22,7 +24,7 @@ from workers.desktops.qemu.command_line import MachineSpec, qemu_version
 from workers.desktops.qemu.desktop import QemuDesktop, why_it_failed
 from workers.desktops.qemu.machine_factory import Lab
 from workers.desktops.qemu.snapshot_store import SnapshotMeta, SnapshotStore
-from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
+from workers.desktops.qemu.template_store import Template
 
 CLONE_TRIES = 2
 Make = Callable[[str, DesktopSpec, Path], Awaitable[ProviderDesktop]]
@@ -32,23 +34,13 @@ PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils"}
 class QemuProvider:
     """Starts virtual machines on this machine."""
 
-    name = "qemu"
+    info = PROVIDERS["qemu"]
     lab_class = Lab
-    capabilities = frozenset(
-        {Capability.EXEC, Capability.FILES, Capability.MOUSE, Capability.VNC, Capability.SNAPSHOT}
-    )
 
-    def __init__(
-        self,
-        images: Path,
-        templates: Path,
-        *,
-        limit_mb: int = DEFAULT_LIMIT_MB,
-        snapshots: SnapshotStore | None = None,
-    ) -> None:
-        self._folders = (images, templates, limit_mb)
+    def __init__(self, storage: HostStorage) -> None:
+        self._storage = storage
         self._lab: Lab | None = None
-        self.snapshots = snapshots or SnapshotStore(templates.parent / "snapshots")
+        self.snapshots = SnapshotStore(storage.snapshots_of(self.info.name), storage.snapshot_limits)
         self._brancher: Brancher | None = None
         self._progress: dict[str, Progress] = {}
 
@@ -56,8 +48,7 @@ class QemuProvider:
     def lab(self) -> Lab:
         """Made on first use: a host without machines needs none of its folders."""
         if self._lab is None:
-            images, templates, limit_mb = self._folders
-            self._lab = self.lab_class(images, templates, limit_mb=limit_mb)
+            self._lab = self.lab_class(self._storage.images, self._storage.templates)
         return self._lab
 
     @property
@@ -69,20 +60,20 @@ class QemuProvider:
 
     def probe(self) -> Health:
         """What works here and what to do for the rest."""
-        health = Health(provider=self.name, usable=True)
+        health = Health(provider=self.info.name, usable=True)
         for program, package in PACKAGES.items():
             if shutil.which(program) is None:
                 health.usable = False
                 health.reasons.append(f"{program} is not installed")
                 health.remedies.append(f"apt-get install {package}")
-        images = self._folders[0]
+        images = self._storage.images
         names = sorted(path.parent.name for path in images.glob("*/image.json"))
         if not names:
             health.usable = False
             health.reasons.append(f"there is no guest image in {images}")
             health.remedies.append("make guest-image")
         if health.usable:
-            verdict = self._folders[1] / "accelerator.json"
+            verdict = self._storage.templates / "accelerator.json"
             health.mode = f"QEMU {qemu_version()}, {_verdict(verdict)}, images: {', '.join(names)}"
         return health
 

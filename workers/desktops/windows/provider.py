@@ -13,6 +13,7 @@ import secrets
 import shutil
 from pathlib import Path
 
+from training.contracts.config.providers import PROVIDERS
 from training.contracts.secrets import SecretError, read_secret
 from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvError, Health
 from workers.desktops.qemu.base_images import GuestImage, ImageError
@@ -21,7 +22,7 @@ from workers.desktops.qemu.command_line import CONSOLE, VNC, MachineSpec
 from workers.desktops.qemu.machine_factory import Lab
 from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.provider import QemuProvider
-from workers.desktops.qemu.template_store import Template
+from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
 from workers.desktops.windows.boot_phases import LoginFailed, come_up
 from workers.desktops.windows.driverless_hardware import AGENT
 from workers.desktops.windows.image_settings import FIRMWARE, HINT, VARS, settings_of
@@ -34,7 +35,7 @@ WELCOME_LIMIT_S = 30.0
 class WindowsLab(Lab):
     """Makes templates and clones of Windows machines."""
 
-    def __init__(self, images: Path, templates: Path, *, limit_mb: int) -> None:
+    def __init__(self, images: Path, templates: Path, *, limit_mb: int = DEFAULT_LIMIT_MB) -> None:
         super().__init__(images, templates, limit_mb=limit_mb)
         self._salt = secrets.token_bytes(16)
         self._refused: dict[str, str] = {}
@@ -117,10 +118,10 @@ class WindowsLab(Lab):
         return Machine(vm, str(vm.folder / AGENT))
 
 
-class QemuWindowsProvider(QemuProvider):
+class WindowsProvider(QemuProvider):
     """Starts Windows machines on this machine."""
 
-    name = "windows"
+    info = PROVIDERS["windows"]
     lab_class = WindowsLab
 
     def probe(self) -> Health:

@@ -16,7 +16,7 @@ import socket
 import time
 from typing import Any, Self
 
-from workers.desktops.agent_client import ExecResult
+from workers.desktops.agent import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.windows.shell_commands import LINUX, PLATFORMS, Platform
 from workers.processes.unix_socket import connect_unix
@@ -160,6 +160,10 @@ class GuestAgentClient:
     ) -> int:
         """Start a program on the user's screen; its pid in the guest, 0 where that is not told."""
         return self.system.launch(self, self._argv(command, shell), env or {})
+
+    def open_file(self, path: str) -> None:
+        message = f"{path}: this guest's agent cannot choose a program for a file; launch one with it"
+        raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
 
     def start(self, argv: list[str], env: list[str] | None = None) -> int:
         """Start a program as the agent's own user and go on."""

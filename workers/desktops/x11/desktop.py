@@ -72,6 +72,7 @@ class X11Desktop:
         display = str(run_dir / f"X{number}") if self.is_sandboxed else f"/tmp/.X11-unix/X{number}"
         vnc = run_dir / "vnc.sock"
         self.endpoints = Endpoints(
+            console="x11",
             display=display,
             agent=str(run_dir / "agent.sock"),
             vnc=str(vnc) if vnc.exists() else "",

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from workers.desktops.contract import Capability, DesktopSpec, EnvError, Health
+from training.contracts.config.providers import PROVIDERS
+from workers.desktops.contract import DesktopSpec, EnvError, Health
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.desktop import SYSTEM_PYTHON, X11Desktop
 from workers.desktops.x11.system_root import OWN, VARIABLE, desktop_root, has_program
@@ -26,10 +27,7 @@ PACKAGES = {
 class X11Provider:
     """Starts X11 desktops on this machine."""
 
-    name = "x11"
-    capabilities = frozenset(
-        {Capability.EXEC, Capability.FILES, Capability.MOUSE, Capability.VNC, Capability.RESET_IN_PLACE}
-    )
+    info = PROVIDERS["x11"]
 
     def __init__(self, *, force_plain: bool = False) -> None:
         self._force_plain = force_plain
@@ -40,7 +38,7 @@ class X11Provider:
 
     def probe(self) -> Health:
         """What works here and what to install for the rest."""
-        health = Health(provider=self.name, usable=True)
+        health = Health(provider=self.info.name, usable=True)
         try:
             root = desktop_root()
         except EnvError as exc:

@@ -6,13 +6,12 @@ import base64
 import binascii
 import shlex
 import time
-from typing import Any
 
 from PIL import Image
 
 from training.contracts.types import Action, ActionKind
 from workers.desktops import frame_images
-from workers.desktops.agent_client import AgentClient, ExecResult
+from workers.desktops.agent import Agent, ExecResult
 from workers.desktops.console import MAX_WAIT_S, Console
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import Desktop
@@ -45,28 +44,22 @@ class SandboxDesktop(Desktop):
         return self._console
 
     @property
-    def agent(self) -> AgentClient:
+    def agent(self) -> Agent:
         return self._agent
 
 
-class SandboxAgent(AgentClient):
+class SandboxAgent:
     """Files and programs of a sandbox by commands alone."""
 
+    platform = "linux"
+
     def __init__(self, vendor: SandboxVendor, sandbox: Sandbox) -> None:
-        super().__init__("")
         self._vendor = vendor
         self._sandbox = sandbox
 
-    def call(self, *_request: Any, **_more: Any) -> tuple[int, bytes]:
-        raise EnvError("a gateway's sandbox has no agent of ours", kind=ErrorKind.TASK, permanent=True)
-
-    def ask(self, path: str, body: dict[str, Any], timeout_s: float | None = None) -> dict[str, Any]:
-        """The one request of ours that setup verbs make by name."""
-        if path != "/setup/open_file":
-            self.call()
+    def open_file(self, path: str) -> None:
         script = PATH + '[ -e "$p" ] || exit 44; exec xdg-open "$p"'
-        self.launch(["sh", "-c", script, "sh", str(body["path"])])
-        return {}
+        self.launch(["sh", "-c", script, "sh", path])
 
     def execute(
         self, command: str | list[str], *, shell: bool = False, timeout_s: float = 60.0
@@ -100,6 +93,9 @@ class SandboxAgent(AgentClient):
             return base64.b64decode("".join(result.output.split()), validate=True)
         except binascii.Error as error:
             raise EnvError(f"{path} arrived damaged", kind=ErrorKind.GUEST) from error
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
     def _script(self, script: str, path: str, *arguments: str) -> None:
         result = self._run(script, path, *arguments)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from training.contracts.config import GatewayConfig
 from training.contracts.types import Action
-from workers.desktops.agent_client import ExecResult
+from workers.desktops.agent import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.environments.gateway.vendor import Sandbox, SandboxRequest
 from workers.environments.http_transport import Answer, Transport

@@ -22,7 +22,7 @@ from typing import Protocol
 
 from training.contracts.config import GatewayConfig
 from training.contracts.types import Action
-from workers.desktops.agent_client import ExecResult
+from workers.desktops.agent import ExecResult
 from workers.desktops.contract import EnvError
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from django.conf import settings
 
 from training.actions.write.pyautogui_code import python_of
-from training.contracts.config import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config.providers import NO_KNOBS, PROVIDERS
+from training.contracts.config.providers.osworld import OsworldConfig
 from training.contracts.secrets import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.support.osworld import osworld_reason
@@ -69,10 +70,11 @@ class OsworldEnvironment:
             raise
 
     def _lease(self, request: EnvironmentRequest) -> LocalEnvironment | None:
-        if self._knobs.machines not in OWN_DESKTOPS:
+        provider = self._knobs.machine_provider
+        if not provider:
             return None
-        knobs = request.machine_knobs or self._knobs
-        request = replace(request, provider=self._knobs.machines, knobs=knobs)
+        knobs = self._knobs if request.machine_knobs == NO_KNOBS else request.machine_knobs
+        request = replace(request, provider=provider, knobs=knobs)
         return LocalEnvironment.open(request, prepares=False)  # DesktopEnv sets tasks up
 
     def _variables(self) -> dict[str, str]:
@@ -86,7 +88,7 @@ class OsworldEnvironment:
             checkout=str(Path(knobs.checkout).expanduser().resolve()) if knobs.checkout else "",
             strict_setup=knobs.strict_setup,
             # An emulated guest needs 0.3 to 10 s for a picture of itself, its monitor 13 ms.
-            console_camera=knobs.machines == "qemu",
+            console_camera=self._host is not None and PROVIDERS[self._host.provider].is_virtual_machine,
             screen_size=request.screen,
             os_type=knobs.os_type,
             headless=knobs.headless,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from training.contracts.config.providers import Capability, ProviderInfo
 from workers.desktops.contract import (
-    Capability,
     DesktopSpec,
     Endpoints,
     EnvError,
@@ -53,14 +53,13 @@ class SlowDesktop:
 
 
 class SlowProvider:
-    name = "slow"
-    capabilities = frozenset({Capability.RESET_IN_PLACE})
+    info = ProviderInfo(name="slow", title="Slow", capabilities=frozenset({Capability.RESET_IN_PLACE}))
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
 
     def probe(self) -> Health:
-        return Health(provider=self.name, usable=True)
+        return Health(provider=self.info.name, usable=True)
 
     def boot_phase(self, desktop_id: str) -> str:
         return ""

@@ -12,6 +12,7 @@ from PIL import Image
 
 from tests.workers.desktops.qemu.test_desktops import IMAGES
 from workers.desktops.contract import BootFailed, BootPhase, DesktopSpec
+from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator, boot_phases
 from workers.desktops.qemu.base_images import sha256_of
 from workers.desktops.qemu.boot_phases import Progress, Rule
@@ -36,7 +37,7 @@ def blank(short_dir: Path) -> QemuProvider:
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(disk), "16M"], check=True)
     manifest = {"name": "blank", "sha256": sha256_of(disk), "machine": {"memory_mb": 128}}
     (folder / "image.json").write_text(json.dumps(manifest))
-    return QemuProvider(short_dir / "images", short_dir / "templates")
+    return QemuProvider(HostStorage(short_dir / "images", short_dir / "templates"))
 
 
 async def test_a_boot_that_gets_nowhere_keeps_its_picture_and_log_and_leaves_nothing_running(
@@ -75,7 +76,7 @@ async def test_a_machine_that_qemu_refuses_says_qemus_reason(blank, short_dir, m
 
 
 def test_health_without_an_image_says_what_to_run(short_dir):
-    health = QemuProvider(short_dir / "images", short_dir / "templates").probe()
+    health = QemuProvider(HostStorage(short_dir / "images", short_dir / "templates")).probe()
     assert not health.usable
     assert health.remedies == ["make guest-image"]
     assert not (short_dir / "templates").exists(), "asking makes nothing"

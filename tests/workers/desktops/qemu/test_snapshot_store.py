@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from workers.desktops.host_storage import SnapshotLimits
 from workers.desktops.qemu.branch_snapshots import Brancher
 from workers.desktops.qemu.machine_factory import Lab
 from workers.desktops.qemu.snapshot_store import (
@@ -18,7 +19,6 @@ from workers.desktops.qemu.snapshot_store import (
 )
 from workers.desktops.qemu.template_store import PARTS as TEMPLATE_PARTS
 from workers.desktops.qemu.template_store import Meta, TemplateStore
-from workers.desktops.registry import SnapshotLimits
 
 
 def keep(store: SnapshotStore, label: str = "", size: int = 100, used_at: float = 0.0) -> str:

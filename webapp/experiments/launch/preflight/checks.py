@@ -15,6 +15,7 @@ from django.db.models import Count, F, Q
 from django.template.defaultfilters import pluralize
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
+from training.contracts.config.providers.osworld import OsworldConfig
 from training.planning.model_layouts import published_shape
 from webapp.accounts.models import Team
 from webapp.experiments.launch.model_folders import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
@@ -216,8 +217,8 @@ def replay(config: ExperimentConfig, team: Team) -> Iterator[Check]:
 
 
 def osworld(config: ExperimentConfig, team: Team) -> Iterator[Check]:
-    if config.desktops.provider == "osworld":
-        for title, detail, path in osworld_warnings(config.desktops.osworld):
+    if isinstance(section := config.desktops.provider_section, OsworldConfig):
+        for title, detail, path in osworld_warnings(section):
             yield Check("warning", title, detail, path)
 
 

@@ -12,24 +12,22 @@ from typing import Literal
 import psutil
 from django.conf import settings
 
-from training.contracts.config import ExperimentConfig, GatewayConfig, MachineConfig, RemoteConfig
+from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig
+from training.contracts.config.providers import ProviderInfo
 from training.contracts.secrets import SecretError, read_secret
 from webapp.experiments.launch.preflight.check import Check
 from webapp.fleet.models import Host, Worker, WorkerStatus
 
 CLONE_MB = 75
 """Private memory of a clone that does little; measured by benchmarks/desktops/vm_clone.py."""
-MACHINES = {"qemu": "make guest-image", "windows": "docs/windows.md"}
-"""Provider of virtual machines -> where its image comes from."""
 
 
 def host_checks(config: ExperimentConfig) -> Iterator[Check]:
     """Nothing for what is there."""
     yield from _secret(config)
-    provider = config.desktops.provider
     if machines := config.desktops.machines:
-        yield from _machine_image(machines, provider)
-        yield from _machine_memory(machines, provider, config.desktops.num_desktops)
+        yield from _machine_image(config.desktops.provider_info, machines)
+        yield from _machine_memory(config.desktops, machines)
     if config.engine.name == "sglang":
         yield from _sglang()
 
@@ -42,36 +40,35 @@ def missing_here(queue: str) -> Literal["bad", "warning"]:
 
 
 def _secret(config: ExperimentConfig) -> Iterator[Check]:
-    provider = config.desktops.provider
-    section = config.desktops.provider_section
-    if not isinstance(section, RemoteConfig | GatewayConfig) or not section.token_secret:
-        return
-    name = section.token_secret
-    try:
-        read_secret(name, settings.SECRETS_DIR)
-    except SecretError as error:
-        path = f"desktops.{provider}.token_secret"
-        yield Check(missing_here("env"), f"Secret {name!r} cannot be read", f"{error}.", path)
+    for knob, name in config.desktops.provider_section.secrets().items():
+        if not name:
+            continue
+        try:
+            read_secret(name, settings.SECRETS_DIR)
+        except SecretError as error:
+            path = f"desktops.{config.desktops.provider}.{knob}"
+            yield Check(missing_here("env"), f"Secret {name!r} cannot be read", f"{error}.", path)
 
 
-def _machine_image(machines: MachineConfig, provider: str) -> Iterator[Check]:
-    wanted = machines.image
+def _machine_image(provider: ProviderInfo, machine: MachineConfig) -> Iterator[Check]:
+    wanted = machine.image
     folder = settings.IMAGES_DIR
     if (folder / wanted / "image.json").is_file():
         return
     known = ", ".join(sorted(path.parent.name for path in folder.glob("*/image.json"))) or "none"
-    text = f"Not in {folder} (there: {known}). It comes from: {MACHINES[provider]}."
-    yield Check(missing_here("env"), f"No image {wanted!r}", text, f"desktops.{provider}.image")
+    text = f"Not in {folder} (there: {known}). It comes from: {provider.image_source}."
+    yield Check(missing_here("env"), f"No image {wanted!r}", text, f"desktops.{provider.name}.image")
 
 
-def _machine_memory(machine: MachineConfig, provider: str, wanted: int) -> Iterator[Check]:
+def _machine_memory(desktops: DesktopConfig, machine: MachineConfig) -> Iterator[Check]:
     """The template's memory is there once for all clones, and once more per task template at work."""
+    wanted = desktops.num_desktops
     hosts = [host.memory_mb for host in Host.objects.exclude(memory_mb=0)]
     total = max(hosts, default=psutil.virtual_memory().total / 2**20)
     if machine.memory_mb > total:
         text = f"The largest host has {total:.0f} MiB. Lower it; the guest image says what it needs."
         title = f"A machine of {machine.memory_mb} MiB does not fit"
-        yield Check("bad", title, text, f"desktops.{provider}.memory_mb")
+        yield Check("bad", title, text, f"desktops.{desktops.provider}.memory_mb")
         return
     need = machine.memory_mb * (2 if machine.task_templates else 1) + wanted * CLONE_MB
     everywhere = sum(hosts) or total

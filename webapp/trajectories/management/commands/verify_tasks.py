@@ -8,14 +8,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from training.contracts.config import DesktopConfig
+from training.contracts.config.providers import PROVIDERS
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.task_verification import NothingHappens, Verdict, verify
 
-STALL_S = {"x11": 60, "qemu": 900, "windows": 1800, "osworld": 900}
-"""Provider -> seconds until nothing may be expected any more; the first machine has to boot."""
-MACHINE_TRAJECTORY_S = 600.0
-"""Emulated machines are ten times slower than desktops that are processes."""
+VERIFIABLE = sorted(name for name, info in PROVIDERS.items() if info.proof_stall_s)
 
 
 class Command(BaseCommand):
@@ -29,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--family", help="only this family")
         parser.add_argument("--limit", type=int, default=0, help="tasks per family, spread evenly; 0 = all")
         parser.add_argument("--team", help="team that owns the trajectories; default: the oldest")
-        parser.add_argument("--provider", default="x11", choices=sorted(STALL_S), help="desktops to run on")
+        parser.add_argument("--provider", default="x11", choices=VERIFIABLE, help="desktops to run on")
         parser.add_argument(
             "--stall", type=int, help="give up after so many seconds without a result; default: by provider"
         )
@@ -51,7 +49,7 @@ class Command(BaseCommand):
                 tasks,
                 team_id=team.pk,
                 desktops=desktops,
-                stall_limit=timedelta(seconds=options["stall"] or STALL_S[options["provider"]]),
+                stall_limit=timedelta(seconds=options["stall"] or desktops.provider_info.proof_stall_s),
                 on_verdict=self._tell,
             )
         except NothingHappens as error:
@@ -99,5 +97,5 @@ class Command(BaseCommand):
 
 def desktops_of(provider: str) -> DesktopConfig:
     """Desktops of this provider, with time for its speed."""
-    slow = {} if provider == "x11" else {"trajectory_timeout_s": MACHINE_TRAJECTORY_S}
-    return DesktopConfig.model_validate({"provider": provider, **slow})
+    limit_s = PROVIDERS[provider].proof_trajectory_s
+    return DesktopConfig(provider=provider, trajectory_timeout_s=limit_s)

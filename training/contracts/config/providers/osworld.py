@@ -1,0 +1,81 @@
+"""Provider `osworld`: xlang-ai's DesktopEnv, over our desktops or over its own providers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
+from training.contracts.config.section import knob
+
+OWN_DESKTOPS = frozenset({"x11", "qemu"})
+"""Values of `machines` that the desk host of this machine provides."""
+
+
+class OsworldConfig(ProviderSection):
+    """xlang-ai's DesktopEnv sets tasks up and scores them; install it by `make osworld-env`."""
+
+    machines: Literal[
+        "x11", "qemu", "docker", "vmware", "virtualbox", "aws", "azure", "aliyun", "volcengine"
+    ] = knob("x11", "What DesktopEnv drives: our desktops (x11, qemu), or one of its own providers.")
+    accessibility: bool = knob(
+        False,
+        "x11: programs publish their widgets, for evaluators of the accessibility tree; such a desktop is "
+        "rebuilt for every trajectory (0.5 s).",
+    )
+    python: str = knob("", "Python of OSWorld's environment; empty = .venv-osworld beside the product.")
+    pause_s: float = knob(
+        0.3,
+        "Pause after an action before the screen is looked at; OSWorld's own is 2.",
+        unit="s",
+        ge=0,
+        le=30,
+    )
+    settle_s: float = knob(
+        2.0, "Then wait at most this long for two equal screens; 0 = do not.", unit="s", ge=0, le=30
+    )
+    reset_timeout_s: float = knob(
+        300.0, "Limit for reset and set-up; docker takes about 90 s.", unit="s", gt=0, le=3600
+    )
+    act_timeout_s: float = knob(120.0, "Limit for one action.", unit="s", gt=0, le=3600)
+    evaluate_timeout_s: float = knob(
+        300.0, "Limit for post-processing and evaluator.", unit="s", gt=0, le=3600
+    )
+    strict_setup: bool = knob(
+        True, "Fail a task when the desktop refuses a set-up step; DesktopEnv itself only logs most refusals."
+    )
+    allow_host_code: bool = knob(
+        False, "Allow the two evaluators of OSWorld that run what the agent wrote on the env worker itself."
+    )
+    downloads: str = knob(
+        "", "Folder of files fetched by tasks, as TASK_ID/NAME; filled beforehand it makes tasks run offline."
+    )
+    checkout: str = knob("", "OSWorld checkout that relative paths of upload_file are in.")
+    password_secret: str = knob(
+        "", "Name of the secret with the desktop user's password; empty = OSWorld's default."
+    )
+    os_type: Literal["Ubuntu", "Windows"] = knob(
+        "Ubuntu", "System in the machines of OSWorld's own providers."
+    )
+    path_to_vm: str = knob("", "Image or machine of OSWorld's own providers; empty = theirs.")
+    region: str = knob("", "Region of OSWorld's cloud providers.")
+    snapshot_name: str = knob("init_state", "Snapshot that OSWorld's own providers go back to.")
+    headless: bool = knob(True, "OSWorld's own providers: start machines without a window.")
+    pass_variables: tuple[str, ...] = knob(
+        (), "Environment variables that OSWorld's own providers need, by name, e.g. AWS_REGION."
+    )
+
+    def desktop_fields(self) -> dict[str, Any]:
+        return {"accessibility": self.accessibility}
+
+    @property
+    def machine_provider(self) -> str:
+        return self.machines if self.machines in OWN_DESKTOPS else ""
+
+
+INFO = ProviderInfo(
+    name="osworld",
+    title="OSWorld",
+    no_screen_reason="Machines of OSWorld's own providers show us screenshots only: their screen is "
+    "DesktopEnv's. OSWorld on our desktops (x11, qemu) can be watched and used.",
+    proof_stall_s=900,
+)

@@ -1,0 +1,27 @@
+"""Provider `qemu`: Linux virtual machines on this machine."""
+
+from __future__ import annotations
+
+from training.contracts.config.providers.machine import MachineConfig
+from training.contracts.config.providers.provider_info import Capability, ProviderInfo
+from training.contracts.config.section import knob
+
+
+class QemuConfig(MachineConfig):
+    """Virtual machines of a Linux image, cloned from a paused template."""
+
+    image: str = knob(
+        "debian-desk", "Base image, as built by `make guest-image`.", pattern=r"^[\w][\w.-]{0,63}$"
+    )
+
+
+INFO = ProviderInfo(
+    name="qemu",
+    title="QEMU",
+    desktop_title="Virtual machine",
+    capabilities=frozenset({Capability.SNAPSHOT, Capability.LIVE_SCREEN}),
+    is_on_desk_host=True,
+    is_virtual_machine=True,
+    image_source="make guest-image",
+    proof_stall_s=900,
+)

@@ -1,0 +1,64 @@
+"""Provider `remote`: desktops of env servers elsewhere. A token never stands here, only its secret's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import field_validator
+
+from training.contracts.config.providers.checked_url import checked_url
+from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
+from training.contracts.config.section import Problem, knob
+
+
+class RemoteConfig(ProviderSection):
+    """Env servers by URL: ours, or any of Slime-OSWorld's HTTP protocol."""
+
+    urls: tuple[str, ...] = knob((), "Base URLs of the env servers, e.g. http://10.0.0.5:8100.")
+    token_secret: str = knob(
+        "", "Name of the secret with the bearer token; empty = the servers ask for none."
+    )
+    slots_per_url: int = knob(
+        1,
+        "Trajectories at once on one URL, over all experiments. Slime-OSWorld's own server does one thing "
+        "at a time and closes running episodes above its limit: leave 1 there.",
+        unit="desktops",
+        ge=1,
+        le=256,
+    )
+    request_timeout_s: float = knob(120.0, "Limit for one request.", unit="s", gt=0, le=3600)
+    reset_timeout_s: float = knob(600.0, "Limit for a reset with its task set up.", unit="s", gt=0, le=7200)
+    pause_s: float = knob(
+        2.0, "Pause after an action that the server is asked for; ours waits until the screen rests instead.",
+        unit="s", ge=0, le=60,
+    )  # fmt: skip
+    provider_name: str = knob("docker", "What Slime-OSWorld's server makes its desktops with.")
+    os_type: str = knob("Ubuntu", "Guest system that the server is asked for.")
+    ca_file: str = knob("", "PEM file of an own certificate authority; empty = the system's.")
+
+    @field_validator("urls")
+    @classmethod
+    def _check_urls(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
+        checked = tuple(checked_url(url, ("http", "https")) for url in urls)
+        if len(set(checked)) < len(checked):
+            raise ValueError("a URL stands there twice; raise slots_per_url instead")
+        return checked
+
+    def problems(self, num_desktops: int) -> Iterator[Problem]:
+        places = len(self.urls) * self.slots_per_url
+        if not self.urls:
+            yield "desktops.remote.urls", "the remote provider needs at least one URL"
+        elif num_desktops > places:
+            text = f"{len(self.urls)} URL(s) with {self.slots_per_url} slot(s) each serve at most {places}"
+            yield "desktops.num_desktops", text
+
+    def secrets(self) -> dict[str, str]:
+        return {"token_secret": self.token_secret}
+
+
+INFO = ProviderInfo(
+    name="remote",
+    title="Remote",
+    no_screen_reason="Environments of provider remote answer with screenshots and take actions; the protocol "
+    "has no live screen, so nobody can use one by hand.",
+)

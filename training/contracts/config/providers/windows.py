@@ -1,0 +1,29 @@
+"""Provider `windows`: virtual machines from the user's own Windows image."""
+
+from __future__ import annotations
+
+from training.contracts.config.providers.machine import MachineConfig
+from training.contracts.config.providers.provider_info import Capability, ProviderInfo
+from training.contracts.config.section import knob
+
+
+class WindowsConfig(MachineConfig):
+    """Windows machines; docs/windows.md says how an image is prepared and registered."""
+
+    image: str = knob("windows", "Name of a registered Windows image.", pattern=r"^[A-Za-z0-9_-]+$")
+    memory_mb: int = knob(
+        4096, "Memory of one machine; the image may ask for more.", unit="MiB", ge=1024, le=65536
+    )
+    vcpus: int = knob(2, "Processors of one machine.", ge=1, le=32)
+
+
+INFO = ProviderInfo(
+    name="windows",
+    title="Windows",
+    desktop_title="Windows machine",
+    capabilities=frozenset({Capability.SNAPSHOT, Capability.LIVE_SCREEN}),
+    is_on_desk_host=True,
+    is_virtual_machine=True,
+    image_source="docs/windows.md",
+    proof_stall_s=1800,
+)

@@ -1,0 +1,49 @@
+"""What every desktop's agent offers: files and commands inside the desktop.
+
+An agent is one class behind `Agent` and one row in `workers.desktops.registry.AGENTS`. Every failure of the
+desktop is an `EnvError`. Not thread-safe.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """What a finished command left."""
+
+    returncode: int
+    output: str
+    error: str
+
+
+class Agent(Protocol):
+    """Files and commands of one desktop."""
+
+    @property
+    def platform(self) -> str:
+        """The system of the guest, linux or windows; evaluators ask in its words."""
+
+    def execute(
+        self, command: str | list[str], *, shell: bool = False, timeout_s: float = 60.0
+    ) -> ExecResult:
+        """Run a command to its end. A non-zero exit is an answer, not an error."""
+
+    def launch(
+        self, command: str | list[str], *, shell: bool = False, env: dict[str, str] | None = None
+    ) -> int:
+        """Start a program on the screen; its pid inside the desktop, 0 where that is not told."""
+
+    def open_file(self, path: str) -> None:
+        """Open a file in the program that the guest has for it."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file; folders are made."""
+
+    def get(self, path: str) -> bytes | None:
+        """A file's bytes, None when there is no such file."""
+
+    def close(self) -> None:
+        """Disconnect. Idempotent."""
