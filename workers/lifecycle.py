@@ -56,11 +56,12 @@ def _start_beating(**_: Any) -> None:
         gpu_use.announce_gpus(identity.current().name)
         checkpoint_exports.start(_stopping)
     if identity.current().queue == "env":
-        from workers.environments.gateway import delete_unused
+        from workers.env import reporting
+        from workers.environments.gateway import delete_unused_sandboxes
         from workers.fleet import mirror
 
         mirror.start(_stopping)
-        delete_unused.start(_stopping)
+        delete_unused_sandboxes.start(_stopping, reporting.gateways_in_use, reporting.trajectory_keys)
 
 
 @worker_shutdown.connect

@@ -14,7 +14,6 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.accounts.models import Membership, Role
 from webapp.experiments.models import TaskRecord
-from webapp.screens.live_screens import no_screen_reason
 from webapp.screens.models import ACTIVE_CONTROLS, Control
 from webapp.trajectories.models import Trajectory
 
@@ -86,7 +85,7 @@ def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, An
         "isFinal": standing.status.is_final(),
         "hasScreen": standing.is_watchable,
         "isSilent": standing.is_silent,
-        "noScreen": no_screen_reason(trajectory.desktop_config),
+        "noScreen": trajectory.desktop_config.provider_section.no_screen_reason,
         "control": standing.control_id,
         "controlStatus": standing.control_status,
         "controller": standing.controller,

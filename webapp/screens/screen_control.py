@@ -18,7 +18,6 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
 from webapp.live.publish import publish
-from webapp.screens.live_screens import no_screen_reason
 from webapp.screens.models import (
     ACTIVE_CONTROLS,
     CONTROL_TRANSITIONS,
@@ -77,7 +76,7 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
     """
     if trajectory.status not in CONTROLLABLE:
         raise NotControllable("This trajectory does not run any more; its desktop belongs to the next one.")
-    if reason := no_screen_reason(trajectory.desktop_config):
+    if reason := trajectory.desktop_config.provider_section.no_screen_reason:
         raise NotControllable(reason)
     if trajectory.source != Source.HUMAN and not Screen.objects.filter(trajectory=trajectory).exists():
         raise NotControllable("This desktop has no screen that a person could use.")

@@ -16,7 +16,7 @@ from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.live.publish import last_seq
 from webapp.screens import queries, screen_control
-from webapp.screens.live_screens import offer_named, offers
+from webapp.screens.demonstration_desktops import offer_named, offers
 from webapp.screens.models import Control
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.lifecycle import end_trajectory

@@ -11,9 +11,9 @@ from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, ErrorKin
 from workers.desktops.host.messages import DesktopInfo, Lease, Prepared, ResetResult
 from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.template_store import TemplateStore
-from workers.desktops.x11.sandbox import usable_controllers
 from workers.environments.local import LocalEnvironment
 from workers.environments.registry import AtCapacity
+from workers.processes.cgroups import usable_controllers
 
 LEASE = Lease(
     lease_id="l",

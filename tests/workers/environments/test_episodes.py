@@ -21,8 +21,8 @@ from webapp.live.models import Event
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from workers import identity
-from workers.env import slots, trajectory_job
-from workers.environments.gateway import delete_unused
+from workers.env import reporting, slots, trajectory_job
+from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere
 from workers.environments.registry import EnvironmentRequest
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
@@ -180,11 +180,11 @@ def test_who_waits_too_long_is_errored(cluster, worker):
     assert (row.status, row.error_kind, row.score) == ("errored", "parked_too_long", None)
 
 
-def test_a_sandbox_that_nobody_deleted_is_reaped(cluster, worker):
+def test_a_lost_sandbox_is_deleted(cluster, worker):
     row = ended(oracle_group({"provider": "gateway", "gateway": cluster.knobs()}))
     wait_for("the sandbox's end", lambda: cluster.episodes.held() == [])
     lost = cluster.episodes.open(request_of_a_stranger(owner="deskhand-tests", key=f"trajectory-{row.pk}"))
-    assert delete_unused.look_after() == 1
+    assert delete_everywhere(reporting.gateways_in_use(), reporting.trajectory_keys) == 1
     assert lost.is_closed
 
 

@@ -11,8 +11,8 @@ from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere, delete_unused
 from workers.environments.gateway.environment import GatewayEnvironment
-from workers.environments.gateway.reaper import reap, reap_all
 from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor
 from workers.environments.http_transport import retry_after_s
 from workers.environments.registry import AtCapacity, EnvironmentRequest
@@ -222,16 +222,16 @@ def test_its_windows_can_be_found_placed_and_closed(environment):
     assert not desktop.activate_window("Nobody")
 
 
-def test_the_reaper_deletes_what_serves_no_trajectory(cluster):
+def test_sandboxes_that_serve_no_trajectory_are_deleted(cluster):
     lost, used = (GatewayEnvironment.open(request_for(cluster, key=f"trajectory-{n}")) for n in (1, 2))
     knobs = GatewayConfig.model_validate(cluster.knobs())
-    assert reap(knobs, lambda: {"trajectory-2"}) == [lost.sandbox.sandbox_id]
+    assert delete_unused(knobs, lambda: {"trajectory-2"}) == [lost.sandbox.sandbox_id]
     (left,) = cluster.episodes.held()
     assert left.episode_id == used.sandbox.sandbox_id
     other = GatewayConfig.model_validate(cluster.knobs(owner="somebody-else"))
-    assert reap(other, lambda: set()) == []
+    assert delete_unused(other, lambda: set()) == []
     unreachable = GatewayConfig.model_validate(cluster.knobs(endpoint="https://127.0.0.1:9", max_attempts=1))
-    assert reap_all([unreachable, knobs], lambda: set()) == 1
+    assert delete_everywhere([unreachable, knobs], lambda: set()) == 1
 
 
 class TwinVendor:

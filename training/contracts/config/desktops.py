@@ -40,11 +40,6 @@ class DesktopConfig(Section):
         return PROVIDERS[self.provider]
 
     @property
-    def machine_info(self) -> ProviderInfo:
-        """The row of the provider whose desktops are used; another one where the chosen one borrows them."""
-        return PROVIDERS[self.provider_section.machine_provider or self.provider]
-
-    @property
     def provider_section(self) -> ProviderSection:
         """The chosen provider's knobs."""
         return self.section_of(self.provider)

@@ -23,10 +23,10 @@ class TaskRuntime(StrEnum):
 
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     """The runtime of an experiment with these desktops."""
-    if desktops.provider != "osworld":
+    section = desktops.provider_section
+    if not isinstance(section, OsworldConfig):
         return TaskRuntime.OWN
-    is_here = bool(desktops.provider_section.machine_provider)
-    return TaskRuntime.OSWORLD_HERE if is_here else TaskRuntime.OSWORLD
+    return TaskRuntime.OSWORLD_HERE if section.machine_provider else TaskRuntime.OSWORLD
 
 
 def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:

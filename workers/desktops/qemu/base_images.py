@@ -52,7 +52,7 @@ class Manifest(BaseModel):
     """None: a guest without an agent, driven by screen and keys only."""
     machine: Wanted = Wanted()
     hardware: Literal["virtio", "plain"] = "virtio"
-    """Which devices its guest has drivers for: `workers.desktops.qemu.command_line.HARDWARE`."""
+    """Which devices its guest has drivers for: `workers.desktops.qemu.devices.HARDWARE`."""
     home: str = "/home/user"
 
     @property

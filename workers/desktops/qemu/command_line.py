@@ -10,11 +10,10 @@ import functools
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from workers.desktops.contract import EnvError
-from workers.desktops.qemu.base_images import GuestImage
+from workers.desktops.qemu.devices import HARDWARE
+from workers.desktops.qemu.machine_spec import CONSOLE, LOG, MONITOR, RAM, VNC, MachineSpec
 
 PROGRAM = "qemu-system-x86_64"
 MACHINE = "pc-i440fx-7.2"
@@ -24,24 +23,8 @@ CPU = {"tcg": "Nehalem", "kvm": "host"}
 TB_CACHE_MB = 96
 """Translated code per machine; QEMU's own choice costs 250 MB more for 5 % of speed."""
 VIDEO_MB = 16
-DISK, RAM, LOG = "disk.qcow2", "ram", "console.log"
-MONITOR, CONSOLE, VNC = "monitor", "console", "vnc"
-"""Names in a machine's folder; the last three are unix sockets."""
 OVERHEAD_MB = 320
 """What QEMU needs beside the machine's memory: translated code, its own heap, video memory."""
-
-
-@dataclass(frozen=True)
-class MachineSpec:
-    """What makes two machines the same."""
-
-    image: GuestImage
-    width: int
-    height: int
-    memory_mb: int
-    vcpus: int
-    accelerator: str
-    """tcg or kvm."""
 
 
 def argv(spec: MachineSpec, *, shared: bool, incoming: bool = False) -> list[str]:
@@ -66,34 +49,6 @@ def argv(spec: MachineSpec, *, shared: bool, incoming: bool = False) -> list[str
     for name in (MONITOR, CONSOLE):
         line += ["-qmp", f"unix:{name},server=on,wait=off"]
     return [*line, "-incoming", "defer"] if incoming else line
-
-
-def _virtio(spec: MachineSpec) -> list[str]:
-    """Devices made for virtual machines: the fastest."""
-    line = ["-drive", f"file={DISK},if=none,id=disk0,format=qcow2,cache=unsafe,discard=unmap"]
-    line += ["-device", "virtio-blk-pci,drive=disk0"]
-    # restrict: the guest reaches nothing, only its agent is reached. Port 0: the kernel finds a free one.
-    port = spec.image.manifest.agent.port if spec.image.manifest.agent else 0
-    forward = f",hostfwd=tcp:127.0.0.1:0-:{port}" if port else ""
-    line += [
-        "-netdev",
-        f"user,id=net0,restrict=on{forward}",
-        "-device",
-        "virtio-net-pci,netdev=net0,romfile=",
-    ]
-    input_devices = ["-device", "virtio-keyboard-pci", "-device", "virtio-tablet-pci"]
-    return [*line, *input_devices, "-device", "virtio-rng-pci"]
-
-
-def _plain(spec: MachineSpec) -> list[str]:
-    """Devices that every system knows without drivers of ours."""
-    from workers.desktops.windows.driverless_hardware import devices
-
-    return devices(spec)
-
-
-HARDWARE: dict[str, Callable[[MachineSpec], list[str]]] = {"virtio": _virtio, "plain": _plain}
-"""image.json's `hardware` -> disk, network, input and further ports."""
 
 
 def _boot(spec: MachineSpec) -> list[str]:

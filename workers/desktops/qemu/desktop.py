@@ -19,8 +19,9 @@ from workers.desktops.contract import (
 )
 from workers.desktops.qemu.boot_phases import LOG_LINES, Machine, Progress
 from workers.desktops.qemu.branch_snapshots import Brancher
-from workers.desktops.qemu.command_line import LOG, OVERHEAD_MB, MachineSpec
+from workers.desktops.qemu.command_line import OVERHEAD_MB
 from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.machine_spec import LOG, MachineSpec
 from workers.desktops.qemu.process import tail
 from workers.desktops.qemu.snapshot_store import SnapshotMeta
 from workers.desktops.qemu.template_store import Template

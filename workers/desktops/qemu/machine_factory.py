@@ -24,7 +24,8 @@ from workers.desktops.qemu import accelerator as accel
 from workers.desktops.qemu import boot_phases
 from workers.desktops.qemu.base_images import GuestImage, ImageStore
 from workers.desktops.qemu.boot_phases import Machine, Progress
-from workers.desktops.qemu.command_line import CONSOLE, DISK, RAM, VNC, MachineSpec, argv, qemu_version
+from workers.desktops.qemu.command_line import argv, qemu_version
+from workers.desktops.qemu.machine_spec import CONSOLE, DISK, RAM, VNC, MachineSpec
 from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.template_store import (
     DEFAULT_LIMIT_MB,

@@ -16,9 +16,10 @@ from typing import Any
 import psutil
 from qemu.qmp import ConnectError, EventListener, ExecuteError, QMPClient, QMPError
 
-from workers.desktops.contract import DesktopSpec, EnvError, Usage
-from workers.desktops.qemu.command_line import LOG, MONITOR, OVERHEAD_MB
-from workers.desktops.x11.sandbox import Cgroups, make_cgroups
+from workers.desktops.contract import EnvError, Usage
+from workers.desktops.qemu.command_line import OVERHEAD_MB
+from workers.desktops.qemu.machine_spec import LOG, MONITOR
+from workers.processes.cgroups import Cgroups, make_cgroups
 from workers.processes.process_group import die_with_parent
 from workers.processes.unix_socket import short_path
 
@@ -50,9 +51,10 @@ class VmProcess:
     @classmethod
     async def start(cls, folder: Path, argv: list[str], name: str, memory_mb: int) -> VmProcess:
         """Start in `folder` and connect. Call it from the main thread: the machine dies with the thread."""
-        limits = DesktopSpec(memory_mb=memory_mb + OVERHEAD_MB, max_processes=MAX_THREADS)
         # Not in a thread, which would go on and make them after a time limit has ended this start.
-        cgroups = make_cgroups(f"{os.getpid()}-{name}", limits)
+        cgroups = make_cgroups(
+            f"{os.getpid()}-{name}", memory_mb=memory_mb + OVERHEAD_MB, max_processes=MAX_THREADS
+        )
         try:
             process = await _spawn(folder, argv, cgroups)
         except BaseException:

@@ -20,9 +20,10 @@ from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator
 from workers.desktops.qemu.boot_phases import Progress
 from workers.desktops.qemu.branch_snapshots import Brancher
-from workers.desktops.qemu.command_line import MachineSpec, qemu_version
+from workers.desktops.qemu.command_line import qemu_version
 from workers.desktops.qemu.desktop import QemuDesktop, why_it_failed
 from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.machine_spec import MachineSpec
 from workers.desktops.qemu.snapshot_store import SnapshotMeta, SnapshotStore
 from workers.desktops.qemu.template_store import Template
 

@@ -13,6 +13,7 @@ import time
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.qemu.console import QmpConsole
+from workers.desktops.qemu.devices import DISC_DRIVE
 from workers.desktops.qemu.keyboard_layout import keys_of_char
 from workers.desktops.qemu.monitor_input import QmpInput
 
@@ -26,8 +27,6 @@ TAKEN_LIMIT_S = 20.0
 STATUS_PORT = "i /1xb 0x64"
 """HMP: read the keyboard controller's status, which changes nothing. Bit 0: a byte waits for the guest."""
 _VALUE = re.compile(r"=\s*0x([0-9a-fA-F]+)")
-DRIVE = "disc0"
-"""Name of the drive for the monitor; `workers.desktops.windows.driverless_hardware` gives it."""
 DISC = "disc.iso"
 
 
@@ -77,7 +76,7 @@ class QmpSlowConsole(QmpConsole):
     def insert_disc(self, disc: bytes) -> None:
         """Put an ISO image into the drive; an empty one takes the disc out."""
         path = self._folder / DISC
-        self._client.execute("eject", id=DRIVE, force=True)
+        self._client.execute("eject", id=DISC_DRIVE, force=True)
         if disc:
             path.write_bytes(disc)
-            self._client.execute("blockdev-change-medium", id=DRIVE, filename=str(path), format="raw")
+            self._client.execute("blockdev-change-medium", id=DISC_DRIVE, filename=str(path), format="raw")

@@ -13,7 +13,7 @@ from pathlib import Path
 from training.contracts.secrets import SecretError, read_secret
 from workers.desktops.contract import BootPhase, Endpoints, EnvError
 from workers.desktops.qemu.boot_phases import POLL_S, Machine, Progress, screen_at_rest, within
-from workers.desktops.qemu.command_line import CONSOLE
+from workers.desktops.qemu.machine_spec import CONSOLE
 from workers.desktops.qemu.slow_console import QmpSlowConsole
 from workers.desktops.windows.image_settings import WindowsSettings
 from workers.desktops.windows.login import Login, secret_typist, type_login

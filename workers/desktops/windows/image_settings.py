@@ -16,11 +16,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workers.desktops.qemu.base_images import GuestImage, ImageError, sha256_of
+from workers.desktops.qemu.machine_spec import UEFI_VARIABLES
 from workers.desktops.windows.login import Login
 
-VARS = "vars.fd"
-"""UEFI variables: of the image, and a private copy in every machine's folder."""
-FIRMWARE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
 MIN_MEMORY_MB = 2048
 HINT = "see docs/windows.md"
 
@@ -53,8 +51,9 @@ def settings_of(image: GuestImage) -> WindowsSettings:
         first = error.errors()[0]
         field = ".".join(str(part) for part in ("windows", *first["loc"]))
         raise ImageError(f"{path}: {field}: {first['msg']}; {HINT}") from error
-    if settings.firmware == "uefi" and not (image.folder / VARS).exists():
-        raise ImageError(f"{image.folder / VARS} is missing: an UEFI image needs its variables; {HINT}")
+    if settings.firmware == "uefi" and not (image.folder / UEFI_VARIABLES).exists():
+        missing = image.folder / UEFI_VARIABLES
+        raise ImageError(f"{missing} is missing: an UEFI image needs its variables; {HINT}")
     return settings
 
 
@@ -83,7 +82,7 @@ def register(
         subprocess.run(["cp", "--reflink=auto", "--sparse=always", str(disk), str(copy)], check=True)
         copy.chmod(0o440)
         if variables is not None:
-            shutil.copyfile(variables, draft / VARS)
+            shutil.copyfile(variables, draft / UEFI_VARIABLES)
         description = _description(name, sha256_of(copy), settings, machine)
         (draft / "image.json").write_text(json.dumps(description, indent=1) + "\n")
         os.rename(draft, target)

@@ -6,6 +6,7 @@ template's start. Clones wake up logged in.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -18,14 +19,14 @@ from training.contracts.secrets import SecretError, read_secret
 from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvError, Health
 from workers.desktops.qemu.base_images import GuestImage, ImageError
 from workers.desktops.qemu.boot_phases import Machine, Progress
-from workers.desktops.qemu.command_line import CONSOLE, VNC, MachineSpec
+from workers.desktops.qemu.devices import UEFI_CODE
 from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.machine_spec import AGENT, CONSOLE, UEFI_VARIABLES, VNC, MachineSpec
 from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.provider import QemuProvider
 from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
 from workers.desktops.windows.boot_phases import LoginFailed, come_up
-from workers.desktops.windows.driverless_hardware import AGENT
-from workers.desktops.windows.image_settings import FIRMWARE, HINT, VARS, settings_of
+from workers.desktops.windows.image_settings import HINT, settings_of
 from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
 
 DEFAULT_IMAGE = "windows"
@@ -69,9 +70,10 @@ class WindowsLab(Lab):
         path = machine.image.folder / "image.json"
         if machine.image.manifest.hardware != "plain":
             raise ImageError(f'{path}: hardware must be "plain" for provider windows; {HINT}')
-        if settings_of(machine.image).firmware == "uefi" and not FIRMWARE.exists():
-            raise EnvError(f"{FIRMWARE} is missing: apt-get install ovmf", permanent=True)
-        return machine
+        uefi = settings_of(machine.image).firmware == "uefi"
+        if uefi and not UEFI_CODE.exists():
+            raise EnvError(f"{UEFI_CODE} is missing: apt-get install ovmf", permanent=True)
+        return dataclasses.replace(machine, uefi=uefi)
 
     def probe_kernel(self, image: GuestImage) -> Path | None:
         """Windows has no kernel that boots by itself; any registered Linux image's serves."""
@@ -81,8 +83,8 @@ class WindowsLab(Lab):
     def furnish(self, image: GuestImage, folder: Path) -> None:
         """UEFI writes its variables: every machine has its own."""
         if settings_of(image).firmware == "uefi":
-            shutil.copyfile(image.folder / VARS, folder / VARS)
-            (folder / VARS).chmod(0o600)
+            shutil.copyfile(image.folder / UEFI_VARIABLES, folder / UEFI_VARIABLES)
+            (folder / UEFI_VARIABLES).chmod(0o600)
 
     async def come_up(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
         screen = (machine.width, machine.height)

@@ -13,22 +13,29 @@ import json
 import subprocess
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from workers.desktops.contract import EnvError, ErrorKind
-
-if TYPE_CHECKING:
-    from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
 
 BOX = "C:\\ProgramData\\Deskhand"
 ANSWER_LIMIT_S = 20.0
 POLL_S = 0.1
 
 
+class GuestFiles(Protocol):
+    """Files of the guest, as its agent gives them."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file."""
+
+    def get(self, path: str) -> bytes | None:
+        """A file's bytes, None when there is no such file."""
+
+
 class UserSession:
     """Requests to the program that runs as the user."""
 
-    def __init__(self, agent: GuestAgentClient, box: str = BOX, separator: str = "\\") -> None:
+    def __init__(self, agent: GuestFiles, box: str = BOX, separator: str = "\\") -> None:
         self._agent = agent
         self._box = box
         self._separator = separator

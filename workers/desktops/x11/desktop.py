@@ -19,6 +19,7 @@ from workers.desktops.x11 import sandbox
 from workers.desktops.x11.display import X11Display
 from workers.desktops.x11.display_reset import Baseline, restore, take_baseline
 from workers.desktops.x11.system_root import OWN
+from workers.processes.cgroups import Cgroups, make_cgroups
 
 START_LIMIT_S = 30.0
 RESET_LIMIT_S = 8.0
@@ -37,7 +38,7 @@ class X11Desktop:
     pid: int = 0
     endpoints: Endpoints = field(default_factory=Endpoints)
     _process: asyncio.subprocess.Process | None = None
-    _cgroups: sandbox.Cgroups = field(default_factory=lambda: sandbox.Cgroups({}))
+    _cgroups: Cgroups = field(default_factory=lambda: Cgroups({}))
     _x: X11Display | None = None
     _baseline: Baseline | None = None
 
@@ -54,7 +55,11 @@ class X11Desktop:
     async def start(self, desktop_id: str) -> None:
         """Spawn from the caller's thread: the desktop dies with that thread."""
         self._write_files()
-        self._cgroups = sandbox.make_cgroups(f"{os.getpid()}-{desktop_id}", self.spec)
+        self._cgroups = make_cgroups(
+            f"{os.getpid()}-{desktop_id}",
+            memory_mb=self.spec.memory_mb,
+            max_processes=self.spec.max_processes,
+        )
         with open(self.folder / "log", "ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *sandbox.launcher_argv(self._cgroups, self.spec, self._command()),

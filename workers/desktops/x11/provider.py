@@ -14,6 +14,7 @@ from workers.desktops.contract import DesktopSpec, EnvError, Health
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.desktop import SYSTEM_PYTHON, X11Desktop
 from workers.desktops.x11.system_root import OWN, VARIABLE, desktop_root, has_program
+from workers.processes.cgroups import usable_controllers
 from workers.processes.unix_socket import MAX_PATH_BYTES
 
 PACKAGES = {
@@ -65,14 +66,14 @@ class X11Provider:
                 f"desktops are not isolated ({problem}): they see this machine's files and network"
             )
             health.remedies.append("apt-get install bubblewrap, and allow unprivileged user namespaces")
-        if "memory" not in sandbox.usable_controllers():
+        if "memory" not in usable_controllers():
             health.reasons.append(
                 "no memory control group: the desk host itself ends desktops above their limit"
             )
             health.remedies.append(
                 "nothing to do; run the desk host outside a container for kernel-enforced limits"
             )
-        if "pids" not in sandbox.usable_controllers():
+        if "pids" not in usable_controllers():
             health.reasons.append("no pids control group: the number of processes is not limited")
             health.remedies.append("nothing to do; run the desk host outside a container for that limit")
         server = "Xvnc" if has_program(root, "Xvnc") else "Xvfb"

@@ -4,5 +4,5 @@ vendor.py        what a cluster must offer: the Protocol that an SDK adapter imp
 http_vendor.py   the reference implementation, HTTP with session and token headers
 desktop.py       a sandbox as a desktop: screen, input, files, commands, windows
 environment.py   one sandbox per trajectory
-reaper.py        deletes our sandboxes that serve no trajectory
+delete_unused_sandboxes.py   deletes our sandboxes that serve no trajectory
 """

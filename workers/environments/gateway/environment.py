@@ -19,8 +19,8 @@ from workers.desktops.contract import EnvError
 from workers.desktops.leased_desktop import Frame
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.gateway.desktop import SandboxDesktop
-from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor, make_vendor
-from workers.environments.secret_values import secret_value
+from workers.environments.gateway.open_vendor import open_vendor
+from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor
 from workers.tasks import prepare_and_score
 
 log = logging.getLogger(__name__)
@@ -98,15 +98,9 @@ class GatewayEnvironment:
         try:
             self._vendor.delete(self.sandbox)
         except EnvError as error:
-            log.warning("sandbox %s not deleted, the reaper tries again: %s", self.sandbox.sandbox_id, error)
+            log.warning("sandbox %s is left for later deletion: %s", self.sandbox.sandbox_id, error)
         finally:
             self._vendor.close()
-
-
-def open_vendor(knobs: GatewayConfig) -> SandboxVendor:
-    """The cluster that the config names, with its token. Raises EnvError."""
-    token = secret_value(knobs.token_secret) if knobs.token_secret else ""
-    return make_vendor(knobs, token)
 
 
 def owner_of(knobs: GatewayConfig) -> str:

@@ -16,14 +16,11 @@ Rules that every implementation keeps:
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Protocol
 
-from training.contracts.config import GatewayConfig
 from training.contracts.types import Action
 from workers.desktops.agent import ExecResult
-from workers.desktops.contract import EnvError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,19 +79,3 @@ class SandboxVendor(Protocol):
 
     def close(self) -> None:
         """Disconnect; sandboxes stay."""
-
-
-def make_vendor(knobs: GatewayConfig, token: str) -> SandboxVendor:
-    """The implementation that the config names. Raises EnvError."""
-    if knobs.vendor == "http":
-        from workers.environments.gateway.http_vendor import HttpVendor
-
-        return HttpVendor(knobs, token)
-    module_name, _, factory_name = knobs.vendor.partition(":")
-    try:
-        factory = getattr(importlib.import_module(module_name), factory_name)
-    except (ImportError, AttributeError) as error:
-        message = f"desktops.gateway.vendor {knobs.vendor}: {error}; install its SDK where env workers run"
-        raise EnvError(message, permanent=True) from error
-    vendor: SandboxVendor = factory(knobs, token)
-    return vendor

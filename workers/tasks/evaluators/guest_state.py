@@ -82,7 +82,7 @@ class WindowsState:
         return [row[0] for row in csv.reader(result.output.splitlines()) if row]
 
     def windows(self, desktop: TaskDesktop) -> list[dict[str, Any]]:
-        return UserSession(desktop.agent).windows()  # type: ignore[arg-type]
+        return UserSession(desktop.agent).windows()
 
     def files(self, desktop: TaskDesktop, folder: str) -> list[dict[str, Any]]:
         folders = self._listed(desktop, folder, "/ad")

@@ -12,7 +12,8 @@ from training.contracts.types import Action
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import EnvError
 from workers.desktops.qemu.base_images import ImageError, ImageStore
-from workers.desktops.windows.image_settings import VARS, WindowsSettings, register, settings_of
+from workers.desktops.qemu.machine_spec import UEFI_VARIABLES
+from workers.desktops.windows.image_settings import WindowsSettings, register, settings_of
 from workers.desktops.windows.login import Login, secret_typist, type_login
 
 MACHINE = {"memory_mb": 4096, "vcpus": 2}
@@ -47,8 +48,8 @@ def test_an_uefi_image_brings_its_variables(tmp_path, disk):
     settings = WindowsSettings(firmware="uefi")
     register(tmp_path / "images", "win11", disk, settings, machine=MACHINE, variables=variables)
     image = ImageStore(tmp_path / "images").load("win11")
-    assert (image.folder / VARS).read_bytes() == b"v" * 100
-    (image.folder / VARS).unlink()
+    assert (image.folder / UEFI_VARIABLES).read_bytes() == b"v" * 100
+    (image.folder / UEFI_VARIABLES).unlink()
     with pytest.raises(ImageError, match="needs its variables"):
         settings_of(image)
 

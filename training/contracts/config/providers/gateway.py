@@ -60,10 +60,15 @@ class GatewayConfig(ProviderSection):
     def parking_limit_s(self) -> float:
         return self.max_parked_s
 
+    @property
+    def no_screen_reason(self) -> str:
+        return (
+            "Sandboxes of provider gateway answer with screenshots and take actions; sessions have no "
+            "live screen, so nobody can use one by hand."
+        )
+
 
 INFO = ProviderInfo(
     name="gateway",
     title="Gateway",
-    no_screen_reason="Sandboxes of provider gateway answer with screenshots and take actions; sessions have "
-    "no live screen, so nobody can use one by hand.",
 )

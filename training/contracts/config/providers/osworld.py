@@ -71,11 +71,18 @@ class OsworldConfig(ProviderSection):
     def machine_provider(self) -> str:
         return self.machines if self.machines in OWN_DESKTOPS else ""
 
+    @property
+    def no_screen_reason(self) -> str:
+        if self.machine_provider:
+            return ""
+        return (
+            f"Machines of OSWorld's own provider {self.machines} show us screenshots only: their screen is "
+            "DesktopEnv's. OSWorld on our desktops (x11, qemu) can be watched and used."
+        )
+
 
 INFO = ProviderInfo(
     name="osworld",
     title="OSWorld",
-    no_screen_reason="Machines of OSWorld's own providers show us screenshots only: their screen is "
-    "DesktopEnv's. OSWorld on our desktops (x11, qemu) can be watched and used.",
     proof_stall_s=900,
 )

@@ -17,8 +17,6 @@ class Capability(StrEnum):
     """Cleaned without being replaced."""
     SNAPSHOT = "snapshot"
     """Saved while they run: task templates, snapshots before turns, branches."""
-    LIVE_SCREEN = "live_screen"
-    """People can watch them and use them by hand."""
     ACCESSIBILITY = "accessibility"
     """Programs publish their widgets when the desktop is asked for that."""
 
@@ -41,6 +39,11 @@ class ProviderSection(Section):
     @property
     def machine_provider(self) -> str:
         """Provider of the desk host whose desktops this one drives; "" = none."""
+        return ""
+
+    @property
+    def no_screen_reason(self) -> str:
+        """Why people cannot watch or use the desktops, naming the provider; "" = they can."""
         return ""
 
     @property
@@ -68,8 +71,6 @@ class ProviderInfo:
     """Guests are emulated where KVM is missing: what runs inside is slow, the monitor is not."""
     image_source: str = ""
     """Where its disk images come from, for people; "" = it needs none."""
-    no_screen_reason: str = ""
-    """Why people cannot watch or use its desktops, where they cannot."""
     proof_stall_s: int = 0
     """`verify_tasks` gives up after so long without a result, seconds (the first machine has to boot);
     0 = its tasks cannot be verified by the provider's name alone."""

@@ -55,10 +55,15 @@ class RemoteConfig(ProviderSection):
     def secrets(self) -> dict[str, str]:
         return {"token_secret": self.token_secret}
 
+    @property
+    def no_screen_reason(self) -> str:
+        return (
+            "Environments of provider remote answer with screenshots and take actions; the protocol has no "
+            "live screen, so nobody can use one by hand."
+        )
+
 
 INFO = ProviderInfo(
     name="remote",
     title="Remote",
-    no_screen_reason="Environments of provider remote answer with screenshots and take actions; the protocol "
-    "has no live screen, so nobody can use one by hand.",
 )

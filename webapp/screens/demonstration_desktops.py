@@ -1,4 +1,4 @@
-"""Which desktops have a live screen, and on which of them a demonstration can be recorded."""
+"""On which kinds of desktops a demonstration can be recorded."""
 
 from __future__ import annotations
 
@@ -8,12 +8,6 @@ from training.contracts.config import DesktopConfig
 from training.contracts.config.providers import PROVIDERS, Capability, ProviderInfo
 from training.contracts.config.providers.osworld import OWN_DESKTOPS
 from webapp.fleet.models import Host
-
-
-def no_screen_reason(desktops: DesktopConfig) -> str:
-    """Why such desktops cannot be watched live or used by hand, naming the provider; "" when they can."""
-    can_be_watched = desktops.machine_info.can(Capability.LIVE_SCREEN)
-    return "" if can_be_watched else desktops.provider_info.no_screen_reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,26 @@
+"""The cluster that a config names: the reference implementation, or an adapter of a vendor's SDK."""
+
+from __future__ import annotations
+
+import importlib
+
+from training.contracts.config import GatewayConfig
+from workers.desktops.contract import EnvError
+from workers.environments.gateway.http_vendor import HttpVendor
+from workers.environments.gateway.vendor import SandboxVendor
+from workers.environments.secret_values import secret_value
+
+
+def open_vendor(knobs: GatewayConfig) -> SandboxVendor:
+    """The vendor that the config names, with its token. Raises EnvError."""
+    token = secret_value(knobs.token_secret) if knobs.token_secret else ""
+    if knobs.vendor == "http":
+        return HttpVendor(knobs, token)
+    module_name, _, factory_name = knobs.vendor.partition(":")
+    try:
+        factory = getattr(importlib.import_module(module_name), factory_name)
+    except (ImportError, AttributeError) as error:
+        message = f"desktops.gateway.vendor {knobs.vendor}: {error}; install its SDK where env workers run"
+        raise EnvError(message, permanent=True) from error
+    vendor: SandboxVendor = factory(knobs, token)
+    return vendor
