@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
-from webapp.experiments.lifecycle.queue import change_status
+from webapp.experiments.lifecycle.status_changes import change_status
 from webapp.experiments.models import Experiment, ExperimentStatus
 
 

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
-from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.page.log_files import log_folder
 from webapp.live.publish import publish
 

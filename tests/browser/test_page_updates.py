@@ -6,7 +6,7 @@ from playwright.sync_api import Page, expect
 from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.experiments.lifecycle import queue, trainer_reports
+from webapp.experiments.lifecycle import operator_actions, status_changes, trainer_reports
 from webapp.experiments.models import Experiment, ExperimentStatus
 
 SMALL = {"width": 1280, "height": 500}
@@ -45,7 +45,7 @@ def test_ticks_and_focus_stay_when_the_list_of_experiments_is_updated(
     page.get_by_label(f"Select #{waiting[0].pk}").check()
     page.get_by_role("link", name="waiting 1").focus()
     added = make_experiment(team=people.team, name="added meanwhile", status=ExperimentStatus.QUEUED)
-    queue.set_priority(experiment=added, priority=3)
+    operator_actions.set_priority(experiment=added, priority=3)
 
     expect(page.get_by_text("added meanwhile")).to_be_visible()
     expect(page.get_by_label(f"Select #{waiting[0].pk}")).to_be_checked()
@@ -61,7 +61,7 @@ def test_a_number_that_is_being_typed_stays_while_the_queue_moves(
     field = page.get_by_label(f"Priority of #{waiting[2].pk}")
     field.press("Control+A")
     page.keyboard.type("12")
-    queue.set_priority(experiment=waiting[1], priority=5)
+    operator_actions.set_priority(experiment=waiting[1], priority=5)
 
     expect(page.locator("[data-queued]").first).to_have_attribute("data-queued", str(waiting[1].pk))
     expect(field).to_be_focused()
@@ -101,7 +101,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
 ):
     experiment = make_experiment(team=people.team)
     for number in range(3):
-        queue.tell(experiment_id=experiment.pk, kind="resumed", message=f"Resumed {number}")
+        status_changes.tell(experiment_id=experiment.pk, kind="resumed", message=f"Resumed {number}")
     for step in (1, 2, 3):
         report_step(experiment, step)
     page = sign_in(people.viewer)
@@ -117,7 +117,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
     for selector in ("#incidents", chart, "#chart-entropy"):
         mark(page, selector)
 
-    queue.tell(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
+    status_changes.tell(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
     report_step(experiment, 4)
     expect(page.get_by_text("4 events")).to_be_visible()
     page.wait_for_function("document.getElementById('chart-entropy').data[0].x.length === 4")

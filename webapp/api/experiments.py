@@ -15,7 +15,7 @@ from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
 from webapp.experiments.launch.preflight.checks import run_preflight
-from webapp.experiments.lifecycle import queue, queue_order
+from webapp.experiments.lifecycle import operator_actions, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
 
 router = Router(tags=["experiments"])
@@ -37,7 +37,7 @@ def list_experiments(
 def launch_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any:
     """Queue an experiment. A config that cannot run is refused with the field's name."""
     team = member(request, Role.OPERATOR).team
-    experiment = queue.queue_experiment(
+    experiment = operator_actions.queue_experiment(
         team=team,
         owner=request.user,
         name=body.name,
@@ -78,19 +78,19 @@ def show_metrics(request: MemberRequest, pk: int, name: list[str] = Query([])) -
 @router.post("/{int:pk}/cancel", response=schemas.ExperimentDetail, operation_id="cancel_experiment")
 def cancel_experiment(request: MemberRequest, pk: int) -> Any:
     """Stop it: at once when it waits, at the next safe point when it runs."""
-    return _steer(request, pk, queue.request_cancel)
+    return _steer(request, pk, operator_actions.request_cancel)
 
 
 @router.post("/{int:pk}/pause", response=schemas.ExperimentDetail, operation_id="pause_experiment")
 def pause_experiment(request: MemberRequest, pk: int) -> Any:
     """Finish the step, save a checkpoint, give the gpu worker back."""
-    return _steer(request, pk, queue.request_pause)
+    return _steer(request, pk, operator_actions.request_pause)
 
 
 @router.post("/{int:pk}/resume", response=schemas.ExperimentDetail, operation_id="resume_experiment")
 def resume_experiment(request: MemberRequest, pk: int) -> Any:
     """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
-    return _steer(request, pk, queue.resume_experiment)
+    return _steer(request, pk, operator_actions.resume_experiment)
 
 
 def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:

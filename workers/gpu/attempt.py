@@ -22,8 +22,7 @@ from django.db import close_old_connections
 
 from training.contracts.config import ExperimentConfig, to_yaml
 from webapp.dispatcher.send_waiting import pump
-from webapp.experiments.lifecycle import attempts
-from webapp.experiments.lifecycle import queue as experiments
+from webapp.experiments.lifecycle import attempts, status_changes
 from webapp.experiments.lifecycle.engine_start_message import tell_start
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.trajectories import lifecycle as trajectories
@@ -214,7 +213,7 @@ class Supervision:
         code, message = self._outcome(code)
         if code == EXIT_FINISHED:
             attempts.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)
-            experiments.change_status(self._experiment_id, ExperimentStatus.FINISHED, message="Finished.")
+            status_changes.change_status(self._experiment_id, ExperimentStatus.FINISHED, message="Finished.")
         elif code in (EXIT_PAUSED, EXIT_CANCELLED) or self._wants_stop():
             raise Stopped("stopped at a safe point")
         else:
@@ -257,11 +256,11 @@ def _close_stopped(attempt: Attempt, reason: str) -> None:
     status = Experiment.objects.values_list("status", flat=True).get(pk=experiment_id)
     if status == ExperimentStatus.CANCELLING:
         attempts.end_attempt(attempt=attempt, status=AttemptStatus.CANCELLED, reason=reason)
-        experiments.change_status(experiment_id, ExperimentStatus.CANCELLED, message="Cancelled.")
+        status_changes.change_status(experiment_id, ExperimentStatus.CANCELLED, message="Cancelled.")
         return
     if status == ExperimentStatus.PAUSING:
         attempts.end_attempt(attempt=attempt, status=AttemptStatus.PAUSED, reason=reason)
-        experiments.change_status(
+        status_changes.change_status(
             experiment_id,
             ExperimentStatus.PAUSED,
             message="Paused; the gpu worker is free. Resume goes on from the last checkpoint.",

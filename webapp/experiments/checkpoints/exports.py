@@ -18,7 +18,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.experiments.checkpoints.requests import CheckpointRefused, require_kept
-from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.storable_text import storable
 from webapp.live.publish import publish

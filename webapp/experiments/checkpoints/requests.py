@@ -10,7 +10,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from webapp.experiments.lifecycle.queue import queue_experiment, stream_of
+from webapp.experiments.lifecycle.operator_actions import queue_experiment
+from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import CheckpointRecord, Experiment, ExperimentStatus
 from webapp.live.publish import publish
 

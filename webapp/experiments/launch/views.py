@@ -23,7 +23,7 @@ from webapp.experiments.launch.form_knobs import sections
 from webapp.experiments.launch.model_folders import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.checks import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
-from webapp.experiments.lifecycle.queue import queue_experiment
+from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.stored_config import annotated_yaml
 

@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from webapp.experiments.lifecycle.queue import change_status, publish_status, tell
+from webapp.experiments.lifecycle.status_changes import change_status, publish_status, tell
 from webapp.experiments.models import Attempt, AttemptStatus, CheckpointRecord, Experiment, ExperimentStatus
 from webapp.lib.storable_text import storable
 

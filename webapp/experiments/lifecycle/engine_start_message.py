@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import transaction
 
-from webapp.experiments.lifecycle.queue import publish_status
+from webapp.experiments.lifecycle.status_changes import publish_status
 from webapp.experiments.models import Experiment, ExperimentStatus
 
 

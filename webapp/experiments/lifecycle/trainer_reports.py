@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from training.contracts.types import Alarm, EvaluationResult
-from webapp.experiments.lifecycle.queue import stream_of
+from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import (
     AlarmRecord,
     CheckpointRecord,

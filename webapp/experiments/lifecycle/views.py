@@ -12,7 +12,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
 from webapp.experiments.launch.views import MAX_PRIORITY
-from webapp.experiments.lifecycle.queue import (
+from webapp.experiments.lifecycle.operator_actions import (
     WAITING,
     move_in_queue,
     request_cancel,

@@ -13,8 +13,8 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
-from webapp.experiments.lifecycle.queue import stream_of
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
+from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page import queries
 from webapp.experiments.page.part_contexts import TABS, context_of, counts_of

@@ -3,7 +3,7 @@
 from django.db import transaction
 
 from training.contracts.types import MemberUpdate
-from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
+from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.live.publish import publish
 from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory

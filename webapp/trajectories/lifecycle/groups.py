@@ -7,7 +7,7 @@ from django.db import transaction
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.experiments.lifecycle.queue import stream_of as experiment_stream
+from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.live.publish import publish
 from webapp.trajectories.lifecycle.announcements import announce_work

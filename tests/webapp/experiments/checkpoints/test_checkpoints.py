@@ -17,7 +17,7 @@ from training.contracts.config import parse_config
 from training.contracts.types import EvaluationResult
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints import exports, requests
-from webapp.experiments.lifecycle import queue, trainer_reports
+from webapp.experiments.lifecycle import operator_actions, trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
 from webapp.experiments.page.metric_series import evaluation_points
 from webapp.fleet.worker_reports import beat_worker
@@ -95,7 +95,7 @@ def test_the_same_evaluation_twice_is_one_and_another_is_another(checkpoint: Che
     first = evaluation_of(checkpoint)
     assert evaluation_of(checkpoint) == first
     assert evaluation_of(checkpoint, temperature=1.0) != first
-    queue.request_cancel(experiment=first)
+    operator_actions.request_cancel(experiment=first)
     assert evaluation_of(checkpoint) != first
 
 
@@ -188,7 +188,7 @@ def test_what_somebody_waits_for_is_not_pruned(checkpoint: CheckpointRecord) -> 
     assert requests.paths_in_use(source.pk) == []
     queued = evaluation_of(checkpoint)
     assert requests.paths_in_use(source.pk) == [checkpoint.path]
-    queue.request_cancel(experiment=queued)
+    operator_actions.request_cancel(experiment=queued)
     assert requests.paths_in_use(source.pk) == []
     exports.request_export(checkpoint=checkpoint, user=None)
     assert requests.paths_in_use(source.pk) == [checkpoint.path]
@@ -196,7 +196,7 @@ def test_what_somebody_waits_for_is_not_pruned(checkpoint: CheckpointRecord) -> 
 
 def test_the_start_of_another_experiment_holds_its_checkpoint(checkpoint: CheckpointRecord) -> None:
     config = requests.config_to_continue(checkpoint)
-    queue.queue_experiment(team=checkpoint.experiment.team, owner=None, name="on", config=config)
+    operator_actions.queue_experiment(team=checkpoint.experiment.team, owner=None, name="on", config=config)
     assert requests.paths_in_use(checkpoint.experiment_id) == [checkpoint.path]
 
 

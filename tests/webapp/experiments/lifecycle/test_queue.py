@@ -7,8 +7,7 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig, SftConfig
-from webapp.experiments.lifecycle import attempts, trainer_reports
-from webapp.experiments.lifecycle import queue as services
+from webapp.experiments.lifecycle import attempts, operator_actions, status_changes, trainer_reports
 from webapp.experiments.lifecycle import queue_order as waiting
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def queue(name: str = "first", **values: object) -> Experiment:
-    return services.queue_experiment(
+    return operator_actions.queue_experiment(
         team=values.pop("team", None) or make_team(),
         owner=None,
         name=name,
@@ -86,7 +85,7 @@ def test_an_attempt_after_a_crash_knows_the_step_of_the_checkpoint_it_goes_on_fr
 
 def test_a_failed_claim_leaves_no_attempt_behind() -> None:
     experiment = queue()
-    services.request_cancel(experiment=experiment)
+    operator_actions.request_cancel(experiment=experiment)
     assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
     assert not Attempt.objects.exists()
 
@@ -94,17 +93,17 @@ def test_a_failed_claim_leaves_no_attempt_behind() -> None:
 def test_the_queue_runs_by_priority_then_by_order() -> None:
     first, second, urgent = queue("first"), queue("second"), queue("urgent", priority=5)
     assert waiting.queue_in_order() == [urgent, first, second]
-    services.move_in_queue(experiment=second, before=first)
+    operator_actions.move_in_queue(experiment=second, before=first)
     assert waiting.queue_in_order() == [urgent, second, first]
-    services.move_in_queue(experiment=second, before=None)
+    operator_actions.move_in_queue(experiment=second, before=None)
     assert [e.pk for e in waiting.queue_in_order()] == [urgent.pk, first.pk, second.pk]
 
 
 def test_a_waiting_experiment_is_cancelled_at_once_and_a_running_one_is_asked() -> None:
     waiting, running = queue(), make_experiment(status=ExperimentStatus.RUNNING)
     user = make_user("operator", name="olga")
-    assert services.request_cancel(experiment=waiting, user=user)
-    assert services.request_cancel(experiment=running, user=user)
+    assert operator_actions.request_cancel(experiment=waiting, user=user)
+    assert operator_actions.request_cancel(experiment=running, user=user)
     waiting.refresh_from_db()
     running.refresh_from_db()
     assert waiting.status == ExperimentStatus.CANCELLED
@@ -115,18 +114,18 @@ def test_a_waiting_experiment_is_cancelled_at_once_and_a_running_one_is_asked() 
 @pytest.mark.parametrize("status", [ExperimentStatus.FINISHED, ExperimentStatus.CANCELLED])
 def test_an_ended_experiment_can_be_neither_paused_nor_cancelled(status: ExperimentStatus) -> None:
     ended = make_experiment(status=status)
-    assert not services.request_pause(experiment=ended)
-    assert not services.request_cancel(experiment=ended)
+    assert not operator_actions.request_pause(experiment=ended)
+    assert not operator_actions.request_cancel(experiment=ended)
     ended.refresh_from_db()
     assert ended.status == status
 
 
 def test_pausing_waits_for_the_trainer_and_resuming_queues_again() -> None:
     experiment = make_experiment(status=ExperimentStatus.RUNNING)
-    assert services.request_pause(experiment=experiment)
-    assert services.change_status(experiment.pk, ExperimentStatus.PAUSED)
+    assert operator_actions.request_pause(experiment=experiment)
+    assert status_changes.change_status(experiment.pk, ExperimentStatus.PAUSED)
     experiment.refresh_from_db()
-    assert services.resume_experiment(experiment=experiment)
+    assert operator_actions.resume_experiment(experiment=experiment)
     experiment.refresh_from_db()
     assert experiment.status == ExperimentStatus.QUEUED
 
@@ -178,7 +177,7 @@ def test_a_checkpoint_gives_the_restarts_back() -> None:
 def test_a_crash_while_cancelling_ends_cancelled() -> None:
     experiment = queue()
     attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
-    services.request_cancel(experiment=experiment)
+    operator_actions.request_cancel(experiment=experiment)
     attempts.requeue_after_crash(attempt=attempt, status=AttemptStatus.LOST, reason="gone", max_restarts=3)
     experiment.refresh_from_db()
     assert experiment.status == ExperimentStatus.CANCELLED
@@ -215,10 +214,10 @@ def test_every_status_that_is_not_final_can_be_left() -> None:
 def test_a_cancel_while_waiting_can_be_taken_back_and_one_while_running_cannot() -> None:
     waiting, paused, running = (make_experiment(status=status) for status in ("queued", "paused", "running"))
     for experiment in (waiting, paused, running):
-        assert services.request_cancel(experiment=experiment)
-    assert services.undo_cancel(experiment=waiting, former="queued")
-    assert services.undo_cancel(experiment=paused, former="paused")
-    assert not services.undo_cancel(experiment=running, former="running")
+        assert operator_actions.request_cancel(experiment=experiment)
+    assert operator_actions.undo_cancel(experiment=waiting, former="queued")
+    assert operator_actions.undo_cancel(experiment=paused, former="paused")
+    assert not operator_actions.undo_cancel(experiment=running, former="running")
     statuses = [Experiment.objects.get(pk=row.pk).status for row in (waiting, paused, running)]
     assert statuses == ["queued", "paused", "cancelling"]
     assert Experiment.objects.get(pk=waiting.pk).ended_at is None

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
 from webapp.accounts.models import Role, Team
-from webapp.experiments.lifecycle import queue
+from webapp.experiments.lifecycle import status_changes
 from webapp.experiments.models import AlarmRecord, Evaluation, ExperimentStatus, MetricPoint, Stage
 from webapp.experiments.page.metric_series import MAX_POINTS, thinned
 from webapp.experiments.page.part_contexts import PARTS, TABS
@@ -129,7 +129,7 @@ def full_experiment(team: Team):
         remedy="Halve it",
         **values,
     )
-    queue.tell(experiment.pk, "resumed", "Resumed from step 2")
+    status_changes.tell(experiment.pk, "resumed", "Resumed from step 2")
     evaluate(experiment, "before", 30)
     group = make_group(experiment=experiment, size=2, num_scored=2, reward_mean=1.0, reward_std=0.0)
     group.finished_at = timezone.now()

@@ -6,13 +6,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.experiments.checkpoints import exports, requests
-from webapp.experiments.lifecycle import queue
+from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment
 
 VERBS = {
-    "pause": queue.request_pause,
-    "resume": queue.resume_experiment,
-    "cancel": queue.request_cancel,
+    "pause": operator_actions.request_pause,
+    "resume": operator_actions.resume_experiment,
+    "cancel": operator_actions.request_cancel,
 }
 CHECKPOINT_VERBS = ("evaluate", "export")
 

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from training.contracts.config import ConfigError, ExperimentConfig, from_yaml, parse_config
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
-from webapp.experiments.lifecycle.queue import queue_experiment
+from webapp.experiments.lifecycle.operator_actions import queue_experiment
 
 
 class Command(BaseCommand):

@@ -1,0 +1,73 @@
+"""How an experiment's status changes, and how its pages hear of it.
+
+Every change is one atomic claim along EXPERIMENT_TRANSITIONS, so two workers, a redelivered job and a person
+clicking twice cannot both win.
+"""
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.experiments.models import (
+    EXPERIMENT_TRANSITIONS,
+    Experiment,
+    ExperimentStatus,
+    Incident,
+)
+from webapp.lib.storable_text import storable
+from webapp.live.publish import publish
+
+
+def stream_of(experiment_id: int) -> str:
+    """Name of the experiment's event stream."""
+    return f"experiment.{experiment_id}"
+
+
+def change_status(
+    experiment_id: int,
+    to: ExperimentStatus,
+    *,
+    sources: set[ExperimentStatus] | None = None,
+    message: str = "",
+    **values: Any,
+) -> bool:
+    """Move an experiment along the transition table; False when somebody else moved it first."""
+    allowed = {status for status, targets in EXPERIMENT_TRANSITIONS.items() if to in targets}
+    if sources is not None:
+        allowed &= sources
+    message = storable(message)
+    if to.is_final():
+        values.setdefault("ended_at", timezone.now())
+    with transaction.atomic():
+        moved = Experiment.objects.filter(pk=experiment_id, status__in=allowed).update(
+            status=to, message=message, **values
+        )
+        if moved:
+            publish_status(experiment_id, to, message)
+    return bool(moved)
+
+
+def publish_status(experiment_id: int, status: ExperimentStatus, message: str) -> None:
+    """Tell open pages; last in a transaction."""
+    payload = {"experiment": experiment_id, "status": status, "message": message}
+    publish(stream_of(experiment_id), "experiment.updated", payload)
+    if source := source_of_evaluation(experiment_id):
+        tale = {"experiment": experiment_id, "status": status}
+        publish(stream_of(source), "checkpoint.evaluated", tale)
+    # The queue is everybody's: no words of a team travel on it.
+    publish("queue", "experiment.updated", {"experiment": experiment_id, "status": status})
+
+
+def source_of_evaluation(experiment_id: int) -> int | None:
+    """The experiment whose checkpoint this one evaluates on demand; None for all others."""
+    rows = Experiment.objects.filter(pk=experiment_id)
+    return rows.values_list("evaluates__experiment_id", flat=True).first()
+
+
+def tell(experiment_id: int, kind: str, message: str) -> None:
+    """Record something that happened, for the experiment's page."""
+    message = storable(message)
+    with transaction.atomic():
+        Incident.objects.create(experiment_id=experiment_id, kind=kind, message=message)
+        publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message})
