@@ -21,8 +21,9 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from training.rollouts.task_order import TaskOrder
     from webapp.accounts.models import Membership
     from webapp.experiments.models import TaskRecord
+    from webapp.replay.admission import offer_to_inbox
+    from webapp.replay.labels import label_many
     from webapp.replay.models import ReplayEntry
-    from webapp.replay.services import label_many, offer_to_inbox
     from webapp.trajectories.lifecycle import GroupRequest, create_group
     from webapp.trajectories.models import Trajectory
 

@@ -101,7 +101,9 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
 ):
     experiment = make_experiment(team=people.team)
     for number in range(3):
-        status_changes.tell(experiment_id=experiment.pk, kind="resumed", message=f"Resumed {number}")
+        status_changes.record_incident(
+            experiment_id=experiment.pk, kind="resumed", message=f"Resumed {number}"
+        )
     for step in (1, 2, 3):
         report_step(experiment, step)
     page = sign_in(people.viewer)
@@ -117,7 +119,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
     for selector in ("#incidents", chart, "#chart-entropy"):
         mark(page, selector)
 
-    status_changes.tell(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
+    status_changes.record_incident(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
     report_step(experiment, 4)
     expect(page.get_by_text("4 events")).to_be_visible()
     page.wait_for_function("document.getElementById('chart-entropy').data[0].x.length === 4")

@@ -7,15 +7,16 @@ from ninja import Router, Status
 
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
-from webapp.api import schemas
+from webapp.api.checkpoint_schemas import CheckpointOut, EvaluateIn, ExportIn, ExportOut
+from webapp.api.experiment_schemas import ExperimentRow
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints import checkpoint_table, exports, requests
+from webapp.experiments.checkpoints import checkpoint_table, evaluate_on_demand, exports, kept_checkpoints
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 
 router = Router(tags=["checkpoints"])
 
 
-@router.get("/{int:pk}/checkpoints", response=list[schemas.CheckpointOut], operation_id="list_checkpoints")
+@router.get("/{int:pk}/checkpoints", response=list[CheckpointOut], operation_id="list_checkpoints")
 def list_checkpoints(request: MemberRequest, pk: int) -> Any:
     """Checkpoints, newest first, with every held-out result of their weights."""
     return [
@@ -26,12 +27,12 @@ def list_checkpoints(request: MemberRequest, pk: int) -> Any:
 
 @router.post(
     "/{int:pk}/checkpoints/{wanted}/evaluate",
-    response={201: schemas.ExperimentRow},
+    response={201: ExperimentRow},
     operation_id="evaluate_checkpoint",
 )
-def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: schemas.EvaluateIn) -> Any:
+def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: EvaluateIn) -> Any:
     """Queue an evaluation of a checkpoint: best, latest, or its id. Answers the evaluating experiment."""
-    queued = requests.request_evaluation(
+    queued = evaluate_on_demand.request_evaluation(
         checkpoint=_checkpoint(request, pk, wanted),
         user=request.user,
         num_tasks=body.num_tasks,
@@ -42,16 +43,16 @@ def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: sche
 
 @router.post(
     "/{int:pk}/checkpoints/{wanted}/export",
-    response={201: schemas.ExportOut},
+    response={201: ExportOut},
     operation_id="export_checkpoint",
 )
-def export_checkpoint(request: MemberRequest, pk: int, wanted: str, body: schemas.ExportIn) -> Any:
+def export_checkpoint(request: MemberRequest, pk: int, wanted: str, body: ExportIn) -> Any:
     """Write a checkpoint (best, latest, or its id) as a plain transformers folder."""
     checkpoint = _checkpoint(request, pk, wanted)
     return Status(201, exports.request_export(checkpoint=checkpoint, user=request.user, dtype=body.dtype))
 
 
-@router.get("/{int:pk}/exports/{int:export_pk}", response=schemas.ExportOut, operation_id="show_export")
+@router.get("/{int:pk}/exports/{int:export_pk}", response=ExportOut, operation_id="show_export")
 def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
     """How far an export is; finished ones download from /experiments/ID/exports/EXPORT.tar."""
     experiment = get_experiment(request, pk)
@@ -59,4 +60,4 @@ def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
 
 
 def _checkpoint(request: MemberRequest, pk: int, wanted: str) -> CheckpointRecord:
-    return requests.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)
+    return kept_checkpoints.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)

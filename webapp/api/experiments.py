@@ -10,11 +10,18 @@ from training.contracts.config import ExperimentConfig, from_yaml, parse_config
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.api import schemas
 from webapp.api.errors import Conflict
+from webapp.api.experiment_schemas import (
+    ExperimentDetail,
+    ExperimentIn,
+    ExperimentPage,
+    ExperimentRow,
+    PreflightOut,
+    Series,
+)
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
-from webapp.experiments.launch.preflight.checks import run_preflight
+from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle import operator_actions, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
 
@@ -22,7 +29,7 @@ router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
 
 
-@router.get("", response=schemas.ExperimentPage, operation_id="list_experiments")
+@router.get("", response=ExperimentPage, operation_id="list_experiments")
 def list_experiments(
     request: MemberRequest, status: ExperimentStatus | None = None, after: str = "", limit: int = 50
 ) -> Any:
@@ -33,8 +40,8 @@ def list_experiments(
     return page_of(rows, after, limit)
 
 
-@router.post("", response={201: schemas.ExperimentDetail}, operation_id="launch_experiment")
-def launch_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any:
+@router.post("", response={201: ExperimentDetail}, operation_id="launch_experiment")
+def launch_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
     """Queue an experiment. A config that cannot run is refused with the field's name."""
     team = member(request, Role.OPERATOR).team
     experiment = operator_actions.queue_experiment(
@@ -49,20 +56,20 @@ def launch_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any
     return Status(201, _detail(experiment))
 
 
-@router.post("/preflight", response=schemas.PreflightOut, operation_id="check_experiment")
-def check_experiment(request: MemberRequest, body: schemas.ExperimentIn) -> Any:
+@router.post("/preflight", response=PreflightOut, operation_id="check_experiment")
+def check_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
     """What the launch page's panel says of it; queues nothing."""
     team = member(request, Role.OPERATOR).team
     return run_preflight(_config_of(body), team=team, preset=body.preset, priority=body.priority)
 
 
-@router.get("/{int:pk}", response=schemas.ExperimentDetail, operation_id="show_experiment")
+@router.get("/{int:pk}", response=ExperimentDetail, operation_id="show_experiment")
 def show_experiment(request: MemberRequest, pk: int) -> Any:
     """One experiment with its stages, evaluations and config."""
     return _detail(get_experiment(request, pk))
 
 
-@router.get("/{int:pk}/metrics", response=dict[str, schemas.Series], operation_id="show_metrics")
+@router.get("/{int:pk}/metrics", response=dict[str, Series], operation_id="show_metrics")
 def show_metrics(request: MemberRequest, pk: int, name: list[str] = Query([])) -> Any:  # noqa: B008
     """Metric series by name; all of them when no `name` is given. At most 20,000 points in all."""
     rows = get_experiment(request, pk).metrics.order_by("name", "step")
@@ -75,19 +82,19 @@ def show_metrics(request: MemberRequest, pk: int, name: list[str] = Query([])) -
     return found
 
 
-@router.post("/{int:pk}/cancel", response=schemas.ExperimentDetail, operation_id="cancel_experiment")
+@router.post("/{int:pk}/cancel", response=ExperimentDetail, operation_id="cancel_experiment")
 def cancel_experiment(request: MemberRequest, pk: int) -> Any:
     """Stop it: at once when it waits, at the next safe point when it runs."""
     return _steer(request, pk, operator_actions.request_cancel)
 
 
-@router.post("/{int:pk}/pause", response=schemas.ExperimentDetail, operation_id="pause_experiment")
+@router.post("/{int:pk}/pause", response=ExperimentDetail, operation_id="pause_experiment")
 def pause_experiment(request: MemberRequest, pk: int) -> Any:
     """Finish the step, save a checkpoint, give the gpu worker back."""
     return _steer(request, pk, operator_actions.request_pause)
 
 
-@router.post("/{int:pk}/resume", response=schemas.ExperimentDetail, operation_id="resume_experiment")
+@router.post("/{int:pk}/resume", response=ExperimentDetail, operation_id="resume_experiment")
 def resume_experiment(request: MemberRequest, pk: int) -> Any:
     """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
     return _steer(request, pk, operator_actions.resume_experiment)
@@ -100,7 +107,7 @@ def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:
     return _detail(get_experiment(request, pk))
 
 
-def _config_of(body: schemas.ExperimentIn) -> ExperimentConfig:
+def _config_of(body: ExperimentIn) -> ExperimentConfig:
     if body.yaml:
         return from_yaml(body.yaml)
     base: dict[str, Any] = {}
@@ -122,7 +129,7 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def _detail(experiment: Experiment) -> dict[str, Any]:
-    row = schemas.ExperimentRow.from_orm(experiment).model_dump()
+    row = ExperimentRow.from_orm(experiment).model_dump()
     return row | {
         "team.name": experiment.team.name,
         "note": experiment.note,

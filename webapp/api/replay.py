@@ -7,17 +7,17 @@ from ninja import Router
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.api import schemas
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
+from webapp.api.replay_schemas import EntryPage, EntryRow, LabelIn
 from webapp.replay.access import get_entry
+from webapp.replay.labels import LabelConflict, NothingToUndo, label_entry, undo_last
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.replay.services import LabelConflict, NothingToUndo, label_entry, undo_last
 
 router = Router(tags=["replay"])
 
 
-@router.get("", response=schemas.EntryPage, operation_id="list_entries")
+@router.get("", response=EntryPage, operation_id="list_entries")
 def list_entries(
     request: MemberRequest, verdict: Verdict | None = None, family: str = "", after: str = "", limit: int = 50
 ) -> Any:
@@ -30,14 +30,14 @@ def list_entries(
     return page_of(rows, after, limit)
 
 
-@router.get("/{int:pk}", response=schemas.EntryRow, operation_id="show_entry")
+@router.get("/{int:pk}", response=EntryRow, operation_id="show_entry")
 def show_entry(request: MemberRequest, pk: int) -> Any:
     """One entry."""
     return get_entry(request, pk)
 
 
-@router.post("/{int:pk}/label", response=schemas.EntryRow, operation_id="label_entry")
-def label(request: MemberRequest, pk: int, body: schemas.LabelIn) -> Any:
+@router.post("/{int:pk}/label", response=EntryRow, operation_id="label_entry")
+def label(request: MemberRequest, pk: int, body: LabelIn) -> Any:
     """Change verdict, tags or note; what is left out stays. 409 when somebody else changed it meanwhile."""
     entry = get_entry(request, pk, Role.ANNOTATOR)
     try:
@@ -49,7 +49,7 @@ def label(request: MemberRequest, pk: int, body: schemas.LabelIn) -> Any:
     return get_entry(request, pk)
 
 
-@router.post("/{int:pk}/undo", response=schemas.EntryRow, operation_id="undo_label")
+@router.post("/{int:pk}/undo", response=EntryRow, operation_id="undo_label")
 def undo(request: MemberRequest, pk: int) -> Any:
     """Take back the caller's own last label of this entry."""
     entry = get_entry(request, pk, Role.ANNOTATOR)

@@ -7,8 +7,16 @@ from ninja import FilterSchema, Query, Router, Status
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.api import schemas
 from webapp.api.paging import page_of
+from webapp.api.trajectory_schemas import (
+    BranchIn,
+    BranchOut,
+    KeepIn,
+    SnapshotOut,
+    TrajectoryDetail,
+    TrajectoryPage,
+    TreeNode,
+)
 from webapp.trajectories import branching, snapshots
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.branch_tree import tree_of
@@ -29,7 +37,7 @@ class TrajectoryFilters(FilterSchema):
     family: str | None = None
 
 
-@router.get("", response=schemas.TrajectoryPage, operation_id="list_trajectories")
+@router.get("", response=TrajectoryPage, operation_id="list_trajectories")
 def list_trajectories(
     request: MemberRequest, filters: Query[TrajectoryFilters], after: str = "", limit: int = 50
 ) -> Any:
@@ -39,15 +47,15 @@ def list_trajectories(
     return page_of(rows, after, limit)
 
 
-@router.get("/{int:pk}", response=schemas.TrajectoryDetail, operation_id="show_trajectory")
+@router.get("/{int:pk}", response=TrajectoryDetail, operation_id="show_trajectory")
 def show_trajectory(request: MemberRequest, pk: int) -> Any:
     """One trajectory with its turns, tokens, logprobs and reward breakdown."""
     row = get_trajectory(request, pk)
     return {"row": row, "trajectory": trajectory_of(row)}
 
 
-@router.post("/{int:pk}/branches", response={201: schemas.BranchOut}, operation_id="branch_trajectory")
-def branch_trajectory(request: MemberRequest, pk: int, body: schemas.BranchIn) -> Any:
+@router.post("/{int:pk}/branches", response={201: BranchOut}, operation_id="branch_trajectory")
+def branch_trajectory(request: MemberRequest, pk: int, body: BranchIn) -> Any:
     """Continue it from the desktop's state before a turn; 409 names the field that is to blame."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     wanted = branching.BranchRequest(
@@ -64,7 +72,7 @@ def branch_trajectory(request: MemberRequest, pk: int, body: schemas.BranchIn) -
     return Status(201, made)
 
 
-@router.get("/{int:pk}/tree", response=list[schemas.TreeNode], operation_id="show_tree")
+@router.get("/{int:pk}/tree", response=list[TreeNode], operation_id="show_tree")
 def show_tree(request: MemberRequest, pk: int) -> Any:
     """The tree of branches that it belongs to."""
     return [
@@ -82,14 +90,14 @@ def show_tree(request: MemberRequest, pk: int) -> Any:
     ]
 
 
-@router.get("/{int:pk}/snapshots", response=list[schemas.SnapshotOut], operation_id="list_snapshots")
+@router.get("/{int:pk}/snapshots", response=list[SnapshotOut], operation_id="list_snapshots")
 def list_snapshots(request: MemberRequest, pk: int) -> Any:
     """The states that one can branch from, its parents' included."""
     return list(snapshots.snapshots_of(get_trajectory(request, pk)).values())
 
 
-@router.post("/{int:pk}/snapshots", response=schemas.KeepIn, operation_id="keep_snapshots")
-def keep_snapshots(request: MemberRequest, pk: int, body: schemas.KeepIn) -> Any:
+@router.post("/{int:pk}/snapshots", response=KeepIn, operation_id="keep_snapshots")
+def keep_snapshots(request: MemberRequest, pk: int, body: KeepIn) -> Any:
     """Save the desktop before every turn from now on, or no more."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     snapshots.switch_snapshots(trajectory=trajectory, on=body.keep)

@@ -9,8 +9,9 @@ from ninja import NinjaAPI
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, memberships
-from webapp.api import checkpoints, experiments, replay, schemas, trajectories
+from webapp.api import checkpoints, experiments, replay, trajectories
 from webapp.api.errors import add_handlers
+from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.token_auth import AUTH
 
 DOCS = {"openapi-json", "openapi-view", "api-root"}
@@ -29,7 +30,7 @@ api.add_router("/trajectories", trajectories.router)
 api.add_router("/replay", replay.router)
 
 
-@api.get("/me", response=schemas.Me, tags=["account"], operation_id="show_me")
+@api.get("/me", response=Me, tags=["account"], operation_id="show_me")
 def show_me(request: MemberRequest) -> Any:
     """Who the token or session belongs to."""
     return {
@@ -44,7 +45,12 @@ def config_schema(request: MemberRequest) -> Any:
     return ExperimentConfig.model_json_schema()
 
 
-@api.get("/config/presets", response=list[schemas.PresetOut], tags=["config"], operation_id="list_presets")
+@api.get(
+    "/config/presets",
+    response=list[PresetOut],
+    tags=["config"],
+    operation_id="list_presets",
+)
 def list_presets(request: MemberRequest) -> Any:
     """The named starting points."""
     return load_presets()

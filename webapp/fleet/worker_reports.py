@@ -1,10 +1,9 @@
-"""Writes about workers and desktops."""
+"""What workers say of themselves and of the desktops that they use becomes rows."""
 
 from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Sum
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
@@ -63,34 +62,6 @@ def lose_stale_workers() -> list[Worker]:
                 publish("fleet", "worker.lost", {"worker": worker.name})
                 lost.append(worker)
     return lost
-
-
-def count_env_slots() -> int:
-    """Trajectories that the online env workers can run at once; draining ones take none."""
-    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
-    return online.aggregate(total=Sum("slots"))["total"] or 0
-
-
-def count_slots_of_host(host: str) -> int:
-    """The same of one machine."""
-    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False, host=host)
-    return online.aggregate(total=Sum("slots"))["total"] or 0
-
-
-def count_env_workers() -> int:
-    """Online env workers that take work."""
-    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
-
-
-def hosts_at_work(*, draining_too: bool = False) -> set[str]:
-    """Machines with an online env worker that takes work, or (`draining_too`) with any online one."""
-    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
-    return set((online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True))
-
-
-def is_host_draining(name: str) -> bool:
-    """True while an operator lets the machine run empty."""
-    return Host.objects.filter(name=name, is_draining=True).exists()
 
 
 @transaction.atomic

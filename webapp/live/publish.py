@@ -1,13 +1,11 @@
-"""Publishing events and pruning old ones."""
+"""Publishing events, and the cursors that pages read them by."""
 
 import re
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import partial
 
 from django.db import connection, transaction
 from django.db.models import Subquery
-from django.utils import timezone
 
 from webapp.lib.storable_text import storable
 from webapp.live.broadcast import broadcast
@@ -15,7 +13,6 @@ from webapp.live.event_size import fitting
 from webapp.live.models import Event, Stream
 
 STREAM_NAME = re.compile(r"^[a-z]+(\.[A-Za-z0-9-]+)?$")
-PRUNE_CHUNK = 5000
 
 NEXT_SEQ = """
 INSERT INTO live_stream (name, last_seq) VALUES (%s, 1)
@@ -57,14 +54,3 @@ def last_seq(stream: str) -> int:
         cursor.execute("SELECT last_seq FROM live_stream WHERE name = %s", [stream])
         row = cursor.fetchone()
     return int(row[0]) if row else 0
-
-
-def prune_events(*, older_than: timedelta = timedelta(days=2)) -> int:
-    """Delete events that no open page can still need; returns how many. Small chunks, short locks."""
-    limit = timezone.now() - older_than
-    num_deleted = 0
-    while True:
-        chunk = list(Event.objects.filter(created_at__lt=limit).values_list("pk", flat=True)[:PRUNE_CHUNK])
-        if not chunk:
-            return num_deleted
-        num_deleted += Event.objects.filter(pk__in=chunk).delete()[0]

@@ -20,11 +20,12 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.storable_text import storable
+from webapp.replay.admission import ADMISSION_SCORE
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.import_images import ImageProblem, StoredImage, store_image
 from webapp.replay.imported_messages import ReadProblem, turns_of_messages
+from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.replay.services import ADMISSION_SCORE, label_entry
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 
 MAX_PROBLEMS = 50

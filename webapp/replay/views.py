@@ -16,17 +16,17 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role
 from webapp.replay import queries
 from webapp.replay.access import get_entry
+from webapp.replay.admission import stream_of
 from webapp.replay.filters import ALL, EntryFilter
-from webapp.replay.models import Verdict
-from webapp.replay.services import (
+from webapp.replay.labels import (
     LabelConflict,
     NothingToUndo,
     label_entry,
     label_many,
-    stream_of,
     undo_last,
     undo_latest,
 )
+from webapp.replay.models import Verdict
 
 MAX_WANTED = 8
 """Entries that one request may ask for."""

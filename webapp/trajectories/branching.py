@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.fleet.worker_reports import hosts_at_work
+from webapp.fleet.free_slots import hosts_at_work
 from webapp.live.publish import publish
 from webapp.trajectories.lifecycle import GroupRequest, create_group, end_trajectory, stream_of
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory, TurnRecord

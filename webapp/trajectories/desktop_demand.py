@@ -1,4 +1,4 @@
-"""Trajectories as the fleet sees them: what they wait for, and what happens when a desktop is taken away."""
+"""How many desktops of which kind the queued trajectories want."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
-from webapp.trajectories.lifecycle import RUNNING, end_trajectory
+from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.models import Trajectory
 
 LOOK_AHEAD = 64
@@ -37,24 +37,3 @@ def waiting_desktops() -> Counter[DesktopKind]:
         width, height = row.task.spec.get("screen") or Task.model_fields["screen"].default
         found[desktops.provider, int(width), int(height)] += 1
     return found
-
-
-def live_on_desktop(name: str) -> list[int]:
-    """Ids of the trajectories that run on a desktop now."""
-    rows = Trajectory.objects.filter(desktop__name=name, status__in=RUNNING)
-    return list(rows.values_list("pk", flat=True))
-
-
-def take_away(*, trajectory_id: int, error: str) -> bool:
-    """An operator took its desktop: errored, and its place is run again. False when it had ended."""
-    return end_trajectory(
-        trajectory_id=trajectory_id,
-        status=TrajectoryStatus.ERRORED,
-        error=error,
-        error_kind="desktop_operator",
-    )
-
-
-def hand_back_job(*, trajectory_id: int) -> None:
-    """The worker that got the job takes nothing new: it waits in the database again."""
-    Trajectory.objects.filter(pk=trajectory_id, status=TrajectoryStatus.QUEUED).update(sent_at=None)

@@ -14,12 +14,12 @@ from training.contracts.types import Observation, Purpose, RewardTerm, Source, T
 from training.rewards import Reward
 from webapp import __version__
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from webapp.fleet import worker_reports as fleet
+from webapp.fleet import worker_reports
 from webapp.fleet.models import Desktop, DesktopPhase, Worker
-from webapp.replay import services as replay
+from webapp.replay import admission
 from webapp.trajectories import branching, frames, parking, snapshots
 from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.desktop_demand import hand_back_job
+from webapp.trajectories.lifecycle.desktop_taken import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
 from webapp.trajectories.row_to_types import turn_of
 from workers import identity
@@ -64,7 +64,7 @@ def claim(trajectory_id: int) -> Assignment | None:
     worker = Worker.objects.filter(name=identity.current().name).first()
     if worker is None:
         me = identity.current()
-        worker = fleet.beat_worker(
+        worker = worker_reports.beat_worker(
             name=me.name,
             queue=me.queue,
             host=me.host,
@@ -114,7 +114,7 @@ def _running_attempt(row: TrajectoryRow) -> Attempt | None:
 def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
     """The desktop is set up; False when the trajectory was cancelled meanwhile."""
     worker = row.worker
-    desktop: Desktop = fleet.record_desktop(
+    desktop: Desktop = worker_reports.record_desktop(
         name=desktop_id,
         phase=DesktopPhase.LEASED,
         host=identity.current().host,
@@ -128,7 +128,7 @@ def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tu
 
 def desktop_given_up(desktop_id: str) -> None:
     """The slot has closed it: that is the end of a remote service's desktop."""
-    fleet.end_remote_desktop(name=desktop_id)
+    worker_reports.end_remote_desktop(name=desktop_id)
 
 
 def begin_evaluating(row: TrajectoryRow) -> bool:
@@ -159,7 +159,7 @@ def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: R
     )
     row.refresh_from_db()
     if ended and (row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN):
-        replay.offer_to_inbox(trajectory=row)
+        admission.offer_to_inbox(trajectory=row)
 
 
 def screenshot(observation: Observation) -> bytes | None:

@@ -19,8 +19,8 @@ from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
 from webapp.fleet import desk_host_reports as rows
+from webapp.fleet.free_slots import count_slots_of_host, is_host_draining
 from webapp.fleet.models import DesktopPhase
-from webapp.fleet.worker_reports import count_slots_of_host, is_host_draining
 from webapp.trajectories.desktop_demand import waiting_desktops
 from workers import identity
 from workers.desktops.contract import EnvError

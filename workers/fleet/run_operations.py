@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from webapp.fleet import operations as rows
 from webapp.fleet.models import Operation, OperationStatus, Verb
-from webapp.trajectories import desktop_demand
+from webapp.trajectories.lifecycle import desktop_taken
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
 
@@ -35,7 +35,7 @@ def carry_out(client: DeskHostClient, host: str) -> None:
     """Everything that waits for this host."""
     for operation in rows.take_operations(host=host):
         # Asked before the deed: a trajectory that is run again may soon be on the same desktop.
-        running = desktop_demand.live_on_desktop(operation.target)
+        running = desktop_taken.live_on_desktop(operation.target)
         try:
             outcome = VERBS[operation.verb](client, operation)
         except EnvError as error:
@@ -46,7 +46,7 @@ def carry_out(client: DeskHostClient, host: str) -> None:
         reason = f": {operation.reason}" if operation.reason else ""
         why = f"desktop {operation.target} was {word} by {operation.asked_by_name}{reason}"
         for trajectory_id in running:
-            if desktop_demand.take_away(trajectory_id=trajectory_id, error=why):
+            if desktop_taken.take_away(trajectory_id=trajectory_id, error=why):
                 outcome += f"; trajectory {trajectory_id} errored and queued again"
         rows.end_operation(operation=operation, status=OperationStatus.DONE, outcome=outcome)
         log.info("%s %s: %s", operation.verb, operation.target, outcome)

@@ -20,10 +20,10 @@ from training.contracts.types import (
     TrajectoryStatus,
 )
 from training.rewards import rescore
-from webapp.experiments.checkpoints import requests
+from webapp.experiments.checkpoints import kept_checkpoints
 from webapp.experiments.lifecycle import attempts, trainer_reports
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord
-from webapp.replay import services as replay
+from webapp.replay import uses
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
@@ -153,7 +153,7 @@ def get_replay(context: Context, _: Any, parameters: dict[str, str]) -> dict[str
     task = _task(context, parameters["task_id"])
     config = context.config.replay
     entries = list(
-        replay.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
+        uses.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
         .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
         .prefetch_related("trajectory__turns")
     )
@@ -180,7 +180,7 @@ def _entry(context: Context, entry: Any) -> dict[str, Any]:
 
 def post_replay_uses(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:
     uses = [ReplayUse.model_validate(use) for use in body]
-    replay.record_uses(experiment=Experiment.objects.get(pk=context.experiment_id), uses=uses)
+    uses.record_uses(experiment=Experiment.objects.get(pk=context.experiment_id), uses=uses)
     return {}
 
 
@@ -257,7 +257,7 @@ def post_checkpoint_deleted(context: Context, body: Any, _: dict[str, str]) -> d
 
 def get_checkpoints_in_use(context: Context, _: Any, __: dict[str, str]) -> dict[str, list[str]]:
     """Checkpoints that an evaluation, an export or the start of another experiment waits for."""
-    return {"paths": requests.paths_in_use(context.experiment_id)}
+    return {"paths": kept_checkpoints.paths_in_use(context.experiment_id)}
 
 
 def post_alarms(context: Context, body: Any, _: dict[str, str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from training.contracts.config import ConfigError, ExperimentConfig
 from training.contracts.types import EvaluationResult
 from webapp.accounts.models import Team
 from webapp.dispatcher.send_waiting import pump
-from webapp.experiments.checkpoints.requests import request_evaluation
+from webapp.experiments.checkpoints.evaluate_on_demand import request_evaluation
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.lifecycle.trainer_reports import record_evaluation
 from webapp.experiments.models import CheckpointRecord, Experiment

@@ -14,9 +14,11 @@ from testing.fleet_rows import make_desktop, make_host, make_worker
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import Role
 from webapp.fleet import operations
+from webapp.fleet.free_slots import count_env_slots, count_env_workers
 from webapp.fleet.models import Desktop, Host, Operation, OperationStatus, Verb, Worker
-from webapp.fleet.worker_reports import beat_worker, count_env_slots, count_env_workers
-from webapp.trajectories.desktop_demand import hand_back_job, live_on_desktop, take_away, waiting_desktops
+from webapp.fleet.worker_reports import beat_worker
+from webapp.trajectories.desktop_demand import waiting_desktops
+from webapp.trajectories.lifecycle.desktop_taken import hand_back_job, live_on_desktop, take_away
 from webapp.trajectories.models import Trajectory
 
 pytestmark = pytest.mark.django_db

@@ -6,11 +6,11 @@ import threading
 import pytest
 from django.db import connection, transaction
 
-from webapp.live import broadcast
-from webapp.live import publish as services
+from webapp.live import broadcast, database_upkeep
+from webapp.live.database_upkeep import prune_events
 from webapp.live.event_size import MAX_EVENT_BYTES
 from webapp.live.models import Event, Stream
-from webapp.live.publish import last_seq, prune_events, publish
+from webapp.live.publish import last_seq, publish
 
 
 def seqs(stream: str) -> list[int]:
@@ -120,7 +120,7 @@ def test_a_writer_goes_on_without_redis(settings, caplog):
 def test_pruning_keeps_the_numbers(monkeypatch):
     from datetime import timedelta
 
-    monkeypatch.setattr(services, "PRUNE_CHUNK", 2)
+    monkeypatch.setattr(database_upkeep, "PRUNE_CHUNK", 2)
     for _ in range(5):
         publish("fleet", "worker.joined", {})
     assert prune_events(older_than=timedelta(days=1)) == 0

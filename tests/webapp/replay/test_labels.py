@@ -3,8 +3,7 @@
 import pytest
 
 from testing.factories import make_replay_entry, make_team, make_user
-from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
-from webapp.replay.services import (
+from webapp.replay.labels import (
     LabelConflict,
     NothingToUndo,
     label_entry,
@@ -12,6 +11,7 @@ from webapp.replay.services import (
     undo_last,
     undo_latest,
 )
+from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
 pytestmark = pytest.mark.django_db
 

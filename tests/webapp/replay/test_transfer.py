@@ -16,8 +16,8 @@ from testing.factories import (
 from testing.first_desk_screens import menu_screen
 from training.contracts.types import Action
 from webapp.replay.imported_messages import read_action
+from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry
-from webapp.replay.services import label_entry
 from webapp.replay.slime_export import CannotExport, action_text, export_line, export_record
 from webapp.replay.slime_import import ASSUMED_TAG, ImportRefused, import_lines
 

@@ -20,7 +20,7 @@ from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
 from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.replay.services import offer_to_inbox
+from webapp.replay.admission import offer_to_inbox
 from webapp.trajectories import branching, snapshots
 from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.branching import BranchRefused, BranchRequest, branch_trajectory

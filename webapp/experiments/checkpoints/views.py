@@ -14,7 +14,7 @@ from training.contracts.config import ConfigError
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints import exports, requests
+from webapp.experiments.checkpoints import evaluate_on_demand, exports, kept_checkpoints
 from webapp.experiments.checkpoints.tar_stream import stream_tar, tar_bytes
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 
@@ -27,13 +27,13 @@ def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpRespons
     checkpoint = _checkpoint(request, pk, checkpoint_pk)
     try:
         temperature = 0.0 if request.POST.get("sampling") == GREEDY else _number(request, "temperature")
-        queued = requests.request_evaluation(
+        queued = evaluate_on_demand.request_evaluation(
             checkpoint=checkpoint,
             user=request.user,
             num_tasks=int(_number(request, "num_tasks")),
             temperature=temperature,
         )
-    except (requests.CheckpointRefused, ConfigError) as refused:
+    except (kept_checkpoints.CheckpointRefused, ConfigError) as refused:
         messages.error(request, f"Not evaluated: {_named(refused)}.")
     else:
         messages.success(request, f"Evaluation queued as #{queued.pk}; its result will appear here.")
@@ -48,7 +48,7 @@ def export(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
         exports.request_export(
             checkpoint=checkpoint, user=request.user, dtype=request.POST.get("dtype", "bfloat16")
         )
-    except requests.CheckpointRefused as refused:
+    except kept_checkpoints.CheckpointRefused as refused:
         messages.error(request, f"Not exported: {_named(refused)}.")
     else:
         messages.success(request, f"Export of step {checkpoint.step} queued; progress is shown below.")
@@ -95,7 +95,7 @@ def _number(request: MemberRequest, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise requests.CheckpointRefused(f"{text!r} is not a number", name) from None
+        raise kept_checkpoints.CheckpointRefused(f"{text!r} is not a number", name) from None
 
 
 def _named(refused: Exception) -> str:

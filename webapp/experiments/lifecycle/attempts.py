@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from webapp.experiments.lifecycle.status_changes import change_status, publish_status, tell
+from webapp.experiments.lifecycle.status_changes import change_status, publish_status, record_incident
 from webapp.experiments.models import Attempt, AttemptStatus, CheckpointRecord, Experiment, ExperimentStatus
 from webapp.lib.storable_text import storable
 
@@ -100,7 +100,7 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
     """Close a crashed or lost attempt and queue the next one, or fail when there were too many."""
     end_attempt(attempt=attempt, status=status, reason=reason)
     experiment_id = attempt.experiment_id
-    tell(experiment_id, f"attempt_{status}", f"Attempt {attempt.number}: {reason}")
+    record_incident(experiment_id, f"attempt_{status}", f"Attempt {attempt.number}: {reason}")
     if change_status(
         experiment_id,
         ExperimentStatus.CANCELLED,

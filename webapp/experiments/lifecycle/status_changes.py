@@ -65,7 +65,7 @@ def source_of_evaluation(experiment_id: int) -> int | None:
     return rows.values_list("evaluates__experiment_id", flat=True).first()
 
 
-def tell(experiment_id: int, kind: str, message: str) -> None:
+def record_incident(experiment_id: int, kind: str, message: str) -> None:
     """Record something that happened, for the experiment's page."""
     message = storable(message)
     with transaction.atomic():

@@ -14,7 +14,7 @@ from webapp.accounts.access import member
 from webapp.experiments.launch.form import flatten
 from webapp.experiments.launch.form_knobs import Knob, knobs
 from webapp.experiments.models import Experiment
-from webapp.experiments.page import queries
+from webapp.experiments.page import experiment_table
 
 MAX_COMPARED = 6
 """More lines than that in one chart cannot be told apart."""
@@ -50,7 +50,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     experiments = [by_id[pk] for pk in asked[:MAX_COMPARED] if pk in by_id]
     ctx: dict[str, Any] = {
         "nav": "experiments",
-        "rows": queries.list_rows(experiments),
+        "rows": experiment_table.list_rows(experiments),
         "differences": differences(experiments) if len(experiments) > 1 else [],
         "num_missing": len(asked) - len(experiments),
         "max_compared": MAX_COMPARED,

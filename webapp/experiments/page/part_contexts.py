@@ -20,7 +20,7 @@ from webapp.experiments.checkpoints.checkpoint_table import (
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
 from webapp.experiments.lifecycle.queue_order import why_waiting
 from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus
-from webapp.experiments.page import queries
+from webapp.experiments.page import stage_progress
 from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
 from webapp.experiments.page.log_files import log_files
@@ -49,12 +49,12 @@ RECENT_PER_TILE = 4
 
 def header(experiment: Experiment, request: MemberRequest) -> Context:
     """Status, message, ETA and which actions are possible."""
-    stages = queries.stage_views(experiment)
+    stages = stage_progress.stage_views(experiment)
     targets = EXPERIMENT_TRANSITIONS[ExperimentStatus(experiment.status)]
     role = Role(request.membership.role)
     return {
-        "eta": queries.experiment_eta(stages),
-        "overall": queries.overall_progress([view.stage for view in stages]) * 100,
+        "eta": stage_progress.experiment_eta(stages),
+        "overall": stage_progress.overall_progress([view.stage for view in stages]) * 100,
         "why": why_waiting(experiment),
         # "Running." beside the badge says nothing.
         "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
@@ -81,7 +81,7 @@ def incidents(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def stages(experiment: Experiment, request: MemberRequest) -> Context:
-    return {"stages": queries.stage_views(experiment)}
+    return {"stages": stage_progress.stage_views(experiment)}
 
 
 def summary(experiment: Experiment, request: MemberRequest) -> Context:

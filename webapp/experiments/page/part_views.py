@@ -10,9 +10,10 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest
 from webapp.experiments.access import get_experiment
+from webapp.experiments.page.chart_panels import panels_of
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
-from webapp.experiments.page.metric_series import evaluation_points, panels_of, series_of
+from webapp.experiments.page.metric_series import evaluation_points, series_of
 from webapp.experiments.page.part_contexts import PARTS, context_of
 
 

@@ -16,7 +16,7 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import ExperimentStatus
-from webapp.experiments.page import queries
+from webapp.experiments.page import experiment_table
 from webapp.experiments.page.part_contexts import TABS, context_of, counts_of
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.live.publish import last_seq
@@ -33,7 +33,7 @@ def experiment_list(request: MemberRequest) -> HttpResponse:
         **_list_context(request),
         "statuses": ExperimentStatus.choices,
         "num_undoable": _num_undoable(request),
-        **queries.filter_choices(request.membership.team),
+        **experiment_table.filter_choices(request.membership.team),
     }
     return render(request, "experiments/list.html", ctx)
 
@@ -53,9 +53,9 @@ def experiment_rows(request: MemberRequest) -> HttpResponse:
 def _list_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
     filters = {name: request.GET.get(name, "") for name in ("status", "preset", "owner", "q", "sort")}
-    rows = queries.filtered(membership.team, filters)
-    counts = queries.counts(rows)
-    pages = Paginator(rows, queries.PAGE_SIZE)
+    rows = experiment_table.filtered(membership.team, filters)
+    counts = experiment_table.counts(rows)
+    pages = Paginator(rows, experiment_table.PAGE_SIZE)
     pages.count = counts.total  # read already, together with the cursor and before the rows
     page = pages.get_page(request.GET.get("page"))
     return {
@@ -64,7 +64,7 @@ def _list_context(request: MemberRequest) -> dict[str, Any]:
         "is_filtered": any(value for name, value in filters.items() if name != "sort"),
         "sort": filters["sort"] or "newest",
         "page": page,
-        "rows": queries.list_rows(page.object_list),
+        "rows": experiment_table.list_rows(page.object_list),
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "num_waiting": counts.num_waiting,
         "cursor": counts.cursor,
@@ -85,7 +85,7 @@ def queue_rows(request: MemberRequest) -> HttpResponse:
 
 def _queue_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
-    found = queries.waiting_and_active(membership.team)
+    found = experiment_table.waiting_and_active(membership.team)
     state = QueueState(
         num_gpu_workers=Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).count(),
         running=tuple(row.experiment.pk for row in found["active"]),

@@ -11,7 +11,7 @@ from testing.factories import make_experiment, make_replay_entry, make_task, mak
 from training.contracts.config import ExperimentConfig, parse_config
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
-from webapp.experiments.launch.preflight.checks import run_preflight
+from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.models import ExperimentStatus
 from webapp.fleet.worker_reports import beat_worker
 

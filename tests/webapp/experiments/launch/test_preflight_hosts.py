@@ -9,9 +9,9 @@ from testing.factories import make_team
 from training.contracts.config import ExperimentConfig, parse_config
 from training.planning.model_layouts import MODELS
 from webapp.experiments.launch.preflight.check import Check
-from webapp.experiments.launch.preflight.checks import run_preflight
 from webapp.experiments.launch.preflight.hosts import host_checks
 from webapp.experiments.launch.preflight.memory import memory_checks
+from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preflight.token_budgets import budget_checks
 from webapp.fleet.models import Host, Worker
 from webapp.fleet.worker_reports import beat_worker

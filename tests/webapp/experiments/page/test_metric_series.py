@@ -4,7 +4,7 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from webapp.experiments.page.metric_series import PANELS
+from webapp.experiments.page.chart_panels import PANELS
 
 TRAINING = Path(__file__).resolve().parents[4] / "training"
 REPORTED = re.compile(

@@ -129,7 +129,7 @@ def full_experiment(team: Team):
         remedy="Halve it",
         **values,
     )
-    status_changes.tell(experiment.pk, "resumed", "Resumed from step 2")
+    status_changes.record_incident(experiment.pk, "resumed", "Resumed from step 2")
     evaluate(experiment, "before", 30)
     group = make_group(experiment=experiment, size=2, num_scored=2, reward_mean=1.0, reward_std=0.0)
     group.finished_at = timezone.now()

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.experiments.checkpoints import exports, requests
+from webapp.experiments.checkpoints import evaluate_on_demand, exports, kept_checkpoints
 from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment
 
@@ -52,17 +52,17 @@ class Command(BaseCommand):
 def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str, Any]:
     """Evaluate or export a checkpoint; what was queued, in plain values."""
     try:
-        checkpoint = requests.find_checkpoint(experiment, options["checkpoint"])
+        checkpoint = kept_checkpoints.find_checkpoint(experiment, options["checkpoint"])
         if options["verb"] == "export":
             export = exports.request_export(checkpoint=checkpoint, user=None, dtype=options["dtype"])
             return {"export": export.pk, "status": export.status, "step": checkpoint.step}
-        queued = requests.request_evaluation(
+        queued = evaluate_on_demand.request_evaluation(
             checkpoint=checkpoint,
             user=None,
             num_tasks=options["tasks"],
             temperature=options["temperature"],
         )
-    except requests.CheckpointRefused as refused:
+    except kept_checkpoints.CheckpointRefused as refused:
         name = {"num_tasks": "--tasks: "}.get(refused.field, f"--{refused.field}: " if refused.field else "")
         raise CommandError(f"{name}{refused}") from refused
     return {"experiment": queued.pk, "status": queued.status, "step": checkpoint.step}

@@ -1,4 +1,4 @@
-"""Writes of the replay buffer: admission, labels with undo, uses.
+"""Labels of replay entries: verdict, tags and note, with undo.
 
 A label is an event: it holds what was before and after, and an undo is one more event that restores the
 `before` of the one it undoes. The entry's columns are the latest `after`. Every change locks its entry, so
@@ -8,25 +8,16 @@ of two people who answer the same question one wins and the other is told who wa
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import F, IntegerField, Q, QuerySet
-from django.db.models.functions import Cast
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from training.contracts.types import Purpose, ReplayUse, Source, TrajectoryStatus
 from webapp.accounts.models import Team
-from webapp.experiments.models import Experiment, TaskRecord
-from webapp.live.publish import publish
-from webapp.replay.automatic_checks import longest_still_run, signature_of
-from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
-from webapp.trajectories.models import Trajectory
+from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
-ADMISSION_SCORE = 0.5
-"""Trajectories that scored less never reach the inbox."""
 MAX_NOTE = 4000
 MAX_TAGS = 12
 MAX_TAG = 40
@@ -44,45 +35,6 @@ class LabelConflict(Exception):
 
 class NothingToUndo(Exception):
     """Raised when the entry, or the user, has no label that can be taken back."""
-
-
-def stream_of(team_id: int) -> str:
-    """Name of the event stream of a team's inbox."""
-    return f"inbox.{team_id}"
-
-
-# --- admission ---------------------------------------------------------------------------------------
-
-
-def is_admissible(trajectory: Trajectory) -> bool:
-    """Scored with at least ADMISSION_SCORE in a TRAIN group or as a branch, or a successful demonstration."""
-    if not TrajectoryStatus(trajectory.status).is_scored() or (trajectory.score or 0.0) < ADMISSION_SCORE:
-        return False
-    is_demonstration = trajectory.purpose == Purpose.DEMONSTRATION or trajectory.source in (
-        Source.HUMAN,
-        Source.ORACLE,
-    )
-    return trajectory.purpose in (Purpose.TRAIN, Purpose.BRANCH) or is_demonstration
-
-
-def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
-    """Put a successful trajectory into the inbox; None when it is not admissible. Repeating is harmless."""
-    if not is_admissible(trajectory):
-        return None
-    turns = list(trajectory.turns.order_by("index").only("index", "frame", "action"))
-    with transaction.atomic():
-        entry, is_new = ReplayEntry.objects.get_or_create(
-            trajectory=trajectory,
-            defaults={
-                "team_id": trajectory.team_id,
-                "family": trajectory.family,
-                "signature": signature_of(trajectory.task_id, turns),
-                "num_still": longest_still_run(turns),
-            },
-        )
-        if is_new:
-            publish(stream_of(trajectory.team_id), "entry.offered", {"entry": entry.pk})
-    return entry
 
 
 # --- labels ------------------------------------------------------------------------------------------
@@ -256,53 +208,3 @@ def _checked_tags(tags: list[str]) -> list[str]:
         if len(tag) > MAX_TAG:
             raise ValueError(f"tags: {tag[:20]}… is longer than {MAX_TAG} characters")
     return cleaned
-
-
-# --- use in training ---------------------------------------------------------------------------------
-
-
-def usable_entries(*, team: Team, task: TaskRecord, max_policy_age: int) -> QuerySet[ReplayEntry]:
-    """Accepted and gold entries of `task`, best first: gold, seldom used, new. Held-out tasks have none.
-
-    `recorded_policy_age` says how many versions the recording experiment went on after the entry; it is
-    None for entries without a policy (oracle, human), which are never too old.
-    """
-    if task.split != "train":
-        return ReplayEntry.objects.none()
-    age = Cast(F("trajectory__experiment__policy_version") - F("trajectory__policy_version"), IntegerField())
-    rows = (
-        ReplayEntry.objects.filter(team=team, trajectory__task=task, verdict__in=USABLE_VERDICTS)
-        .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
-        .annotate(recorded_policy_age=age)
-    )
-    young = Q(recorded_policy_age=None) | Q(recorded_policy_age__lte=max_policy_age)
-    return rows.filter(young).order_by(
-        # "gold" sorts after "accepted"
-        "-verdict",
-        "num_uses",
-        "-id",
-    )
-
-
-def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
-    """Store injections as the trainer reports them; a repeated report changes nothing. Returns how many."""
-    num_new = 0
-    with transaction.atomic():
-        for use in uses:
-            _, is_new = ReplayUseRecord.objects.get_or_create(
-                entry_id=use.entry_id,
-                group_id=use.group_id,
-                step=use.step,
-                defaults={
-                    "experiment": experiment,
-                    "replaced_id": use.replaced_trajectory_id,
-                    "policy_age": use.policy_age,
-                    "as_likelihood": use.as_likelihood,
-                    "advantage": use.advantage,
-                    "importance_ratio": use.importance_ratio,
-                },
-            )
-            if is_new:
-                ReplayEntry.objects.filter(pk=use.entry_id).update(num_uses=F("num_uses") + 1)
-                num_new += 1
-    return num_new

@@ -1,0 +1,126 @@
+"""What the API says of experiments, and takes; configs are `training.contracts.config`'s own models."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Field, Schema
+
+from training.contracts.config import ExperimentConfig
+
+
+class Me(Schema):
+    """The caller."""
+
+    username: str
+    teams: dict[str, str]
+    """Team name -> role."""
+
+
+class PresetOut(Schema):
+    """A starting point of the launch form."""
+
+    name: str
+    title: str
+    summary: str
+    config: ExperimentConfig
+
+
+class StageOut(Schema):
+    """A part of an experiment and how far it is."""
+
+    name: str
+    status: str
+    done: int
+    total: int
+    unit: str
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class ExperimentRow(Schema):
+    """An experiment in a list."""
+
+    id: int
+    name: str
+    preset: str
+    status: str
+    stage: str
+    step: int
+    policy_version: int
+    priority: int
+    message: str
+    team: str = Field(alias="team.name")
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class EvaluationOut(Schema):
+    """Success at one point, with its 95 % Wilson interval."""
+
+    name: str
+    step: int
+    policy_version: int
+    split: str
+    num_tasks: int
+    num_success: int
+    success: float
+    low: float
+    high: float
+    temperature: float | None = None
+    """0 = greedy; null when it was not recorded."""
+
+
+class ExperimentDetail(ExperimentRow):
+    """One experiment."""
+
+    note: str
+    config: dict[str, Any]
+    stages: list[StageOut]
+    evaluations: list[EvaluationOut]
+    waiting_because: str
+    """Why a queued experiment does not run yet; "" otherwise."""
+
+
+class ExperimentIn(Schema):
+    """What to launch: a preset, changed by `config` (nested, only what differs), or a whole `yaml`."""
+
+    name: str = Field(min_length=1, max_length=120)
+    preset: str = ""
+    config: dict[str, Any] = {}
+    yaml: str = Field("", max_length=100_000)
+    priority: int = Field(0, ge=-100, le=100)
+    note: str = ""
+
+
+class CheckOut(Schema):
+    """One answer of the pre-flight panel."""
+
+    level: str
+    title: str
+    detail: str
+    path: str
+
+
+class PreflightOut(Schema):
+    """What the launch page says before launching."""
+
+    may_launch: bool
+    checks: list[CheckOut]
+    queue_position: int
+    seconds: float
+    seconds_basis: str
+
+
+class ExperimentPage(Schema):
+    """Newest first; `next` is the `after` of the next page."""
+
+    items: list[ExperimentRow]
+    next: str | None
+
+
+class Series(Schema):
+    """One metric: parallel lists."""
+
+    steps: list[int]
+    values: list[float]

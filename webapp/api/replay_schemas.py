@@ -1,0 +1,37 @@
+"""What the API says of replay entries, and takes."""
+
+from datetime import datetime
+
+from ninja import Field, Schema
+
+
+class EntryRow(Schema):
+    """A replay entry."""
+
+    id: int
+    trajectory_id: int
+    family: str
+    verdict: str
+    tags: list[str]
+    note: str
+    labelled_by: str | None = Field(None, alias="labelled_by.username")
+    labelled_at: datetime | None
+    num_uses: int
+    created_at: datetime
+
+
+class LabelIn(Schema):
+    """What to change; null leaves it as it is."""
+
+    verdict: str | None = None
+    tags: list[str] | None = None
+    note: str | None = None
+    expected_verdict: str | None = None
+    """What the caller saw; another one by now is answered with 409."""
+
+
+class EntryPage(Schema):
+    """Newest first; `next` is the `after` of the next page."""
+
+    items: list[EntryRow]
+    next: str | None

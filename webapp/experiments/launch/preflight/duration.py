@@ -1,0 +1,51 @@
+"""Pre-flight: how long an experiment will take."""
+
+from statistics import median
+
+from django.template.defaultfilters import pluralize
+
+from training.contracts.config import ExperimentConfig
+from webapp.accounts.models import Team
+from webapp.experiments.models import ExperimentStatus
+
+TURNS_USED = 0.45
+"""Part of the turn limit that a trajectory takes; this and the seconds: first-desk on two cores."""
+SECONDS_PER_TURN = 0.35
+SECONDS_PER_RESET = 0.1
+SECONDS_PER_TRAINED_TRAJECTORY = 0.035
+SECONDS_PER_SFT_STEP = 0.55
+NUM_REMEMBERED = 5
+"""Finished experiments of the same preset whose median duration is used."""
+
+
+def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> tuple[float, str]:
+    """Seconds and where they come from: finished experiments of this preset, else a rough formula.
+
+    A finished one with other numbers of steps or tasks says how far the formula is off, not how long this
+    one takes.
+    """
+    trained = team.experiments.exclude(config__evaluation__only=True)
+    finished = trained.filter(
+        preset=preset, status=ExperimentStatus.FINISHED, started_at__isnull=False, ended_at__isnull=False
+    ).order_by("-id")
+    guess = formula_seconds(config)
+    took = [
+        (row.ended_at - row.started_at).total_seconds() * guess / formula_seconds(row.settings)
+        for row in (finished[:NUM_REMEMBERED] if preset else [])
+        if row.started_at and row.ended_at and not row.config_problems
+    ]
+    if took:
+        return median(took), f"from {len(took)} finished experiment{pluralize(len(took))} of this preset"
+    return guess, "rough formula: turns on the desktops, then the optimiser"
+
+
+def formula_seconds(config: ExperimentConfig) -> float:
+    """Rollouts on all desktops at once plus the optimiser's own time."""
+    algorithm, evaluation = config.algorithm, config.evaluation
+    trained = algorithm.group_size * algorithm.groups_per_step * algorithm.num_steps
+    during = algorithm.num_steps // evaluation.every if evaluation.every else 0
+    evaluated = evaluation.num_tasks * (int(evaluation.before) + int(evaluation.after) + during)
+    one = config.desktops.max_turns * TURNS_USED * SECONDS_PER_TURN + SECONDS_PER_RESET
+    rollouts = (trained + evaluated) * one / config.desktops.num_desktops
+    sft = config.sft.max_steps * SECONDS_PER_SFT_STEP if config.sft.enabled else 0.0
+    return rollouts + trained * SECONDS_PER_TRAINED_TRAJECTORY + sft

@@ -1,0 +1,71 @@
+"""Pre-flight: are there tasks and replay entries of the chosen set?"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Count, Q
+
+from training.contracts.config import ExperimentConfig
+from webapp.accounts.models import Team
+from webapp.experiments.launch.preflight.check import Check
+from webapp.experiments.models import TaskRecord, TaskSet
+
+
+def task_checks(config: ExperimentConfig) -> Iterator[Check]:
+    task_set = TaskSet.objects.filter(name=config.tasks.task_set).first()
+    if task_set is None:
+        known = ", ".join(TaskSet.objects.values_list("name", flat=True)[:8]) or "none yet"
+        text = f"Imported are: {known}. Import one with `manage.py import_tasks`."
+        yield Check("bad", f"Task set {config.tasks.task_set!r} is not imported", text, "tasks.task_set")
+        return
+    rows = chosen_tasks(config, task_set)
+    num_train = sum(row["num"] for row in rows if row["split"] == "train")
+    num_heldout = sum(row["num"] for row in rows if row["split"] == "heldout")
+    families = sorted({row["family"] or "(no family)" for row in rows})
+    if not num_train:
+        yield Check("bad", "No task to practise", _no_tasks(config, task_set), "tasks.families")
+        return
+    detail = ", ".join(f"{family} {_counts(rows, family)}" for family in families)
+    yield Check("good", f"{num_train} train and {num_heldout} held-out tasks", f"Train/held-out: {detail}.")
+    wanted = config.evaluation.num_tasks
+    if wanted > num_heldout:
+        text = f"Only {num_heldout} held-out tasks fit the choice: evaluations are smaller, intervals wider."
+        yield Check("warning", f"{wanted} evaluation tasks wanted", text, "evaluation.num_tasks")
+
+
+def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, Any]]:
+    """Rows {family, split, num} of the supported tasks that the config chooses."""
+    rows = TaskRecord.objects.runnable(config.desktops).filter(task_set=task_set)
+    if config.tasks.families:
+        rows = rows.filter(family__in=config.tasks.families)
+    if config.tasks.levels:
+        rows = rows.filter(level__in=config.tasks.levels)
+    return list(rows.values("family", "split").annotate(num=Count("id")).order_by("family", "split"))
+
+
+def _counts(rows: list[dict[str, Any]], family: str) -> str:
+    found = {row["split"]: row["num"] for row in rows if (row["family"] or "(no family)") == family}
+    return f"{found.get('train', 0)}/{found.get('heldout', 0)}"
+
+
+def _no_tasks(config: ExperimentConfig, task_set: TaskSet) -> str:
+    families = TaskRecord.objects.filter(task_set=task_set).values_list("family", flat=True).distinct()
+    levels = TaskRecord.objects.filter(task_set=task_set).values_list("level", flat=True).distinct()
+    known = f"families {', '.join(sorted(set(families)))}; levels {', '.join(map(str, sorted(set(levels))))}"
+    return f"No supported train task of {task_set.name} has the chosen families and levels. It has {known}."
+
+
+def replay_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
+    if not config.replay.enabled:
+        return
+    usable = team.replayentry_set.filter(verdict__in=["accepted", "gold"])
+    counts = usable.aggregate(
+        num=Count("id"),
+        fitting=Count("id", filter=Q(trajectory__task__task_set__name=config.tasks.task_set)),
+    )
+    if not counts["fitting"]:
+        text = f"{counts['num']} accepted in all, none of this task set. Nothing will be injected."
+        yield Check("warning", "No replay entry to inject", text, "replay.enabled")
+    else:
+        plural = "y" if counts["fitting"] == 1 else "ies"
+        yield Check("good", f"{counts['fitting']} accepted replay entr{plural}")

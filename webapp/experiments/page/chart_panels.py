@@ -1,0 +1,192 @@
+"""Which charts the experiment page has, with what each shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from operator import attrgetter
+from typing import Any
+
+from webapp.experiments.models import Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One chart. A name that ends with "/" takes every series of that area."""
+
+    title: str
+    group: str
+    """Heading that it stands below; panels of one group follow each other."""
+    names: tuple[str, ...]
+    help: str
+    """What it shows and what to look for, in a sentence or two."""
+    unit: str = ""
+    kind: str = "line"
+    """ "share" fixes the axis to 0..1; "log" is logarithmic."""
+    limit_of: str = ""
+    """Knob whose value is drawn as the alarm's limit."""
+
+
+LEARNING, STABILITY, ASYNCHRONY, TIME, WARM_UP = (
+    "Learning",
+    "Stability",
+    "Engine and asynchrony",
+    "Time",
+    "SFT warm-up",
+)
+PANELS = (
+    Panel(
+        title="Success and reward",
+        group=LEARNING,
+        names=("rollout/success", "rollout/reward_mean"),
+        kind="success",
+        help="Of the step's own rollouts; diamonds are held-out evaluations with their 95 % interval.",
+    ),
+    Panel(
+        title="Success by family",
+        group=LEARNING,
+        names=("success/",),
+        kind="share",
+        help="Of the step's rollouts. A family that stays at 0 or 1 teaches nothing.",
+    ),
+    Panel(
+        title="Reward terms",
+        group=LEARNING,
+        names=("reward/",),
+        help="Mean of every named part of the reward. One that rises while success does not is being gamed.",
+    ),
+    Panel(
+        title="Groups without variance",
+        group=LEARNING,
+        names=("rollout/zero_variance_fraction",),
+        kind="share",
+        limit_of="alarms.zero_variance_fraction",
+        help="Groups whose rewards are all equal have no advantage: too easy, too hard, or too small.",
+    ),
+    Panel(
+        title="Turns and tokens",
+        group=LEARNING,
+        names=("rollout/turns_mean", "rollout/completion_tokens_mean"),
+        help="Per trajectory and per completion.",
+    ),
+    Panel(
+        title="Replay",
+        group=LEARNING,
+        names=("replay/failed_groups", "replay/injected", "replay/injected_share"),
+        help="Groups that failed as a whole, and the curated successes that stood in there.",
+    ),
+    Panel(
+        title="Loss",
+        group=STABILITY,
+        names=("loss/total", "loss/policy", "loss/kl", "loss/likelihood"),
+        help="Policy-gradient losses hover around 0; their level says little, jumps say something.",
+    ),
+    Panel(
+        title="Entropy",
+        group=STABILITY,
+        names=("loss/entropy",),
+        unit="nats",
+        help="Of the next token at completion positions. Falling to nearly 0 is a collapse.",
+    ),
+    Panel(
+        title="Gradient norm",
+        group=STABILITY,
+        names=("optimiser/grad_norm",),
+        kind="log",
+        help="Before clipping. The alarm compares it with its running median.",
+    ),
+    Panel(
+        title="Importance ratio",
+        group=STABILITY,
+        names=("policy/importance_ratio_mean",),
+        help="Trainer over engine; 1 when nothing has moved between sampling and training.",
+    ),
+    Panel(
+        title="Clipped and corrected tokens",
+        group=STABILITY,
+        names=("policy/clip_fraction", "policy/correction_cut_fraction"),
+        kind="share",
+        help="Tokens without gradient because of the clip, and weights cut or masked by the correction.",
+    ),
+    Panel(
+        title="Parse errors, truncated, errored",
+        group=STABILITY,
+        names=("rollout/parse_error_rate", "rollout/truncation_rate", "rollout/errored_rate"),
+        kind="share",
+        help="Errored trajectories are infrastructure and never scored; above 5 % something is broken.",
+    ),
+    Panel(
+        title="Staleness",
+        group=ASYNCHRONY,
+        names=("async/staleness_mean", "async/staleness_max"),
+        unit="policy versions",
+        limit_of="algorithm.max_staleness",
+        help="How far behind the trained policy the tokens were sampled; the line is the bound.",
+    ),
+    Panel(
+        title="Waiting",
+        group=ASYNCHRONY,
+        names=("async/trainer_wait_s", "async/engine_idle_s"),
+        unit="s per step",
+        help="Trainer waiting for rollouts, and engine with nothing to do. A trainer that waits wants more "
+        "desktops or engines; an idle engine wants a larger max_staleness.",
+    ),
+    Panel(
+        title="Dropped and masked for age",
+        group=ASYNCHRONY,
+        names=("async/dropped", "async/masked_tokens"),
+        help="Samples and tokens older than max_staleness; wasted sampling.",
+    ),
+    Panel(
+        title="Engine and trainer drift",
+        group=ASYNCHRONY,
+        names=("sync/drift", "policy/logprob_gap"),
+        unit="nats",
+        limit_of="alarms.logprob_drift",
+        help="Mean difference of logprobs: on the fixed canary after each weight sync, and on the batch.",
+    ),
+    Panel(
+        title="Seconds per step",
+        group=TIME,
+        names=("time/",),
+        unit="s",
+        help="The whole step, and where it went.",
+    ),
+    Panel(
+        title="Weight sync",
+        group=TIME,
+        names=("sync/seconds",),
+        unit="s",
+        help="From the trainer's weights to an engine that samples with them.",
+    ),
+    Panel(
+        title="SFT loss",
+        group=WARM_UP,
+        names=("sft/loss", "sft/entropy"),
+        unit="nats",
+        help="Of the demonstrations' tokens, before GRPO.",
+    ),
+    Panel(
+        title="SFT gradient norm",
+        group=WARM_UP,
+        names=("sft/grad_norm",),
+        kind="log",
+        help="Before clipping.",
+    ),
+    Panel(
+        title="SFT held-out success",
+        group=WARM_UP,
+        names=("sft/success",),
+        kind="share",
+        limit_of="sft.stop_at_success",
+        help="The warm-up stops at the line.",
+    ),
+)
+
+
+def panels_of(experiment: Experiment) -> list[dict[str, Any]]:
+    """The panels with the alarm limits of this experiment's config."""
+    settings = experiment.settings
+    return [
+        {**asdict(panel), "limit": attrgetter(panel.limit_of)(settings) if panel.limit_of else None}
+        for panel in PANELS
+    ]

@@ -1,0 +1,33 @@
+"""How much env workers can run: slots, workers and machines that take work."""
+
+from django.db.models import Sum
+
+from webapp.fleet.models import Host, Worker, WorkerStatus
+
+
+def count_env_slots() -> int:
+    """Trajectories that the online env workers can run at once; draining ones take none."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
+    return online.aggregate(total=Sum("slots"))["total"] or 0
+
+
+def count_slots_of_host(host: str) -> int:
+    """The same of one machine."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False, host=host)
+    return online.aggregate(total=Sum("slots"))["total"] or 0
+
+
+def count_env_workers() -> int:
+    """Online env workers that take work."""
+    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
+
+
+def hosts_at_work(*, draining_too: bool = False) -> set[str]:
+    """Machines with an online env worker that takes work, or (`draining_too`) with any online one."""
+    online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
+    return set((online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True))
+
+
+def is_host_draining(name: str) -> bool:
+    """True while an operator lets the machine run empty."""
+    return Host.objects.filter(name=name, is_draining=True).exists()
