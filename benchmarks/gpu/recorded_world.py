@@ -17,21 +17,25 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from pydantic_core import to_jsonable_python
 
 from benchmarks.gpu.policy_process import TOKEN, PolicyProcess
 from benchmarks.gpu.screens import screen_png
-from testing.json_server import JsonServer, Refused, Request
+from testing.route_server import Refused, RouteServer
+from training.contracts import coordinator as routes
+from training.contracts.routes import Nothing, Route
 from training.contracts.types import (
     Completion,
+    Control,
     Group,
     Observation,
-    Purpose,
     RewardTerm,
     Task,
     Trajectory,
     TrajectoryStatus,
     Turn,
 )
+from training.contracts.weight_requests import WeightsRequest
 
 TURNS = 2
 VARIANTS = 2
@@ -129,7 +133,7 @@ class RecordedWorld:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def __enter__(self) -> RecordedWorld:
-        self.server = JsonServer(self._answer)
+        self.server = RouteServer(self._handlers(), token=TOKEN, before=self._before)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,70 +158,77 @@ class RecordedWorld:
         points = self.seen["/metrics"]
         return {point["step"]: point["values"][name] for point in points if name in point["values"]}
 
-    def _answer(self, request: Request) -> Any:
-        """The route's answer; a policy server that refuses or is away, as the gpu worker says it."""
-        try:
-            return self.answer(request.method, request.path, request.query, request.body)
-        except httpx.HTTPStatusError as error:
-            status = 409 if error.response.is_client_error else 503
-            raise Refused(status, {"error": error.response.text[:500]}) from error
-        except httpx.TransportError as error:
-            raise Refused(503, {"error": str(error)}) from error
+    def _handlers(self) -> dict[Route[Any, Any], Callable[[Any], Any]]:
+        """Routes that answer nothing are only remembered."""
+        silent = {route: lambda _: Nothing() for route in routes.ROUTES if route.answers is Nothing}
+        return silent | {
+            routes.TASKS: lambda _: self.tasks,
+            routes.SAMPLE_GROUP: self._group,
+            routes.FINISHED_GROUPS: self._finished,
+            routes.CHECKPOINTS_IN_USE: lambda _: routes.CheckpointPaths(paths=()),
+            routes.CONTROL: lambda _: routes.ControlAnswer(
+                command=Control.RUN, needs_weights=self._needs_weights()
+            ),
+            routes.WEIGHTS: self._sync_weights,
+            routes.ENGINE: self._rest,
+        }
 
-    def answer(self, method: str, route: str, query: dict[str, str], body: Any) -> Any:
-        if route == "/weights":
-            return self._weights(body)
-        if route == "/engine":
-            return self._rest(body["command"])
+    def _before(self, route: Route[Any, Any], asked: Any) -> None:
+        body = to_jsonable_python(asked)
+        if route is routes.ENGINE:
+            return
         with self.lock:
-            if method == "POST":
-                self.seen[route].append(body)
-            self.watch("before", route, body if isinstance(body, dict) else {})
-            if route == "/tasks":
-                return [task.model_dump(mode="json") for task in self.tasks]
-            if route == "/groups":
-                return {"group_id": self._group(body)}
-            if route == "/groups/finished":
-                found = [group.model_dump(mode="json") for group in self.groups[int(query["after"]) :]]
-                return {"cursor": len(self.groups), "groups": found}
-            if route == "/control":
-                return {"command": "run", "needs_weights": self._needs_weights()}
-            if route == "/checkpoints/in-use":
-                return {"paths": []}
-            return {}
+            if route is routes.WEIGHTS:
+                kept = ("channel", "stage", "policy_version")
+                self.seen[route.path].append({key: body.get(key) for key in kept})
+            elif route.method == "POST":
+                self.seen[route.path].append(body)
+            is_object = route.method == "POST" and isinstance(body, dict)
+            self.watch("before", route.path, body if is_object else {})
 
-    def _group(self, body: dict[str, Any]) -> int:
-        task = next(task for task in self.tasks if task.task_id == body["task_id"])
-        number = len(self.groups) + 1
-        if self.draws:
-            turn = _turn(self.policy.client(), f"drawn-{time.monotonic_ns()}", 0, task, self.frames, 8)
-            self.drawn_by.append(turn.completion.policy_version if turn.completion else -1)
-        members = self.recorded[task.task_id][body["step"] % VARIANTS]
-        fresh = tuple(_as_of(member, number, body["policy_version"]) for member in members)
-        purpose = Purpose(body["purpose"])
-        group = Group(group_id=number, task=task, purpose=purpose, step=body["step"], trajectories=fresh)
-        self.groups.append(group)
-        return number
-
-    def _weights(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _finished(self, query: routes.FinishedQuery) -> routes.FinishedGroups:
         with self.lock:
-            self.seen["/weights"].append(
-                {key: body.get(key) for key in ("channel", "stage", "policy_version")}
+            return routes.FinishedGroups(cursor=len(self.groups), groups=tuple(self.groups[query.after :]))
+
+    def _group(self, wanted: routes.SampleGroup) -> routes.GroupId:
+        with self.lock:
+            task = next(task for task in self.tasks if task.task_id == wanted.task_id)
+            number = len(self.groups) + 1
+            if self.draws:
+                turn = _turn(self.policy.client(), f"drawn-{time.monotonic_ns()}", 0, task, self.frames, 8)
+                self.drawn_by.append(turn.completion.policy_version if turn.completion else -1)
+            members = self.recorded[task.task_id][wanted.step % VARIANTS]
+            fresh = tuple(_as_of(member, number, wanted.policy_version or 0) for member in members)
+            group = Group(
+                group_id=number, task=task, purpose=wanted.purpose, step=wanted.step, trajectories=fresh
             )
-            self.watch("before", "/weights", body)
-        answer = self.policy.call("POST", "/weights", body)
-        if body.get("stage", "load") in ("load", "commit"):
-            answer["canary"] = self.policy.call("POST", "/canary", {})
-        return answer
+            self.groups.append(group)
+            return routes.GroupId(group_id=number)
 
-    def _rest(self, command: str) -> dict[str, Any]:
+    def _sync_weights(self, request: WeightsRequest) -> routes.WeightsSynced:
+        answer = self._ask_policy("POST", "/weights", request.model_dump(mode="json"))
+        if request.stage in ("load", "commit"):
+            answer["canary"] = self._ask_policy("POST", "/canary", {})
+        return routes.WeightsSynced.model_validate(answer)
+
+    def _rest(self, wanted: routes.EngineCommand) -> Nothing:
         started = time.monotonic()
-        self.policy.call("POST", f"/{command}", {})
-        self.rests.append({"command": command, "seconds": round(time.monotonic() - started, 3)})
-        return {}
+        self._ask_policy("POST", f"/{wanted.command}", {})
+        self.rests.append({"command": wanted.command, "seconds": round(time.monotonic() - started, 3)})
+        return Nothing()
 
     def _needs_weights(self) -> bool:
-        return bool(self.policy.call("GET", "/health").get("needs_weights", False))
+        return bool(self._ask_policy("GET", "/health").get("needs_weights", False))
+
+    def _ask_policy(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """A policy server that refuses or is away is told as the gpu worker tells it."""
+        try:
+            return self.policy.call(method, path, body)
+        except httpx.HTTPStatusError as error:
+            status = 409 if error.response.is_client_error else 503
+            raise Refused(status, error.response.text[:500]) from error
+        except httpx.TransportError as error:
+            raise Refused(503, str(error)) from error
 
 
 def _as_of(member: Trajectory, group_id: int, policy_version: int) -> Trajectory:

@@ -142,7 +142,7 @@ def canary(bench: Bench) -> dict[str, Any]:
 
 def canary_logprobs(client: PolicyClient) -> list[float]:
     answer = client.canary()
-    return [p for p, m in zip(answer["logprobs"], answer["loss_mask"], strict=True) if m]
+    return [p for p, m in zip(answer.logprobs, answer.loss_mask, strict=True) if m]
 
 
 def across_a_sync(bench: Bench, client: PolicyClient, version: int) -> dict[str, Any]:

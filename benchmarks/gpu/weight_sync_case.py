@@ -24,13 +24,15 @@ from benchmarks.gpu.models import make_model
 from benchmarks.gpu.policy_process import TOKEN
 from benchmarks.gpu.weight_sync_weights import Answer, add_noise, exact_logprobs, fit, randomise
 from training.batch.screenshot_cache import ScreenshotCache
+from training.contracts import policy_server
 from training.contracts.config import ExperimentConfig, parse_config
-from training.contracts.weight_requests import WeightsRequest
+from training.contracts.routes import Nothing
+from training.contracts.weight_requests import Canary, WeightsRequest
 from training.distributed.world import World, start_world, stop_world
 from training.model.load_sharded import shard_model
 from training.model.policy import prepared
 from training.render.renderer import Renderer
-from training.rollouts.coordinator_client import Canary, Coordinator, CoordinatorAddress, CoordinatorError
+from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient, CoordinatorError
 from training.sampler.canary import canary_png
 from training.update.learner import Learner, TokenIds
 from training.weights.sync import WeightSync, build_weight_sync, canary_sample
@@ -45,7 +47,7 @@ PAUSE_S = 0.7
 """Between two syncs: trajectories are drawn meanwhile."""
 
 
-class Door(Coordinator):
+class Door(CoordinatorClient):
     """Straight to the policy server: the gpu worker in between only passes bodies through."""
 
     def __init__(self, url: str) -> None:
@@ -68,10 +70,10 @@ class Door(Coordinator):
             self.canary_s = time.monotonic() - done
 
     def canary(self) -> Canary:
-        return Canary.model_validate(self._post("/canary", {}))
+        return self._ask(policy_server.CANARY, Nothing())
 
     def version(self) -> int:
-        return int(self._get("/health")["policy_version"])
+        return self._ask(policy_server.HEALTH, Nothing()).policy_version
 
 
 def main() -> int:

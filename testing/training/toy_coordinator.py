@@ -7,21 +7,27 @@ import base64
 import queue
 import threading
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from testing.json_server import JsonServer, Refused, Request
+from pydantic_core import to_jsonable_python
+
+from testing.route_server import Refused, RouteServer
 from testing.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
+from training.contracts import coordinator as routes
+from training.contracts.routes import Nothing, Route
 from training.contracts.types import (
     Action,
     ActionKind,
+    Control,
     Group,
     Purpose,
     Source,
     Trajectory,
     TrajectoryStatus,
 )
-from training.contracts.weight_requests import REQUEST
+from training.contracts.weight_requests import Canary, WeightsRequest
 from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import EngineSequence
 from training.sampler.weights.receive_in_process import LocalReceiver
@@ -38,7 +44,7 @@ class Wishes:
     """Members of every first request of a train task that end errored."""
     pause_after_groups: int = 0
     """From this number of finished groups on, /control says pause; 0 = never."""
-    command: str = "run"
+    command: Control = Control.RUN
     failures: list[int] = field(default_factory=list)
     """Status codes to answer next, before any work."""
     in_background: bool = False
@@ -66,10 +72,10 @@ class ToyCoordinator:
         threading.Thread(target=self.loop.run_forever, daemon=True).start()
         self.batched = BatchingEngine(desktops.engine, desktops.renderer.pixels)
         self.weight_sync = WeightSyncHandler(self.batched, LocalReceiver(self.batched, desktops.engine))
-        self.asked: queue.Queue[tuple[int, dict[str, Any]]] = queue.Queue()
+        self.asked: queue.Queue[tuple[int, routes.SampleGroup]] = queue.Queue()
         self.num_asked = 0
         threading.Thread(target=self._sample_in_background, daemon=True).start()
-        self._server = JsonServer(self._answer)
+        self._server = RouteServer(self._handlers(), token=TOKEN, before=self._before)
         self.url = self._server.url
 
     def close(self) -> None:
@@ -88,97 +94,96 @@ class ToyCoordinator:
         """All points of one metric, in order."""
         return [point["values"][name] for point in self.seen["/metrics"] if name in point["values"]]
 
-    def _answer(self, request: Request) -> Any:
-        """One request at a time: refused without the token, or as a test wishes, else the route's answer."""
+    def _handlers(self) -> dict[Route[Any, Any], Callable[[Any], Any]]:
+        """Routes that answer nothing are only remembered."""
+        silent = {route: lambda _: Nothing() for route in routes.ROUTES if route.answers is Nothing}
+        return silent | {
+            routes.TASKS: lambda query: self.tasks[query.split],
+            routes.SAMPLE_GROUP: self._sample,
+            routes.FINISHED_GROUPS: self._finished,
+            routes.DEMONSTRATIONS: lambda _: self.wishes.demonstrations,
+            routes.REPLAY: self._replay,
+            routes.CHECKPOINTS_IN_USE: lambda _: routes.CheckpointPaths(
+                paths=tuple(self.wishes.checkpoints_in_use)
+            ),
+            routes.WEIGHTS: self._sync_weights,
+            routes.CONTROL: self._control,
+            routes.FRAME: lambda frame: self.desktops.frame(frame.sha256),
+        }
+
+    def _before(self, route: Route[Any, Any], asked: Any) -> None:
+        """Remember what was posted, and refuse as a test wishes."""
         with self.lock:
-            if request.authorization != f"Bearer {TOKEN}":
-                raise Refused(401, {"error": {"code": "unauthorized", "message": "wrong token"}})
             if self.wishes.failures:
-                raise Refused(self.wishes.failures.pop(0), {})
-            try:
-                return self.answer(request.method, request.path, request.query, request.body)
-            except ValueError as error:
-                raise Refused(409, {"error": {"code": "refused", "message": str(error)}}) from error
+                raise Refused(self.wishes.failures.pop(0), "as the test wishes")
+            if route.method == "POST":
+                self.seen[route.path].append(to_jsonable_python(asked))
 
-    def answer(self, method: str, path: str, query: dict[str, str], body: Any) -> Any:
-        """The JSON answer of a route."""
-        if method == "POST":
-            self.seen[path].append(body)
-        if path == "/tasks":
-            return [task.model_dump(mode="json") for task in self.tasks[query["split"]]]
-        if path == "/groups":
-            return {"group_id": self._sample(body)}
-        if path == "/groups/finished":
-            after = int(query["after"])
-            return {
-                "cursor": len(self.groups),
-                "groups": [group.model_dump(mode="json") for group in self.groups[after:]],
-            }
-        if path == "/control":
-            limit = self.wishes.pause_after_groups
-            pause = limit and len(self.groups) >= limit
-            return {"command": "pause" if pause else self.wishes.command}
-        if path == "/weights":
-            return self._load(body)
-        if path == "/replay":
-            entries = self.wishes.replay_entries
-            mine = [e for e in entries if e["trajectory"]["task"]["task_id"] == query["task_id"]]
-            return {"entries": mine}
-        if path == "/demonstrations":
-            return [one.model_dump(mode="json") for one in self.wishes.demonstrations]
-        if path == "/checkpoints/in-use":
-            return {"paths": self.wishes.checkpoints_in_use}
-        return {}
+    def _finished(self, query: routes.FinishedQuery) -> routes.FinishedGroups:
+        with self.lock:
+            return routes.FinishedGroups(cursor=len(self.groups), groups=tuple(self.groups[query.after :]))
 
-    def _sample(self, body: dict[str, Any]) -> int:
-        if self.wishes.in_background:
+    def _control(self, _: Nothing) -> routes.ControlAnswer:
+        limit = self.wishes.pause_after_groups
+        pause = limit and len(self.groups) >= limit
+        return routes.ControlAnswer(command=Control.PAUSE if pause else self.wishes.command)
+
+    def _replay(self, query: routes.ReplayQuery) -> routes.ReplayCandidates:
+        entries = [routes.ReplayCandidate.model_validate(entry) for entry in self.wishes.replay_entries]
+        mine = [entry for entry in entries if entry.trajectory.task.task_id == query.task_id]
+        return routes.ReplayCandidates(entries=tuple(mine))
+
+    def _sample(self, wanted: routes.SampleGroup) -> routes.GroupId:
+        with self.lock:
+            if not self.wishes.in_background:
+                return self._sample_now(len(self.groups) + 1, wanted)
             self.num_asked += 1
-            self.asked.put((self.num_asked, body))
-            return self.num_asked
-        return self._sample_now(len(self.groups) + 1, body)
+            self.asked.put((self.num_asked, wanted))
+            return routes.GroupId(group_id=self.num_asked)
 
     def _sample_in_background(self) -> None:
         """Desktops that go on while the trainer trains; the engine takes new weights between two turns."""
         self.desktops.generate = self._generate
         while True:
-            group_id, body = self.asked.get()
-            self._sample_now(group_id, body)
+            self._sample_now(*self.asked.get())
 
     def _generate(self, *arguments: Any) -> Any:
         work = self.batched.call(self.desktops.engine.generate, *arguments)
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
 
-    def _sample_now(self, group_id: int, body: dict[str, Any]) -> int:
+    def _sample_now(self, group_id: int, wanted: routes.SampleGroup) -> routes.GroupId:
         tasks = [task for part in self.tasks.values() for task in part]
-        task = next(task for task in tasks if task.task_id == body["task_id"])
+        task = next(task for task in tasks if task.task_id == wanted.task_id)
         group = self.desktops.group(
             group_id,
             task,
-            body["size"],
-            purpose=Purpose(body["purpose"]),
-            step=body["step"],
-            temperature=body["temperature"],
+            wanted.size,
+            purpose=wanted.purpose,
+            step=wanted.step,
+            temperature=wanted.temperature,
         )
-        broken = self.wishes.errored_members if body["purpose"] == "train" else 0
+        broken = self.wishes.errored_members if wanted.purpose is Purpose.TRAIN else 0
         if broken and not any(g.task.task_id == task.task_id and g.step == group.step for g in self.groups):
             group = _with_errors(group, broken)
-        if body["source"] == "oracle" and self.records_demonstrations:
+        if wanted.source is Source.ORACLE and self.records_demonstrations:
             self.wishes.demonstrations += [_demonstration(member) for member in group.trajectories]
         self.groups.append(group)
-        return group_id
+        return routes.GroupId(group_id=group_id)
 
-    def _load(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _sync_weights(self, request: WeightsRequest) -> routes.WeightsSynced:
         """One step of a weight sync, by the policy server's own receiver."""
-        stage = body["stage"]
-        if stage in self.wishes.refused_stages:
-            raise ValueError(f"{stage} is refused")
-        handling = self.weight_sync.handle(REQUEST.validate_python(body))
-        answer = asyncio.run_coroutine_threadsafe(handling, self.loop).result().model_dump()
-        if stage in ("load", "commit"):
-            answer["canary"] = self.canary()
-        return answer
+        with self.lock:
+            if request.stage in self.wishes.refused_stages:
+                raise Refused(409, f"{request.stage} is refused")
+            handling = self.weight_sync.handle(request)
+            try:
+                answer = asyncio.run_coroutine_threadsafe(handling, self.loop).result()
+            except ValueError as error:
+                raise Refused(409, str(error)) from error
+            canary = self.canary() if request.stage in ("load", "commit") else None
+            return routes.WeightsSynced(**answer.model_dump(), canary=canary)
 
-    def canary(self) -> dict[str, Any]:
+    def canary(self) -> Canary:
         """The engine's logprobs of a fixed prompt with a picture."""
         renderer, task = self.desktops.renderer, self.tasks["train"][0]
         png = picture(task, 0)
@@ -191,14 +196,13 @@ class ToyCoordinator:
             grids=[renderer.image_grid(SCREEN)],
         )
         logprobs = self.desktops.engine.score(sequence, len(prompt))
-        return {
-            "token_ids": prompt + completion,
-            "loss_mask": [0] * len(prompt) + [1] * len(completion),
-            "logprobs": [0.0] * len(prompt) + logprobs,
-            "images": [base64.b64encode(png).decode()],
-            "temperature": 1.0,
-            "policy_version": self.desktops.engine.policy_version,
-        }
+        return Canary(
+            token_ids=(*prompt, *completion),
+            loss_mask=(*[0] * len(prompt), *[1] * len(completion)),
+            logprobs=(*[0.0] * len(prompt), *logprobs),
+            images=(base64.b64encode(png).decode(),),
+            policy_version=self.desktops.engine.policy_version,
+        )
 
 
 def _demonstration(trajectory: Trajectory) -> Trajectory:

@@ -94,6 +94,10 @@ class ToyDesktops:
             step=options.get("step", 0),
         )
 
+    def frame(self, sha256: str) -> bytes:
+        """The PNG that was stored under this digest."""
+        return (self.frames / sha256[:2] / f"{sha256}.png").read_bytes()
+
     def store(self, png: bytes) -> str:
         """Put a frame where the trainer reads it; returns its sha256."""
         sha = hashlib.sha256(png).hexdigest()

@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
-from training.contracts.types import EvaluationResult
+from training.contracts.trainer_reports import EvaluationResult
 from webapp.experiments.checkpoints import exports
 from webapp.experiments.lifecycle import trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment

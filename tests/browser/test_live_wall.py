@@ -8,10 +8,10 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_frame, make_group, make_trajectory
+from training.contracts.trainer_reports import Alarm
 from training.contracts.types import (
     Action,
     ActionKind,
-    Alarm,
     Completion,
     Observation,
     Purpose,

@@ -89,8 +89,7 @@ class CheckpointStore:
         self.wait_for_save()
         world = trainer.world
         state.num_saved += 1
-        step = state.sft_step if state.stage == "sft" else state.grpo_step
-        final = self.directory / f"{state.num_saved:05d}-{state.stage}-{step:06d}"
+        final = self.directory / f"{state.num_saved:05d}-{state.stage}-{state.stage_step:06d}"
         if is_best:
             state.best_checkpoint = final.name
         folder = final.with_suffix(".tmp")

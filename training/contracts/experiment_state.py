@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
+
+from training.contracts.outcomes import StageName
+
+
+class LearningStage(StrEnum):
+    """Which of the stages that change weights a checkpoint stands in."""
+
+    START = "start"
+    """Before the first of them."""
+    SFT = StageName.SFT.value
+    GRPO = StageName.GRPO.value
+
+
+LEARNING_TRANSITIONS: dict[LearningStage, set[LearningStage]] = {
+    LearningStage.START: {LearningStage.SFT, LearningStage.GRPO},
+    LearningStage.SFT: {LearningStage.GRPO},
+    LearningStage.GRPO: set(),
+}
 
 
 @dataclass(slots=True, kw_only=True)
 class ExperimentState:
     """Where an experiment stands; JSON beside the tensors."""
 
-    stage: str = "start"
-    """start -> sft -> grpo -> done"""
+    stage: LearningStage = LearningStage.START
     sft_step: int = 0
     """Finished SFT steps."""
     grpo_step: int = 0
@@ -37,3 +55,17 @@ class ExperimentState:
     """task_id -> faded [wins, trials]."""
     replay: dict[str, int] = field(default_factory=dict)
     alarms: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.stage = LearningStage(self.stage)
+
+    def enter(self, stage: LearningStage) -> None:
+        """Go on to a stage. Raises ValueError when it does not follow."""
+        if stage not in LEARNING_TRANSITIONS[self.stage]:
+            raise ValueError(f"stage {stage} does not follow {self.stage}")
+        self.stage = stage
+
+    @property
+    def stage_step(self) -> int:
+        """Finished steps of the stage."""
+        return self.sft_step if self.stage is LearningStage.SFT else self.grpo_step

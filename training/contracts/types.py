@@ -260,61 +260,6 @@ class Group(Wire):
         return tuple(t for t in self.trajectories if t.status.is_scored() and t.reward is not None)
 
 
-class ReplayUse(Wire):
-    """One injection of a replay entry, reported by the trainer after the step."""
-
-    entry_id: int
-    group_id: int
-    step: int
-    replaced_trajectory_id: int
-    policy_age: int | None
-    """Policy versions between recording and use; None without behaviour logprobs."""
-    as_likelihood: bool
-    """True when the entry entered as an NLL term (no behaviour_logprobs)."""
-    advantage: float
-    importance_ratio: float | None
-    """Mean over its tokens; None for a likelihood term."""
-
-
-class MemberUpdate(Wire):
-    """What the learner knows of a trajectory after its group was used."""
-
-    trajectory_id: int
-    advantage: float
-    policy_logprob_gap: float | None = None
-    """Mean |trainer - behaviour| logprob of its tokens, nats."""
-
-
-class EvaluationResult(Wire):
-    """Success over a split with its Wilson interval."""
-
-    name: str
-    """before | after | during | blind"""
-    step: int
-    policy_version: int
-    split: str
-    num_tasks: int
-    num_success: int
-    success: float
-    low: float
-    """95 % Wilson bounds."""
-    high: float
-    per_family: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """family -> (successes, tasks)"""
-
-
-class Alarm(Wire):
-    """A guard that fired: which, with which number, and what to do about it."""
-
-    name: str
-    step: int
-    value: float
-    limit: float
-    message: str
-    remedy: str
-    severity: Literal["warning", "critical"] = "warning"
-
-
 class Control(StrEnum):
     """What the supervisor wants of the trainer."""
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+
+from training.contracts.types import Wire
 
 StreamName = Literal["nccl", "ipc"]
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Load(_Body):
+class Load(Wire):
     """Take the weights of a transformers folder."""
 
     channel: Literal["disk"] = "disk"
@@ -30,7 +28,7 @@ class Load(_Body):
     policy_version: int
 
 
-class Check(_Body):
+class Check(Wire):
     """Compare what the trainer will send with what the engine holds; 400 lists what does not fit."""
 
     channel: StreamName
@@ -39,7 +37,7 @@ class Check(_Body):
     """(name in transformers' words, shape) of everything that will come."""
 
 
-class Join(_Body):
+class Join(Wire):
     """Join the process group whose rank 0 is the trainer; blocks until all have joined."""
 
     channel: Literal["nccl"]
@@ -53,7 +51,7 @@ class Join(_Body):
     """nccl, or gloo where there is no GPU."""
 
 
-class Begin(_Body):
+class Begin(Wire):
     """Stop generating; what runs is interrupted and goes on after the commit, under new weights."""
 
     channel: StreamName
@@ -61,7 +59,7 @@ class Begin(_Body):
     policy_version: int
 
 
-class Bucket(_Body):
+class Bucket(Wire):
     """Some of the weights; ipc: with handles, nccl: the trainer broadcasts them while this call is open."""
 
     channel: StreamName
@@ -74,7 +72,7 @@ class Bucket(_Body):
     """ipc: per rank of the trainer, the pickled handle of its flat copy, base64."""
 
 
-class Commit(_Body):
+class Commit(Wire):
     """All weights are there: forget what older ones computed, name the version, go on generating."""
 
     channel: StreamName
@@ -82,7 +80,7 @@ class Commit(_Body):
     policy_version: int
 
 
-class Abort(_Body):
+class Abort(Wire):
     """The trainer gave up in the middle. The engine waits for a whole set of weights."""
 
     channel: StreamName
@@ -99,7 +97,7 @@ def _stage(value: object) -> str:
     return str(getattr(value, "stage", "load"))
 
 
-_Tagged = Annotated[
+WEIGHTS_REQUEST = Annotated[
     Annotated[Load, Tag("load")]
     | Annotated[Check, Tag("check")]
     | Annotated[Join, Tag("join")]
@@ -109,8 +107,7 @@ _Tagged = Annotated[
     | Annotated[Abort, Tag("abort")],
     Discriminator(_stage),
 ]
-REQUEST: TypeAdapter[WeightsRequest] = TypeAdapter(_Tagged)
-"""Reads a body; raises pydantic's ValidationError that names the field."""
+"""The type of a body: pydantic chooses by `stage`."""
 
 
 class WeightsAnswer(BaseModel):
@@ -124,3 +121,18 @@ class WeightsAnswer(BaseModel):
     """False from `begin` to `commit`, and after an abort until the next load."""
     idle_s: float = 0.0
     """Seconds since its start in which the engine had no request."""
+
+
+class Canary(Wire):
+    """The engine's own logprobs of a fixed prompt with an image."""
+
+    token_ids: tuple[int, ...]
+    """The whole sequence, image pads expanded. [num_tokens]"""
+    loss_mask: tuple[int, ...]
+    """1 on its completion tokens. [num_tokens]"""
+    logprobs: tuple[float, ...]
+    """Nats; 0.0 where the mask is 0. [num_tokens]"""
+    images: tuple[str, ...] = ()
+    """PNGs in base64, in order."""
+    temperature: float = 1.0
+    policy_version: int

@@ -15,9 +15,6 @@ from training.distributed.world import World, from_main
 
 T = TypeVar("T")
 
-EXIT_PAUSED = 75
-EXIT_CANCELLED = 76
-
 
 class Interrupted(Exception):
     """Raised between units of work when the supervisor wants a pause or a cancel."""

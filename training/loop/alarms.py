@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import Alarm, Group, RewardTerm
+from training.contracts.trainer_reports import Alarm
+from training.contracts.types import Group, RewardTerm
 
 MIN_HISTORY = 5
 """Steps before the running median of the gradient norm means something."""

@@ -15,11 +15,13 @@ import torch
 from training.contracts.config import ExperimentConfig
 from training.distributed.interrupts import on_main
 from training.distributed.world import World
-from training.rollouts.coordinator_client import Coordinator
+from training.rollouts.coordinator_client import CoordinatorClient
 
 
 @contextmanager
-def engine_asleep(config: ExperimentConfig, world: World, coordinator: Coordinator | None) -> Iterator[None]:
+def engine_asleep(
+    config: ExperimentConfig, world: World, coordinator: CoordinatorClient | None
+) -> Iterator[None]:
     """Around a computation that needs the memory; a collective. `coordinator`: None on ranks other than 0.
 
     After an error the engine stays asleep: the attempt ends, and the next one starts the engine anew.

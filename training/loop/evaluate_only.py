@@ -9,22 +9,26 @@ from __future__ import annotations
 import logging
 
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import EvaluationResult, Purpose
+from training.contracts.outcomes import ONLY_EVALUATION
+from training.contracts.trainer_reports import EvaluationResult
+from training.contracts.types import Purpose
 from training.distributed.interrupts import TermSignal
-from training.rollouts.coordinator_client import Coordinator
-from training.rollouts.group_collector import GroupCollector, GroupRequest
+from training.rollouts.coordinator_client import CoordinatorClient
+from training.rollouts.group_collector import GroupCollector, GroupSpec
 from training.rollouts.held_out_success import evaluate_groups
 from training.rollouts.task_order import evaluation_tasks
 
 logger = logging.getLogger(__name__)
-STAGE = "evaluation-before"
+(STAGE,) = ONLY_EVALUATION
 
 
-def evaluate_only(config: ExperimentConfig, coordinator: Coordinator, term: TermSignal) -> EvaluationResult:
+def evaluate_only(
+    config: ExperimentConfig, coordinator: CoordinatorClient, term: TermSignal
+) -> EvaluationResult:
     """Held-out success of what the policy server serves. Raises Interrupted on pause, cancel and SIGTERM."""
     tasks = evaluation_tasks(coordinator.tasks("heldout"), config.evaluation.num_tasks)
     collector = GroupCollector(coordinator, term)
-    request = GroupRequest(
+    request = GroupSpec(
         size=1,
         purpose=Purpose.EVALUATION,
         step=0,

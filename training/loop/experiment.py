@@ -11,13 +11,21 @@ from typing import Any
 
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import EvaluationResult, Group, Purpose, Task
+from training.contracts.experiment_state import LearningStage
+from training.contracts.outcomes import StageName
+from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
+from training.contracts.types import Group, Purpose, Task
 from training.distributed.interrupts import on_main
 from training.distributed.world import World
 from training.loop.alarms import AlarmHistory
 from training.render.renderer import Renderer
-from training.rollouts.coordinator_client import Coordinator
-from training.rollouts.group_collector import GroupCollector, GroupRequest, PendingGroups, WeightsLost
+from training.rollouts.coordinator_client import CoordinatorClient
+from training.rollouts.group_collector import (
+    GroupCollector,
+    GroupSpec,
+    PendingGroups,
+    WeightsLost,
+)
 from training.rollouts.groups_in_flight import GroupsInFlight
 from training.rollouts.held_out_success import evaluate_groups
 from training.rollouts.replay_injection import ReplayState
@@ -56,13 +64,13 @@ class Experiment:
     checkpoints: CheckpointStore
     source: Path
     """Model folder that the experiment started from."""
-    coordinator: Coordinator | None = None
+    coordinator: CoordinatorClient | None = None
     """None on ranks other than 0."""
     collector: GroupCollector | None = None
     """None on ranks other than 0."""
     in_flight: GroupsInFlight | None = None
     """What is being sampled for this step and the coming ones; rank 0 only, in the GRPO stage."""
-    unreported: dict[str, Any] | None = None
+    unreported: CheckpointReport | None = None
     """What the coordinator will hear of the checkpoint that is being written."""
     saved: SavedCheckpoint | None = None
     """The newest checkpoint of this process."""
@@ -71,13 +79,13 @@ class Experiment:
     replay: ReplayState = field(default_factory=ReplayState)
     solve_rates: SolveRates = field(default_factory=SolveRates)
 
-    def report(self, send: Callable[[Coordinator], Any]) -> None:
+    def report(self, send: Callable[[CoordinatorClient], Any]) -> None:
         """Let rank 0 send a report."""
         if self.coordinator is not None:
             send(self.coordinator)
 
-    def collect(self, tasks: list[Task], request: GroupRequest, stage: str) -> list[Group]:
-        """Groups of `tasks` on every rank; `stage` gets the progress, "" for none."""
+    def collect(self, tasks: list[Task], request: GroupSpec, stage: StageName | None) -> list[Group]:
+        """Groups of `tasks` on every rank; `stage` gets the progress."""
         ticket: list[PendingGroups] = []
 
         def work() -> list[Group]:
@@ -160,13 +168,13 @@ class Experiment:
         else:
             folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
         self.saved = SavedCheckpoint(position, folder, success)
-        self.unreported = {
-            "step": state.sft_step if state.stage == "sft" else state.grpo_step,
-            "path": str(folder),
-            "policy_version": state.policy_version,
-            "is_best": is_best,
-            "success": success,
-        }
+        self.unreported = CheckpointReport(
+            step=state.stage_step,
+            path=str(folder),
+            policy_version=state.policy_version,
+            is_best=is_best,
+            success=success,
+        )
         if not self.config.checkpoints.asynchronous:
             self.finish_save()
         return folder
@@ -180,10 +188,11 @@ class Experiment:
         """Report a checkpoint that has been written meanwhile, and delete old ones."""
         if self.unreported is None or not self.checkpoints.is_idle:
             return
-        values, self.unreported = self.unreported, None
+        report, self.unreported = self.unreported, None
         if self.coordinator is None:
             return
-        self.coordinator.report_checkpoint(values | {"bytes": folder_bytes(Path(values["path"]))})
+        size = folder_bytes(Path(report.path))
+        self.coordinator.report_checkpoint(report.model_copy(update={"bytes": size}))
         for gone in self.checkpoints.prune(
             self.state.best_checkpoint, in_use=self.coordinator.checkpoints_in_use()
         ):
@@ -200,15 +209,15 @@ class Experiment:
         self.replay = ReplayState.from_json(self.state.replay)
         self.history = AlarmHistory(**self.state.alarms)
         self.solve_rates = SolveRates(self.state.solve_rates)
-        if self.state.stage == "sft":
+        if self.state.stage is LearningStage.SFT:
             self.trainer.use_rates(sft_rates(self.config.sft))
         self.checkpoints.load(folder, self.trainer)
 
 
 @contextmanager
-def stage(experiment: Experiment, name: str, total: int, unit: str):
-    """Report that a stage started, and that it finished when nothing went wrong in it; "" reports nothing."""
-    if not name:
+def stage(experiment: Experiment, name: StageName | None, total: int, unit: str):
+    """Report that a stage started, and that it finished when nothing failed in it; None reports nothing."""
+    if name is None:
         yield
         return
     experiment.report(lambda c: c.report_stage(name, "started", total, unit))
@@ -217,16 +226,16 @@ def stage(experiment: Experiment, name: str, total: int, unit: str):
 
 
 def evaluate(
-    experiment: Experiment, name: str, *, stage_name: str = "", step: int | None = None
+    experiment: Experiment, name: str, *, stage_name: StageName | None = None, step: int | None = None
 ) -> EvaluationResult:
     """Held-out success with the weights that the engine has now. A collective.
 
-    `stage_name` is empty for an evaluation inside another stage; `step` defaults to the GRPO step.
+    `stage_name` is None for an evaluation inside another stage; `step` defaults to the GRPO step.
     """
     config, state = experiment.config.evaluation, experiment.state
     step = state.grpo_step if step is None else step
     tasks = evaluation_tasks(experiment.tasks("heldout"), config.num_tasks)
-    request = GroupRequest(
+    request = GroupSpec(
         size=1,
         purpose=Purpose.EVALUATION,
         step=step,

@@ -13,7 +13,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.contracts.types import Alarm
+from training.contracts.experiment_state import LearningStage
+from training.contracts.trainer_reports import Alarm
 from training.distributed.interrupts import on_main
 from training.loop.alarms import AlarmHistory
 from training.loop.experiment import Experiment
@@ -43,7 +44,9 @@ def roll_back_if_collapsed(experiment: Experiment, alarms: Sequence[Alarm]) -> P
 def _last_good(experiment: Experiment) -> Path | None:
     used = set(experiment.state.rolled_back_to) | set(experiment.state.rolled_back_saves)
     complete = experiment.checkpoints.complete()
-    grpo = [folder for folder in complete if experiment.checkpoints.read_state(folder).stage == "grpo"]
+    grpo = [
+        folder for folder in complete if experiment.checkpoints.read_state(folder).stage is LearningStage.GRPO
+    ]
     return next((folder for folder in reversed(grpo) if folder.name not in used), None)
 
 

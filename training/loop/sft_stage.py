@@ -7,10 +7,12 @@ import random
 from collections import Counter
 
 from training.batch.sft_dataset import SftDataset, sft_sample
+from training.contracts.experiment_state import LearningStage
+from training.contracts.outcomes import StageName
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
 from training.loop.experiment import Experiment, evaluate, stage
-from training.rollouts.group_collector import GroupRequest
+from training.rollouts.group_collector import GroupSpec
 from training.rollouts.task_order import TaskOrder
 from training.update.learning_rates import sft_rate_scale, sft_rates
 
@@ -30,10 +32,10 @@ def run_sft(experiment: Experiment) -> None:
     dataset = SftDataset.from_trajectories(
         demonstrations, experiment.renderer, locator_questions=config.locator_questions
     )
-    if state.stage != "sft":
-        state.stage = "sft"
+    if state.stage is not LearningStage.SFT:
+        state.enter(LearningStage.SFT)
         experiment.trainer.use_rates(sft_rates(config))
-    with stage(experiment, "sft", config.max_steps, "steps"):
+    with stage(experiment, StageName.SFT, config.max_steps, "steps"):
         while state.sft_step < config.max_steps:
             _step(experiment, dataset)
             if state.sft_step % config.evaluate_every and state.sft_step < config.max_steps:
@@ -60,7 +62,7 @@ def _step(experiment: Experiment, dataset: SftDataset) -> None:
         }
         logger.info("sft step %d: loss %.3f grad %.3g", state.sft_step, result.loss, result.grad_norm)
         experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
-        experiment.report(lambda c: c.report_progress("sft", state.sft_step, config.sft.max_steps))
+        experiment.report(lambda c: c.report_progress(StageName.SFT, state.sft_step, config.sft.max_steps))
         on_main(experiment.world, lambda: experiment.collector and experiment.collector.check_control())
 
 
@@ -90,14 +92,14 @@ def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:
     for task in experiment.tasks("train"):
         by_family.setdefault(task.family, []).append(task)
     total = sum(min(wanted, len(tasks)) for tasks in by_family.values())
-    with stage(experiment, "demonstrations", total, "trajectories"):
+    with stage(experiment, StageName.DEMONSTRATIONS, total, "trajectories"):
         for _ in range(MAX_PASSES):
             found = _demonstrations(experiment)
             have = Counter(trajectory.task.family for trajectory in found)
             missing = _missing_tasks(by_family, found, have, wanted)
             if not missing:
                 break
-            request = GroupRequest(
+            request = GroupSpec(
                 size=1,
                 purpose=Purpose.DEMONSTRATION,
                 step=0,
@@ -105,7 +107,7 @@ def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:
                 policy_version=experiment.state.policy_version,
                 source=Source.ORACLE,
             )
-            experiment.collect(missing, request, "demonstrations")
+            experiment.collect(missing, request, StageName.DEMONSTRATIONS)
         found = _demonstrations(experiment)
     have = Counter(trajectory.task.family for trajectory in found)
     if lacking := [family for family in by_family if not have[family]]:

@@ -11,7 +11,10 @@ from __future__ import annotations
 import logging
 import time
 
-from training.contracts.types import Alarm, Group
+from training.contracts.experiment_state import LearningStage
+from training.contracts.outcomes import StageName
+from training.contracts.trainer_reports import Alarm
+from training.contracts.types import Group
 from training.distributed.interrupts import on_main
 from training.loop.alarms import StepFacts, check_step
 from training.loop.engine_sleep import engine_asleep
@@ -33,20 +36,20 @@ def run(experiment: Experiment) -> None:
     state, config = experiment.state, experiment.config
     metrics = experiment.sync_weights()
     experiment.report(lambda c: c.report_metrics(state.grpo_step, metrics, state.policy_version))
-    if state.stage in ("start", "sft"):
+    if state.stage is not LearningStage.GRPO:
         if config.sft.enabled:
             run_sft(experiment)
-        state.stage = "grpo"
+        state.enter(LearningStage.GRPO)
         experiment.trainer.use_rates(grpo_rates(config.optimiser))
         experiment.save()
     evaluates = config.evaluation.num_tasks > 0
     if evaluates and config.evaluation.before and not state.was_evaluated_before:
-        result = evaluate(experiment, "before", stage_name="evaluation-before")
+        result = evaluate(experiment, "before", stage_name=StageName.EVALUATION_BEFORE)
         state.was_evaluated_before = True
         experiment.save(is_best=True, success=result.success)
     run_grpo(experiment)
     if evaluates and config.evaluation.after and not state.was_evaluated_after:
-        result = evaluate(experiment, "after", stage_name="evaluation-after")
+        result = evaluate(experiment, "after", stage_name=StageName.EVALUATION_AFTER)
         state.was_evaluated_after = True
         experiment.save(is_best=result.success >= state.best_success, success=result.success)
 
@@ -59,12 +62,12 @@ def run_grpo(experiment: Experiment) -> None:
     if state.grpo_step >= total:
         return
     experiment.use_order(_order(experiment))
-    with stage(experiment, "grpo", total, "steps"):
-        experiment.report(lambda c: c.report_progress("grpo", state.grpo_step, total))
+    with stage(experiment, StageName.GRPO, total, "steps"):
+        experiment.report(lambda c: c.report_progress(StageName.GRPO, state.grpo_step, total))
         while state.grpo_step < total:
             grpo_step(experiment)
             done = state.grpo_step
-            experiment.report(lambda c, done=done: c.report_progress("grpo", done, total))
+            experiment.report(lambda c, done=done: c.report_progress(StageName.GRPO, done, total))
             every = config.evaluation.every
             if every and done % every == 0 and done < total and config.evaluation.num_tasks:
                 result = evaluate(experiment, "during")

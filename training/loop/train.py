@@ -6,15 +6,12 @@ It runs (with `evaluation.only`: one evaluation) against a coordinator
 (DESKHAND_COORDINATOR_URL and DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes
 from the newest complete checkpoint, and works without the launcher as a single process.
 
-Exit codes: 0 finished, 75 paused (checkpoint saved; also after SIGTERM), 76 cancelled,
-2 the config or the environment is wrong, anything else is a crash. The code also stands in
-DIR/outcome.json, with a message.
+Exit codes and DIR/outcome.json are those of `training.contracts.outcomes`.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import sys
@@ -22,16 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from training.contracts.config import ConfigError, ExperimentConfig, from_yaml
+from training.contracts.outcomes import ExitCode, TrainerOutcome
 from training.contracts.types import Control
 from training.model.cpu_threads import num_threads
-from training.rollouts.coordinator_client import Coordinator, CoordinatorAddress
+from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient
 
 if TYPE_CHECKING:
     from training.distributed.interrupts import TermSignal
 
 logger = logging.getLogger("training")
-
-EXIT_WRONG_SETTINGS = 2
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -45,28 +41,26 @@ def main(arguments: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stdout)
     logging.getLogger("httpx").setLevel(logging.WARNING)
     is_main = os.environ.get("RANK", "0") == "0"
-    outcome = options.output / "outcome.json"
+    path = TrainerOutcome.path(options.output)
     try:
         config = from_yaml(options.config.read_text())
         address = CoordinatorAddress.from_environment()
         options.output.mkdir(parents=True, exist_ok=True)
-        outcome.unlink(missing_ok=True)
-        code, status, step = _train(config, options.output, address)
-        message = ""
+        path.unlink(missing_ok=True)
+        outcome = _train(config, options.output, address)
     except (ConfigError, ValueError, OSError) as error:
         logger.exception("the experiment cannot run")
-        code, status, step, message = EXIT_WRONG_SETTINGS, "failed", 0, str(error)
+        outcome = TrainerOutcome(exit_code=ExitCode.WRONG_SETTINGS, message=str(error))
     if is_main and options.output.is_dir():
-        values = {"exit_code": code, "status": status, "step": step, "message": message}
-        outcome.write_text(json.dumps(values) + "\n")
-    return code
+        path.write_text(outcome.model_dump_json() + "\n")
+    return outcome.exit_code
 
 
-def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) -> tuple[int, str, int]:
-    """(exit code, status, finished GRPO steps). torch is imported here: bad settings fail in a moment."""
+def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) -> TrainerOutcome:
+    """Run all stages. torch is imported here: bad settings fail in a moment."""
     import torch
 
-    from training.distributed.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted, TermSignal
+    from training.distributed.interrupts import Interrupted, TermSignal
     from training.distributed.world import start_world, stop_world
     from training.loop.stages import run
 
@@ -81,47 +75,40 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
     world = start_world()
     experiment = None
     try:
-        coordinator = Coordinator(address)
+        coordinator = CoordinatorClient(address)
         experiment = build_experiment(config, output, address, coordinator, world, term)
         run(experiment)
         experiment.close()
-        return 0, "finished", experiment.state.grpo_step
+        return TrainerOutcome(exit_code=ExitCode.FINISHED, step=experiment.state.grpo_step)
     except Interrupted as stop:
         assert experiment is not None
         step = experiment.state.grpo_step
         if stop.command is Control.PAUSE:
             experiment.save()
         experiment.close()
-        if stop.command is Control.CANCEL:
-            return EXIT_CANCELLED, "cancelled", step
-        return EXIT_PAUSED, "paused", step
+        return TrainerOutcome(exit_code=ExitCode.after(stop.command), step=step)
     finally:
         stop_world()
 
 
-def _evaluate_only(
-    config: ExperimentConfig, address: CoordinatorAddress, term: TermSignal
-) -> tuple[int, str, int]:
+def _evaluate_only(config: ExperimentConfig, address: CoordinatorAddress, term: TermSignal) -> TrainerOutcome:
     """As `_train`, without weights; ranks other than 0 have nothing to do."""
-    from training.distributed.interrupts import EXIT_CANCELLED, EXIT_PAUSED, Interrupted
+    from training.distributed.interrupts import Interrupted
     from training.loop.evaluate_only import evaluate_only
 
-    if os.environ.get("RANK", "0") != "0":
-        return 0, "finished", 0
     try:
-        evaluate_only(config, Coordinator(address), term)
+        if os.environ.get("RANK", "0") == "0":
+            evaluate_only(config, CoordinatorClient(address), term)
     except Interrupted as stop:
-        if stop.command is Control.CANCEL:
-            return EXIT_CANCELLED, "cancelled", 0
-        return EXIT_PAUSED, "paused", 0
-    return 0, "finished", 0
+        return TrainerOutcome(exit_code=ExitCode.after(stop.command))
+    return TrainerOutcome(exit_code=ExitCode.FINISHED)
 
 
 def build_experiment(
     config: ExperimentConfig,
     output: Path,
     address: CoordinatorAddress,
-    coordinator: Coordinator,
+    coordinator: CoordinatorClient,
     world,
     term,
 ):

@@ -7,11 +7,12 @@ REQUESTED -> finished (>= 2 valid members, or 1 for an evaluation) -> returned
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from training.contracts.coordinator import SampleGroup
 from training.contracts.types import Control, Group, Purpose, Source, Task
 from training.distributed.interrupts import Interrupted, TermSignal
-from training.rollouts.coordinator_client import Coordinator
+from training.rollouts.coordinator_client import CoordinatorClient
 
 POLL_S = 2.0
 """Length of one long poll: how late a pause is noticed while waiting."""
@@ -20,7 +21,7 @@ MAX_REQUESTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRequest:
+class GroupSpec:
     """What is asked for each task."""
 
     size: int
@@ -41,7 +42,7 @@ class PendingGroups:
     """Groups that were asked for together; one place per task."""
 
     tasks: list[Task]
-    request: GroupRequest
+    request: GroupSpec
     num_requests: list[int] = field(default_factory=list)
     """Per place."""
     finished: dict[int, Group] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class WeightsLost(Exception):
 class GroupCollector:
     """Collects finished groups through the coordinator; several tickets may be open at once."""
 
-    def __init__(self, coordinator: Coordinator, term: TermSignal) -> None:
+    def __init__(self, coordinator: CoordinatorClient, term: TermSignal) -> None:
         self.coordinator = coordinator
         self.term = term
         self.cursor = 0
@@ -80,7 +81,7 @@ class GroupCollector:
         self.open.clear()
         raise Interrupted(command)
 
-    def ask(self, tasks: Sequence[Task], request: GroupRequest) -> PendingGroups:
+    def ask(self, tasks: Sequence[Task], request: GroupSpec) -> PendingGroups:
         """Request one group per task; returns at once."""
         ticket = PendingGroups(tasks=list(tasks), request=request, num_requests=[0] * len(tasks))
         for place in range(len(tasks)):
@@ -123,15 +124,8 @@ class GroupCollector:
             ticket.finished[place] = group
 
     def _request(self, ticket: PendingGroups, place: int) -> None:
-        request = ticket.request
         ticket.num_requests[place] += 1
         group_id = self.coordinator.request_group(
-            ticket.tasks[place].task_id,
-            request.size,
-            purpose=request.purpose,
-            step=request.step,
-            temperature=request.temperature,
-            policy_version=request.policy_version,
-            source=request.source,
+            SampleGroup(task_id=ticket.tasks[place].task_id, **asdict(ticket.request))
         )
         self.open[group_id] = (ticket, place)

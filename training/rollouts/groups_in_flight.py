@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from training.contracts.config import ExperimentConfig
 from training.contracts.experiment_state import ExperimentState
 from training.contracts.types import Group, Purpose
-from training.rollouts.group_collector import GroupCollector, GroupRequest, PendingGroups
+from training.rollouts.group_collector import GroupCollector, GroupSpec, PendingGroups
 from training.rollouts.task_order import TaskOrder
 from training.rollouts.temperature_schedule import temperature_at
 
@@ -72,7 +72,7 @@ class GroupsInFlight:
 
     def _request(self, step: int, count: int) -> PendingGroups:
         """Request the next `count` groups of the task order for a step."""
-        request = GroupRequest(
+        request = GroupSpec(
             size=self.config.algorithm.group_size,
             purpose=Purpose.TRAIN,
             step=step,

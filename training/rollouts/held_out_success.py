@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from training.contracts.types import EvaluationResult, Group
+from training.contracts.trainer_reports import EvaluationResult
+from training.contracts.types import Group
 
 Z_95 = 1.959964
 SUCCESS_SCORE = 1.0

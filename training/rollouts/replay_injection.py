@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 
 from training.batch.samples import has_behaviour_logprobs
 from training.contracts.config import ReplayConfig
-from training.contracts.types import Group, ReplayUse, Trajectory
-from training.rollouts.coordinator_client import ReplayCandidate
+from training.contracts.coordinator import ReplayCandidate
+from training.contracts.trainer_reports import ReplayUse
+from training.contracts.types import Group, Trajectory
 
 Candidates = Callable[[str], Sequence[ReplayCandidate]]
 """task_id -> entries of that task, best first"""

@@ -5,6 +5,7 @@ groups -> injection -> advantages (>= 2 scored members) -> samples -> without st
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,7 +19,8 @@ from training.batch.samples import (
 )
 from training.batch.staleness import staleness, staleness_metrics
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import Group, MemberUpdate, ReplayUse, Trajectory
+from training.contracts.trainer_reports import MemberUpdate, ReplayUse
+from training.contracts.types import Group, Trajectory
 from training.render.renderer import Renderer
 from training.rollouts.held_out_success import succeeded
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
@@ -44,7 +46,7 @@ class StepBatch:
             MemberUpdate(
                 trajectory_id=key,
                 advantage=advantage,
-                policy_logprob_gap=per_sequence[key][1] if key in per_sequence else None,
+                policy_logprob_gap=_finite(per_sequence[key][1]) if key in per_sequence else None,
             )
             for key, advantage in self.advantages.items()
             if key not in injected
@@ -54,9 +56,14 @@ class StepBatch:
         """For every injected entry."""
         uses = []
         for one in self.injections:
-            ratio = per_sequence.get(one.trajectory_id, (None, None))[0]
-            uses.append(one.report(step, self.advantages[one.trajectory_id], ratio))
+            ratio = per_sequence[one.trajectory_id][0] if one.trajectory_id in per_sequence else None
+            uses.append(one.report(step, self.advantages[one.trajectory_id], _finite(ratio)))
         return uses
+
+
+def _finite(value: float | None) -> float | None:
+    """A step that was skipped because its gradient was not finite may have other such numbers: None."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def build_step_batch(

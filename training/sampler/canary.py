@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any
 
 from PIL import Image, ImageDraw
 
+from training.contracts.weight_requests import Canary
 from training.render.renderer import RenderedSequence, Renderer
 from training.sampler.engines.engine import Engine, EngineSequence
 
@@ -54,7 +54,7 @@ def canary_sequence(renderer: Renderer) -> RenderedSequence:
     return rendered
 
 
-async def engine_canary(engine: Engine, renderer: Renderer) -> dict[str, Any]:
+async def engine_canary(engine: Engine, renderer: Renderer) -> Canary:
     """What POST /canary answers: the sequence and the engine's logprobs of its completion tokens."""
     rendered, png = canary_sequence(renderer), canary_png()
     start, end = rendered.spans[0]
@@ -65,11 +65,11 @@ async def engine_canary(engine: Engine, renderer: Renderer) -> dict[str, Any]:
         grids=rendered.grids,
     )
     logprobs = await engine.score(sequence, start)
-    return {
-        "token_ids": rendered.token_ids,
-        "loss_mask": rendered.loss_mask,
-        "logprobs": [0.0] * start + logprobs + [0.0] * (len(rendered.token_ids) - end),
-        "images": [base64.b64encode(png).decode() for _ in rendered.images],
-        "temperature": 1.0,
-        "policy_version": engine.policy_version,
-    }
+    return Canary(
+        token_ids=tuple(rendered.token_ids),
+        loss_mask=tuple(rendered.loss_mask),
+        logprobs=(*[0.0] * start, *logprobs, *[0.0] * (len(rendered.token_ids) - end)),
+        images=tuple(base64.b64encode(png).decode() for _ in rendered.images),
+        temperature=1.0,
+        policy_version=engine.policy_version,
+    )

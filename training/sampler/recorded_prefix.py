@@ -1,6 +1,5 @@
 """Begins a trajectory at the policy server with turns that were recorded before: a branch goes on from there.
 
-    POST /trajectories/ID/prefix: field `request` = {"turns": [{text, completion}]}, files `screenshot-0` ...
 The context of the next turn is made of the recorded tokens, as if they had been sampled in this session.
 What was recorded under another model or prompt does not fit, and is refused instead of continued wrongly.
 """
@@ -10,35 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
+from training.contracts.policy_server import PREFIX, PrefixRequest, PrefixTaken, PrefixTurn
 from training.contracts.types import Completion
 from training.render.history_window import SeenTurn, keeps_image
-from training.sampler.sessions import PolicyService, ServiceError, Session, image_size
+from training.sampler.sessions import PolicyService, ServiceError, Session, image_size, json_answer
 
 MAX_PREFIX_BYTES = 64 * 1024 * 1024
 """Of one part of the request; completions carry every token's text and logprob."""
 MAX_TURNS = 1000
-
-
-class PrefixTurn(BaseModel):
-    """One turn of the policy as it was recorded."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: str = ""
-    completion: Completion
-
-
-class PrefixRequest(BaseModel):
-    """Body of POST /trajectories/ID/prefix beside the screenshots."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    turns: list[PrefixTurn]
 
 
 async def post_prefix(request: Request, service: PolicyService) -> Response:
@@ -48,26 +30,24 @@ async def post_prefix(request: Request, service: PolicyService) -> Response:
         if part is None:
             raise ServiceError(400, "bad_request", "request: the form field is missing")
         text = (await part.read()).decode() if isinstance(part, UploadFile) else part
-        prefix = PrefixRequest.model_validate_json(text)
+        prefix = PREFIX.read_request(request.path_params, {}, text.encode())
         pictures = {
             name.removeprefix("screenshot-"): await file.read()
             for name, file in form.items()
             if isinstance(file, UploadFile) and name.startswith("screenshot-")
         }
     screenshots = {turn: pictures[str(turn)] for turn in range(len(prefix.turns)) if str(turn) in pictures}
-    await begin(service, request.path_params["trajectory_id"], prefix, screenshots)
-    return JSONResponse({"next_turn": len(prefix.turns)})
+    await begin(service, prefix, screenshots)
+    return json_answer(PREFIX, PrefixTaken(next_turn=len(prefix.turns)))
 
 
-async def begin(
-    service: PolicyService, trajectory_id: str, prefix: PrefixRequest, screenshots: Mapping[int, bytes]
-) -> None:
+async def begin(service: PolicyService, prefix: PrefixRequest, screenshots: Mapping[int, bytes]) -> None:
     """Fill a new session with recorded turns; repeating changes nothing.
 
     screenshots: turn -> PNG. Raises ServiceError (409) when the trajectory went another way already, or the
     record does not fit this model and prompt.
     """
-    session = service.session(trajectory_id)
+    session = service.session(prefix.trajectory_id)
     completions = [turn.completion for turn in prefix.turns]
     async with session.lock:
         if session.completions:

@@ -19,18 +19,20 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import uvicorn
-from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
+from training.contracts import policy_server as routes
 from training.contracts.config import ExperimentConfig, from_yaml
-from training.contracts.weight_requests import REQUEST
+from training.contracts.routes import MalformedMessage, Nothing, Problem, ProblemAnswer
+from training.contracts.routes import Route as ProtocolRoute
 from training.model.cpu_threads import num_threads
 from training.render.renderer import Renderer
 from training.sampler.engines.continuous_batching import BatchingEngine
@@ -38,7 +40,7 @@ from training.sampler.engines.engine import Engine, EngineError
 from training.sampler.engines.sglang_engine import start_sglang
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.recorded_prefix import post_prefix
-from training.sampler.sessions import PolicyService, ServiceError, TurnRequest
+from training.sampler.sessions import PolicyService, ServiceError, json_answer
 from training.sampler.sglang.server_arguments import SglangInstallation, log_folder_beside
 from training.sampler.weights.select_receiver import receiver_of
 
@@ -70,27 +72,24 @@ def guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             return await handler(request, service)
         except ServiceError as error:
             return error_answer(error.status, error.code, error.message)
-        except ValidationError as error:
-            problem = error.errors()[0]
-            field = ".".join(str(part) for part in problem["loc"]) or "body"
-            return error_answer(400, "bad_request", f"{field}: {problem['msg']}")
+        except MalformedMessage as error:
+            return error_answer(400, "bad_request", str(error))
 
     return endpoint
 
 
-def error_answer(status: int, code: str, message: str) -> JSONResponse:
-    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+def error_answer(status: int, code: str, message: str) -> Response:
+    answer = ProblemAnswer(error=Problem(code=code, message=message))
+    return Response(answer.model_dump_json(), status, media_type="application/json")
 
 
 async def health(request: Request, service: PolicyService) -> Response:
-    answer = {
-        "status": "ok",
-        "policy_version": service.engine.policy_version,
-        "model": request.app.state.model,
-    }
-    if service.weight_sync.needs_weights():
-        answer["needs_weights"] = True
-    return JSONResponse(answer)
+    answer = routes.Health(
+        policy_version=service.engine.policy_version,
+        model=request.app.state.model,
+        needs_weights=service.weight_sync.needs_weights(),
+    )
+    return json_answer(routes.HEALTH, answer)
 
 
 async def post_turn(request: Request, service: PolicyService) -> Response:
@@ -99,51 +98,50 @@ async def post_turn(request: Request, service: PolicyService) -> Response:
         if part is None:
             raise ServiceError(400, "bad_request", "request: the form field is missing")
         text = (await part.read()).decode() if isinstance(part, UploadFile) else part
-        turn = TurnRequest.model_validate_json(text)
+        turn = routes.TURN.read_request(request.path_params, {}, text.encode())
         png = await screenshot.read() if isinstance(screenshot, UploadFile) else None
-    completion = await service.complete(request.path_params["trajectory_id"], turn, png)
-    return Response(completion.model_dump_json(), media_type="application/json")
+    return json_answer(routes.TURN, await service.complete(turn, png))
 
 
 async def delete_trajectory(request: Request, service: PolicyService) -> Response:
     service.forget(request.path_params["trajectory_id"])
-    return JSONResponse({})
+    return json_answer(routes.FORGET, Nothing())
 
 
 async def post_weights(request: Request, service: PolicyService) -> Response:
-    answer = await service.sync(REQUEST.validate_json(await request.body()))
-    return JSONResponse(answer.model_dump())
+    asked = routes.WEIGHTS.read_request({}, {}, await request.body())
+    return json_answer(routes.WEIGHTS, await service.sync(asked))
 
 
 async def post_canary(_request: Request, service: PolicyService) -> Response:
-    return JSONResponse(await service.canary())
+    return json_answer(routes.CANARY, await service.canary())
 
 
 async def get_engine(_request: Request, service: PolicyService) -> Response:
-    return JSONResponse(service.engine.describe())
+    return json_answer(routes.ENGINE, service.engine.describe())
 
 
 async def post_sleep(_request: Request, service: PolicyService) -> Response:
     await service.sleep()
-    return JSONResponse({})
+    return json_answer(routes.SLEEP, Nothing())
 
 
 async def post_wake(_request: Request, service: PolicyService) -> Response:
     await service.wake()
-    return JSONResponse({})
+    return json_answer(routes.WAKE, Nothing())
 
 
-ROUTES = [
-    Route("/health", guarded(health), methods=["GET"]),
-    Route("/trajectories/{trajectory_id}/turns", guarded(post_turn), methods=["POST"]),
-    Route("/trajectories/{trajectory_id}/prefix", guarded(post_prefix), methods=["POST"]),
-    Route("/trajectories/{trajectory_id}", guarded(delete_trajectory), methods=["DELETE"]),
-    Route("/weights", guarded(post_weights), methods=["POST"]),
-    Route("/canary", guarded(post_canary), methods=["POST"]),
-    Route("/engine", guarded(get_engine), methods=["GET"]),
-    Route("/sleep", guarded(post_sleep), methods=["POST"]),
-    Route("/wake", guarded(post_wake), methods=["POST"]),
-]
+HANDLERS: dict[ProtocolRoute[Any, Any], Handler] = {
+    routes.HEALTH: health,
+    routes.TURN: post_turn,
+    routes.PREFIX: post_prefix,
+    routes.FORGET: delete_trajectory,
+    routes.WEIGHTS: post_weights,
+    routes.CANARY: post_canary,
+    routes.ENGINE: get_engine,
+    routes.SLEEP: post_sleep,
+    routes.WAKE: post_wake,
+}
 
 
 def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
@@ -219,7 +217,10 @@ def build_app(served: ServedModel, on_failure: Callable[[], None] = lambda: None
         if app.state.service is not None:
             await app.state.service.close()
 
-    app = Starlette(routes=ROUTES, lifespan=lifespan)
+    served_routes = [
+        Route(route.path, guarded(handler), methods=[route.method]) for route, handler in HANDLERS.items()
+    ]
+    app = Starlette(routes=served_routes, lifespan=lifespan)
     app.state.service, app.state.token, app.state.model = None, served.token, served.model
     app.state.progress, app.state.started_at = "starting", time.monotonic()
     return app

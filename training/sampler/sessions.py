@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from PIL import Image, UnidentifiedImageError
-from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import Response
 
 from training.contracts.config import PromptConfig, SamplingConfig
+from training.contracts.policy_server import TurnRequest
+from training.contracts.routes import Answered, Route
 from training.contracts.types import Completion
-from training.contracts.weight_requests import WeightsAnswer, WeightsRequest
+from training.contracts.weight_requests import Canary, WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image
 from training.render.renderer import Renderer
 from training.sampler.canary import engine_canary
@@ -44,6 +46,11 @@ class ServiceError(Exception):
         self.status, self.code, self.message = status, code, message
 
 
+def json_answer(route: Route[Any, Answered], answer: Answered) -> Response:
+    """The answer of a route over HTTP."""
+    return Response(route.write_answer(answer), media_type="application/json")
+
+
 @contextmanager
 def engine_errors() -> Iterator[None]:
     """An engine that cannot go on becomes an answer with status 500."""
@@ -51,17 +58,6 @@ def engine_errors() -> Iterator[None]:
         yield
     except EngineError as error:
         raise ServiceError(500, "engine", str(error)) from error
-
-
-class TurnRequest(BaseModel):
-    """Body of POST /trajectories/ID/turns beside the screenshot."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    turn_index: int = Field(ge=0)
-    text: str = ""
-    temperature: float = Field(default=1.0, ge=0, le=2)
-    max_tokens: int = Field(default=40, ge=1, le=8192)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -101,9 +97,9 @@ class PolicyService:
         """End the engine."""
         await self.engine.close()
 
-    async def complete(self, trajectory_id: str, request: TurnRequest, png: bytes | None) -> Completion:
+    async def complete(self, request: TurnRequest, png: bytes | None) -> Completion:
         """The completion of one turn, generated now, or the recorded one for a repeated request."""
-        session = self.session(trajectory_id)
+        session = self.session(request.trajectory_id)
         with self.clock.work():
             return await self._complete(session, request, png)
 
@@ -132,7 +128,7 @@ class PolicyService:
             raise ServiceError(400, "bad_weights", str(error)) from error
         return answer.model_copy(update={"idle_s": self.clock.idle_s})
 
-    async def canary(self) -> dict[str, Any]:
+    async def canary(self) -> Canary:
         """The engine's logprobs of the canary sequence."""
         with engine_errors():
             return await engine_canary(self.engine, self.renderer)

@@ -21,13 +21,14 @@ from training.contracts.weight_requests import (
     Abort,
     Begin,
     Bucket,
+    Canary,
     Check,
     Commit,
     StreamName,
     WeightsRequest,
 )
 from training.distributed.interrupts import on_main
-from training.rollouts.coordinator_client import Canary, CoordinatorError
+from training.rollouts.coordinator_client import CoordinatorError
 from training.weights.channel import Sender
 from training.weights.errors import SyncFailed
 from training.weights.unsharded_weights import Weight, in_buckets, plain_weights

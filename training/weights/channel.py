@@ -9,8 +9,9 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from training.contracts.weight_requests import Canary
 from training.distributed.world import World
-from training.rollouts.coordinator_client import Canary, Coordinator
+from training.rollouts.coordinator_client import CoordinatorClient
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,7 @@ class Sender:
 
     model: nn.Module
     world: World
-    coordinator: Coordinator | None
+    coordinator: CoordinatorClient | None
     """None on ranks other than 0."""
     source: Path
     """Model folder whose settings and tokenizer files a folder of weights gets."""
@@ -31,7 +32,7 @@ class Sender:
     """Processes of the engine that hold (a part of) the model."""
 
     @property
-    def main_coordinator(self) -> Coordinator:
+    def main_coordinator(self) -> CoordinatorClient:
         """The coordinator, on rank 0."""
         assert self.coordinator is not None, "only rank 0 speaks to the coordinator"
         return self.coordinator

@@ -13,9 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from training.contracts.weight_requests import Load
+from training.contracts.weight_requests import Canary, Load
 from training.distributed.interrupts import on_main
-from training.rollouts.coordinator_client import Canary
 from training.weights.channel import Sender
 from training.weights.model_folder_writer import export_model
 from training.weights.unsharded_weights import num_bytes, plain_weights

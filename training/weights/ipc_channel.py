@@ -18,8 +18,7 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing import reductions
 
-from training.contracts.weight_requests import StreamName
-from training.rollouts.coordinator_client import Canary
+from training.contracts.weight_requests import Canary, StreamName
 from training.weights.bucket_streaming import StreamingChannel
 from training.weights.unsharded_weights import Weight, in_buckets, plain_weights
 

@@ -21,8 +21,9 @@ from PIL import Image
 from training.batch.samples import Sample
 from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig
+from training.contracts.weight_requests import Canary
 from training.render.renderer import Renderer
-from training.rollouts.coordinator_client import Canary, Coordinator
+from training.rollouts.coordinator_client import CoordinatorClient
 from training.update.learner import Learner
 from training.weights.channel import Channel, Sender
 from training.weights.disk_channel import DiskChannel
@@ -122,7 +123,7 @@ class WeightSync:
 def build_weight_sync(
     trainer: Learner,
     config: ExperimentConfig,
-    coordinator: Coordinator | None,
+    coordinator: CoordinatorClient | None,
     *,
     pixels: ScreenshotCache,
     renderer: Renderer,

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F, IntegerField, Q, QuerySet
 from django.db.models.functions import Cast
 
-from training.contracts.types import ReplayUse
+from training.contracts.trainer_reports import ReplayUse
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplayUseRecord

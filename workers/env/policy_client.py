@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
+from pydantic import ValidationError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
+from training.contracts import policy_server as routes
+from training.contracts.routes import Answered, Asked, Nothing, ProblemAnswer, Route
 from training.contracts.types import Completion
+from training.contracts.weight_requests import Canary, Load
 
 ATTEMPTS = 4
 """Every call may be repeated: all are idempotent."""
@@ -62,58 +65,66 @@ class PolicyClient:
         max_tokens: int,
     ) -> Completion:
         """The completion of turn `turn_index`. Raises ContextFull, PolicyError or httpx.TransportError."""
-        request = {
-            "turn_index": turn_index,
-            "text": text,
-            "temperature": temperature,
-            "max_tokens": max_tokens,
-        }
-        files: dict[str, Any] = {"request": (None, json.dumps(request), "application/json")}
-        if screenshot is not None:
-            files["screenshot"] = ("screenshot.png", screenshot, "image/png")
-        answer = self._call("POST", f"/trajectories/{trajectory_id}/turns", files=files)
-        return Completion.model_validate_json(answer.content)
+        request = routes.TurnRequest(
+            trajectory_id=trajectory_id,
+            turn_index=turn_index,
+            text=text,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        files = {} if screenshot is None else {"screenshot": screenshot}
+        return self._ask(routes.TURN, request, files)
 
     def resume(self, trajectory_id: str, turns: Sequence[RecordedTurn]) -> None:
         """Begin a trajectory with these turns: the next one is asked for as if they had happened there.
 
         Raises PolicyError (409) when they do not fit the server's model and prompt.
         """
-        told = [{"text": turn.text, "completion": turn.completion.model_dump(mode="json")} for turn in turns]
-        files: dict[str, Any] = {"request": (None, json.dumps({"turns": told}), "application/json")}
-        for place, turn in enumerate(turns):
-            if turn.screenshot is not None:
-                files[f"screenshot-{place}"] = (f"{place}.png", turn.screenshot, "image/png")
-        self._call("POST", f"/trajectories/{trajectory_id}/prefix", files=files)
+        recorded = tuple(routes.PrefixTurn(text=turn.text, completion=turn.completion) for turn in turns)
+        files = {
+            f"screenshot-{place}": turn.screenshot
+            for place, turn in enumerate(turns)
+            if turn.screenshot is not None
+        }
+        self._ask(routes.PREFIX, routes.PrefixRequest(trajectory_id=trajectory_id, turns=recorded), files)
 
     def forget(self, trajectory_id: str) -> None:
         """Drop the trajectory's context on the server; unreachable servers have forgotten already."""
+        wire = routes.FORGET.write_request(routes.TrajectoryName(trajectory_id=trajectory_id))
         try:
-            self._http.delete(f"/trajectories/{trajectory_id}")
+            self._http.delete(wire.path)
         except httpx.TransportError:
             return
 
     def load_weights(self, path: str, policy_version: int) -> int:
         """Make the server take new weights; the version that it serves then."""
-        answer = self._call("POST", "/weights", json={"path": path, "policy_version": policy_version})
-        return int(answer.json()["policy_version"])
+        return self._ask(routes.WEIGHTS, Load(path=path, policy_version=policy_version)).policy_version
 
-    def canary(self) -> dict[str, Any]:
-        """The engine's view of the fixed canary sequence; see docs/contracts.md."""
-        return self._call("POST", "/canary", json={}).json()
+    def canary(self) -> Canary:
+        """The engine's logprobs of the fixed canary sequence."""
+        return self._ask(routes.CANARY, Nothing())
 
-    def health(self) -> dict[str, Any]:
+    def health(self) -> routes.Health:
         """Status, policy version and model. Raises PolicyError while it loads."""
-        return self._call("GET", "/health").json()
+        return self._ask(routes.HEALTH, Nothing())
 
     def close(self) -> None:
         self._http.close()
 
-    def _call(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+    def _ask(
+        self, route: Route[Asked, Answered], request: Asked, files: Mapping[str, bytes] | None = None
+    ) -> Answered:
         """Send; error answers become exceptions."""
-        answer = self._send(method, path, **kwargs)
+        wire = route.write_request(request)
+        body: dict[str, Any] = {"content": wire.body}
+        if route.files:
+            form: dict[str, Any] = {"request": (None, wire.body, "application/json")}
+            for name, png in (files or {}).items():
+                form[name] = (f"{name}.png", png, "image/png")
+            body = {"files": form}
+        answer = self._send(route.method, wire.path, **body)
         if answer.is_success:
-            return answer
+            return route.read_answer(answer.content)
         code, message = _error_of(answer)
         kind = ContextFull if code == "context_full" else PolicyError
         raise kind(code, message, answer.status_code)
@@ -130,7 +141,7 @@ class PolicyClient:
 
 def _error_of(answer: httpx.Response) -> tuple[str, str]:
     try:
-        error = answer.json()["error"]
-        return str(error["code"]), str(error["message"])
-    except (ValueError, KeyError, TypeError):
+        error = ProblemAnswer.model_validate_json(answer.content).error
+    except ValidationError:
         return "http", f"status {answer.status_code}: {answer.text[:200]}"
+    return error.code, error.message

@@ -2,13 +2,12 @@
 
 claim -> coordinator up -> policy server up -> trainer -> supervise -> close the attempt.
 
-The job supervises, it does not train. Whatever happens to a child or to a person's mind, the
-attempt is closed exactly once and every child group is ended.
+The job supervises, it does not train. Whatever happens to a child, and whatever people
+ask for meanwhile, the attempt is closed exactly once and every child group is ended.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
@@ -21,6 +20,7 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from training.contracts.config import ExperimentConfig, to_yaml
+from training.contracts.outcomes import ExitCode, TrainerOutcome
 from webapp.dispatcher.send_waiting import pump
 from webapp.experiments.lifecycle import attempts, status_changes
 from webapp.experiments.lifecycle.engine_start_message import tell_start
@@ -28,8 +28,8 @@ from webapp.experiments.models import Attempt, AttemptStatus, Experiment, Experi
 from webapp.trajectories import lifecycle as trajectories
 from workers import identity
 from workers.gpu.child_processes import start_child
-from workers.gpu.coordinator_routes import Context
-from workers.gpu.coordinator_server import Coordinator
+from workers.gpu.coordinator.handler import AttemptContext
+from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.failure_reason import why_trainer_ended
 from workers.gpu.gpu_placement import TooFewGpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch
@@ -41,7 +41,6 @@ from workers.processes.logged_process import LoggedProcess
 log = logging.getLogger(__name__)
 TICK_S = 0.2
 BEAT_EVERY_S = 2.0
-EXIT_FINISHED, EXIT_PAUSED, EXIT_CANCELLED = 0, 75, 76
 LOG_TAIL_LINES = 120
 """More than a traceback through the libraries below takes."""
 STOP_GRACE_S = 8.0
@@ -49,12 +48,12 @@ CANCEL_GRACE_S = 45.0
 """After a cancel request the trainer gets this long to leave by itself."""
 
 
-class Stopped(Exception):
+class AttemptStopped(Exception):
     """Raised while starting when people cancelled or paused meanwhile."""
 
 
-class Superseded(Exception):
-    """Raised when the attempt was taken back as lost: whoever comes next goes on from its checkpoints."""
+class AttemptTakenBack(Exception):
+    """Raised when the attempt was taken back as lost: the next one goes on from its checkpoints."""
 
 
 def run(experiment_id: int, attempt_number: int) -> None:
@@ -73,10 +72,10 @@ def run(experiment_id: int, attempt_number: int) -> None:
     try:
         with Heartbeat(attempt):
             Supervision(attempt, config).run()
-    except Superseded:
+    except AttemptTakenBack:
         log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
         only_own = {"before_attempt": attempt_number + 1}
-    except Stopped as reason:
+    except AttemptStopped as reason:
         _close_stopped(attempt, str(reason))
     except (ModelNotFound, TooFewGpus) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
@@ -120,14 +119,14 @@ class Supervision:
                 gpus=engine_gpus,
             )
             stack.callback(policy.child.stop, 5.0)
-            context = Context(
+            context = AttemptContext(
                 experiment_id=self._experiment_id,
                 team_id=self._attempt.experiment.team_id,
                 attempt=self._attempt.number,
                 config=self._config,
                 policy=policy,
             )
-            coordinator = stack.enter_context(Coordinator(context))
+            coordinator = stack.enter_context(CoordinatorServer(context))
             stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number))
             trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
             stack.callback(trainer.stop)
@@ -140,7 +139,7 @@ class Supervision:
         return self._logs / f"{name}-{self._attempt.number}.log"
 
     def _wait_ready(self, policy: PolicyServer) -> None:
-        """Until the engine draws; what it is at is shown on the experiment's page."""
+        """Until the engine generates; what it does meanwhile is shown on the experiment's page."""
 
         def keep_going() -> None:
             if self._beat_or_stop():
@@ -151,10 +150,10 @@ class Supervision:
         policy.wait_ready(keep_going, limit_s=START_TIMEOUT_S + spare_s)
 
     def _start_trainer(
-        self, config_path: Path, coordinator: Coordinator, gpus: dict[str, str]
+        self, config_path: Path, coordinator: CoordinatorServer, gpus: dict[str, str]
     ) -> LoggedProcess:
         """By the launcher, also for one process: the same path as on many GPUs."""
-        (self._output / "outcome.json").unlink(missing_ok=True)
+        TrainerOutcome.path(self._output).unlink(missing_ok=True)
         command = [
             sys.executable,
             *("-m", "training.distributed.launch"),
@@ -184,13 +183,13 @@ class Supervision:
             if celery_state.should_stop is not None:
                 # Time to save a checkpoint, within the grace that a stopping installation gives us.
                 trainer.stop(STOP_GRACE_S)
-                raise Stopped("the gpu worker was stopped")
+                raise AttemptStopped("the gpu worker was stopped")
             status = self._beat()
             if status == ExperimentStatus.CANCELLING:
                 now = time.monotonic()
                 self._cancel_by = self._cancel_by or now + CANCEL_GRACE_S
                 if now > self._cancel_by:
-                    raise Stopped("cancelled; the trainer did not leave by itself and was ended")
+                    raise AttemptStopped("cancelled; the trainer did not leave by itself and was ended")
             time.sleep(TICK_S)
 
     def _beat(self) -> ExperimentStatus | None:
@@ -199,34 +198,32 @@ class Supervision:
         self._beat_due = time.monotonic() + BEAT_EVERY_S
         close_old_connections()
         if not attempts.is_current(self._attempt):
-            raise Superseded
+            raise AttemptTakenBack
         return attempts.beat_experiment(self._experiment_id)
 
     def _beat_or_stop(self) -> bool:
         """True when it was time for a beat."""
         status = self._beat()
         if status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
-            raise Stopped("stopped while starting")
+            raise AttemptStopped("stopped while starting")
         return status is not None
 
     def _close(self, code: int, trainer: LoggedProcess) -> None:
-        code, message = self._outcome(code)
-        if code == EXIT_FINISHED:
+        outcome = self._outcome()
+        code, message = (outcome.exit_code, outcome.message) if outcome else (code, "")
+        if code == ExitCode.FINISHED:
             attempts.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)
             status_changes.change_status(self._experiment_id, ExperimentStatus.FINISHED, message="Finished.")
-        elif code in (EXIT_PAUSED, EXIT_CANCELLED) or self._wants_stop():
-            raise Stopped("stopped at a safe point")
+        elif code in (ExitCode.PAUSED, ExitCode.CANCELLED) or self._wants_stop():
+            raise AttemptStopped("stopped at a safe point")
         else:
             reason = message or why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
             _close_crashed(self._attempt, self._config, reason)
 
-    def _outcome(self, code: int) -> tuple[int, str]:
-        """(exit code, message) of the trainer; the ranks may disagree, rank 0 counts."""
-        path = self._output / "outcome.json"
-        if not path.exists():
-            return code, ""
-        outcome = json.loads(path.read_text())
-        return int(outcome["exit_code"]), str(outcome["message"])
+    def _outcome(self) -> TrainerOutcome | None:
+        """What the trainer left behind; None of one that was killed."""
+        path = TrainerOutcome.path(self._output)
+        return TrainerOutcome.model_validate_json(path.read_text()) if path.exists() else None
 
     def _wants_stop(self) -> bool:
         status = attempts.beat_experiment(self._experiment_id)
@@ -266,7 +263,7 @@ def _close_stopped(attempt: Attempt, reason: str) -> None:
             message="Paused; the gpu worker is free. Resume goes on from the last checkpoint.",
         )
         return
-    # The trainer saved and left because somebody ended it from outside: go on from there.
+    # The trainer saved and left because it was ended from outside: go on from there.
     _close_crashed(attempt, ExperimentConfig.model_validate(attempt.experiment.config), reason)
 
 

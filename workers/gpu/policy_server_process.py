@@ -8,11 +8,15 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 from django.conf import settings
 
+from training.contracts import policy_server as routes
+from training.contracts.coordinator import WeightsSynced
+from training.contracts.routes import Asked, Nothing, ProblemAnswer, Route
+from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.child_processes import start_child
 
 START_TIMEOUT_S = 300.0
@@ -69,11 +73,12 @@ class PolicyServer:
         if not self._port_file.exists() or not self._port_file.read_text().strip():
             return False
         try:
-            answer = self._client(2.0).get("/health")
+            with self._client(2.0) as client:
+                answer = self._send(client, routes.HEALTH, Nothing())
         except httpx.TransportError:
             return False
         if answer.status_code != httpx.codes.OK:
-            self.starting = answer.json()["error"]["message"]
+            self.starting = ProblemAnswer.model_validate_json(answer.content).error.message
         return answer.status_code == httpx.codes.OK
 
     def wait_ready(self, keep_going: Callable[[], None], *, limit_s: float = START_TIMEOUT_S) -> None:
@@ -87,38 +92,43 @@ class PolicyServer:
             keep_going()
             time.sleep(0.1)
 
-    def sync_weights(self, body: dict[str, Any]) -> dict[str, Any]:
-        """One step of a weight sync (`training.contracts.weight_requests`), passed on as it is.
+    def sync_weights(self, request: WeightsRequest) -> WeightsSynced:
+        """One step of a weight sync, passed on; with new weights the answer brings the engine's canary.
 
-        When the engine has new weights the answer brings its canary, null when there is none. Raises
-        PolicyServerError; WeightsRefused when the step was wrong, so that asking again cannot help.
+        Raises PolicyServerError; WeightsRefused when the step was wrong, so that asking again cannot help.
         """
         with self._client(SYNC_TIMEOUT_S) as client:
-            answered = client.post("/weights", json=body)
+            answered = self._send(client, routes.WEIGHTS, request)
             if answered.is_client_error:
                 raise WeightsRefused(f"weights refused: {answered.text[:1000]}")
             if answered.is_error:
                 raise PolicyServerError(f"weights not taken: {answered.text[:1000]}")
-            answer: dict[str, Any] = answered.json()
-            if body.get("stage", "load") in ("load", "commit"):
-                canary = client.post("/canary", json={})
-                answer["canary"] = canary.json() if canary.is_success else None
-        return answer
+            answer = routes.WEIGHTS.read_answer(answered.content)
+            canary = None
+            if request.stage in ("load", "commit"):
+                scored = self._send(client, routes.CANARY, Nothing())
+                canary = routes.CANARY.read_answer(scored.content) if scored.is_success else None
+        return WeightsSynced(**answer.model_dump(), canary=canary)
 
-    def rest(self, command: str) -> None:
-        """POST /sleep or /wake. Raises PolicyServerError."""
+    def rest(self, command: Literal["sleep", "wake"]) -> None:
+        """The engine gives the GPUs' memory, or takes it back. Raises PolicyServerError."""
         with self._client(SYNC_TIMEOUT_S) as client:
-            answered = client.post(f"/{command}", json={})
+            answered = self._send(client, routes.SLEEP if command == "sleep" else routes.WAKE, Nothing())
         if answered.is_error:
             raise PolicyServerError(f"{command} failed: {answered.text[:1000]}")
 
     def needs_weights(self) -> bool:
         """True when a part of the engine was started again and waits for the trainer's weights."""
         try:
-            health = self._client(2.0).get("/health")
+            with self._client(2.0) as client:
+                health = self._send(client, routes.HEALTH, Nothing())
         except (httpx.TransportError, OSError):
             return False
-        return health.is_success and bool(health.json().get("needs_weights", False))
+        return health.is_success and routes.HEALTH.read_answer(health.content).needs_weights
+
+    def _send(self, client: httpx.Client, route: Route[Asked, Any], request: Asked) -> httpx.Response:
+        wire = route.write_request(request)
+        return client.request(route.method, wire.path, content=wire.body)
 
     def _client(self, timeout_s: float) -> httpx.Client:
         return httpx.Client(

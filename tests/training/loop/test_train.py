@@ -16,8 +16,9 @@ import pytest
 from testing.training.toy_coordinator import ToyCoordinator
 from tests.training.conftest import toy_config
 from training.contracts.config import ExperimentConfig, to_yaml
-from training.contracts.types import Source, Trajectory
-from training.loop.train import EXIT_WRONG_SETTINGS, main
+from training.contracts.outcomes import ExitCode
+from training.contracts.types import Control, Source, Trajectory
+from training.loop.train import main
 from training.rollouts.task_order import TaskOrder
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -191,7 +192,7 @@ def test_trajectories_go_on_under_new_weights_while_the_trainer_trains(
 def test_a_cancelled_experiment_ends_at_once(
     toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
 ) -> None:
-    coordinator.wishes.command = "cancel"
+    coordinator.wishes.command = Control.CANCEL
     assert train(toy_config(toy_model)) == 76
     assert outcome(output)["status"] == "cancelled"
     assert coordinator.metric("loss/policy") == []
@@ -285,7 +286,7 @@ def test_missing_settings_are_named(
 ) -> None:
     monkeypatch.delenv("DESKHAND_COORDINATOR_URL", raising=False)
     output.mkdir()
-    assert main(arguments(toy_config(toy_model), output)) == EXIT_WRONG_SETTINGS
+    assert main(arguments(toy_config(toy_model), output)) == ExitCode.WRONG_SETTINGS
     assert "DESKHAND_COORDINATOR_URL is not set" in caplog.text
 
 

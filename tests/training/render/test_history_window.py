@@ -13,12 +13,13 @@ from testing.training.sample_values import make_task, make_trajectory
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
 from training.batch.samples import Sample, build_samples
 from training.contracts.config import ModelConfig, PromptConfig, SamplingConfig
+from training.contracts.policy_server import TurnRequest
 from training.contracts.types import Completion, Observation, Trajectory, Turn
 from training.render.history_window import LEFT_OUT, SeenTurn, keeps_image, window_start
 from training.render.renderer import Renderer
 from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import SampledCompletion
-from training.sampler.sessions import PolicyService, ServiceError, TurnRequest
+from training.sampler.sessions import PolicyService, ServiceError
 
 PROMPTS = st.builds(
     PromptConfig,
@@ -200,8 +201,8 @@ def serve_turns(prompt: PromptConfig, num_turns: int, **limits: int) -> tuple[Re
         for index in range(num_turns):
             png = screenshot(index)
             text = "Choose row 2." if index == 0 else "clicked"
-            request = TurnRequest(turn_index=index, text=text, max_tokens=4)
-            completion = await service.complete("t", request, png)
+            request = TurnRequest(trajectory_id="t", turn_index=index, text=text, max_tokens=4)
+            completion = await service.complete(request, png)
             observation = Observation(sha256=frames.store(png), width=SIZE[0], height=SIZE[1], text=text)
             turns.append(Turn(index=index, observation=observation, completion=completion))
         await service.close()

@@ -5,25 +5,27 @@ from __future__ import annotations
 import pytest
 
 from testing.training.toy_coordinator import TOKEN, ToyCoordinator
+from testing.training.toy_desktops import picture
+from training.contracts.coordinator import SampleGroup
+from training.contracts.outcomes import StageName
 from training.contracts.types import Control, Purpose
 from training.rollouts.coordinator_client import (
-    Coordinator,
     CoordinatorAddress,
+    CoordinatorClient,
     CoordinatorRefused,
     CoordinatorUnreachable,
 )
 
 
-def client(server: ToyCoordinator, *, token: str = TOKEN, patience_s: float = 5.0) -> Coordinator:
-    return Coordinator(CoordinatorAddress(url=server.url, token=token), patience_s=patience_s)
+def client(server: ToyCoordinator, *, token: str = TOKEN, patience_s: float = 5.0) -> CoordinatorClient:
+    return CoordinatorClient(CoordinatorAddress(url=server.url, token=token), patience_s=patience_s)
 
 
 def test_tasks_and_groups_travel_as_types(coordinator: ToyCoordinator) -> None:
     ours = client(coordinator)
     task = ours.tasks("train")[0]
-    group_id = ours.request_group(
-        task.task_id, 2, purpose=Purpose.TRAIN, step=0, temperature=1.0, policy_version=0
-    )
+    wanted = SampleGroup(task_id=task.task_id, size=2, purpose=Purpose.TRAIN, policy_version=0)
+    group_id = ours.request_group(wanted)
     answer = ours.finished_groups(0, 1.0)
     assert [group.group_id for group in answer.groups] == [group_id]
     assert len(answer.groups[0].scored()) == 2
@@ -60,3 +62,26 @@ def test_missing_environment_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DESKHAND_COORDINATOR_TOKEN", raising=False)
     with pytest.raises(ValueError, match="DESKHAND_COORDINATOR_TOKEN is not set"):
         CoordinatorAddress.from_environment()
+
+
+def test_every_route_answers_what_the_client_reads(coordinator: ToyCoordinator) -> None:
+    ours = client(coordinator)
+    task = ours.tasks("heldout")[0]
+    png = picture(task, 0)
+    assert ours.frame(coordinator.desktops.store(png)) == png
+    assert ours.replay_candidates(task.task_id) == ()
+    assert ours.checkpoints_in_use() == frozenset()
+    ours.report_stage(StageName.GRPO, "started", 3, "steps")
+    ours.cancel_group(7)
+    ours.engine("sleep")
+    assert coordinator.seen["/stage"] == [{"name": "grpo", "status": "started", "total": 3, "unit": "steps"}]
+    assert coordinator.seen["/groups/{group_id}/cancel"] == [{"group_id": 7}]
+    assert coordinator.seen["/engine"] == [{"command": "sleep"}]
+
+
+def test_a_number_that_is_not_finite_is_refused_by_name_before_it_is_sent(
+    coordinator: ToyCoordinator,
+) -> None:
+    with pytest.raises(ValueError, match="values.loss/policy"):
+        client(coordinator).report_metrics(1, {"loss/policy": float("nan")}, 0)
+    assert not coordinator.seen["/metrics"]

@@ -6,8 +6,8 @@ import pytest
 
 from testing.training.sample_values import make_group, make_task, make_trajectory, make_turn
 from training.contracts.config import ReplayConfig
+from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Source, Trajectory
-from training.rollouts.coordinator_client import ReplayCandidate
 from training.rollouts.replay_injection import Injection, ReplayState, has_failed, inject, policy_age
 
 CONFIG = ReplayConfig(enabled=True)

@@ -8,9 +8,9 @@ import pytest
 
 from testing.training.sample_values import make_group, make_trajectory, make_turn
 from tests.training.conftest import toy_config
+from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Group
 from training.render.renderer import Renderer
-from training.rollouts.coordinator_client import ReplayCandidate
 from training.rollouts.replay_injection import ReplayState
 from training.rollouts.step_batch import StepBatch, build_step_batch
 

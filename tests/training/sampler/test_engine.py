@@ -173,7 +173,7 @@ def test_the_canary_of_engine_and_trainer_agree(engine, reader):
         banned_ids=reader.banned_ids,
         pad_id=reader.pad_id,
     )
-    masked = [p for p, m in zip(answer["logprobs"], answer["loss_mask"], strict=True) if m]
+    masked = [p for p, m in zip(answer.logprobs, answer.loss_mask, strict=True) if m]
     assert masked == pytest.approx(scored, abs=1e-5)
 
 

@@ -182,7 +182,7 @@ def test_the_canary_is_scored_without_the_banned_ids(running):
         load_model(tiny_folder()), rendered, lambda _: reader.pixels(canary_png()),
         image_pad_id=reader.image_pad_id, pad_id=reader.pad_id, banned_ids=reader.banned_ids,
     )  # fmt: skip
-    given = [p for p, m in zip(answer["logprobs"], answer["loss_mask"], strict=True) if m]
+    given = [p for p, m in zip(answer.logprobs, answer.loss_mask, strict=True) if m]
     assert given == pytest.approx(wanted, abs=1e-4)
 
 

@@ -160,12 +160,13 @@ def test_new_weights_raise_the_version_and_the_canary_tells(client, tmp_path):
     folder = make_tiny(tmp_path, seed=12)
     assert client.load_weights(str(folder), 4) == 4
     after = client.canary()
-    assert after["policy_version"] == 4
-    assert after["token_ids"] == before["token_ids"]
-    assert after["logprobs"] != before["logprobs"]
-    assert client.health() == {"status": "ok", "policy_version": 4, "model": str(tiny_folder())}
+    assert after.policy_version == 4
+    assert after.token_ids == before.token_ids
+    assert after.logprobs != before.logprobs
+    served = client.health().model_dump()
+    assert served == {"status": "ok", "policy_version": 4, "model": str(tiny_folder())}
     client.load_weights(str(tiny_folder()), 5)
-    assert client.canary()["logprobs"] == before["logprobs"]
+    assert client.canary().logprobs == before.logprobs
 
 
 @pytest.mark.parametrize("path", ["/nowhere", "/tmp"])

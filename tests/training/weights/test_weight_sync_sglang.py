@@ -17,17 +17,19 @@ import torch
 from testing.training.recorded_samples import toy_trainer
 from testing.training.tiny_model import tiny_folder
 from tests.training.sampler.test_engine_sglang import SEVERAL, TOKEN, Running, ask
+from training.contracts import policy_server
 from training.contracts.config import ExperimentConfig, parse_config
-from training.contracts.weight_requests import Commit, Load, WeightsRequest
+from training.contracts.routes import Nothing
+from training.contracts.weight_requests import Canary, Commit, Load, WeightsRequest
 from training.distributed.world import World, start_world, stop_world
 from training.render.renderer import Renderer
-from training.rollouts.coordinator_client import Canary, Coordinator, CoordinatorAddress
+from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient
 from training.weights.sync import WeightSync, build_weight_sync
 
 pytestmark = pytest.mark.timeout(600)
 
 
-class Door(Coordinator):
+class Door(CoordinatorClient):
     """The coordinator's part in a weight sync: pass it on and ask for the canary."""
 
     def __init__(self, url: str) -> None:
@@ -39,10 +41,10 @@ class Door(Coordinator):
         super().sync_weights(request)
         if not isinstance(request, Load | Commit):
             return None
-        return Canary.model_validate(self._post("/canary", {}))
+        return self._ask(policy_server.CANARY, Nothing())
 
     def health(self) -> dict:
-        return self._get("/health")
+        return self._ask(policy_server.HEALTH, Nothing()).model_dump()
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from testing.factories import PASSWORD, make_experiment, make_group, make_team, make_trajectory, make_user
 from training.contracts.config import ConfigError, ExperimentConfig
-from training.contracts.types import EvaluationResult
+from training.contracts.trainer_reports import EvaluationResult
 from webapp.accounts.models import Team
 from webapp.dispatcher.send_waiting import pump
 from webapp.experiments.checkpoints.evaluate_on_demand import request_evaluation

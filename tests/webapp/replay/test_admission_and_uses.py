@@ -11,7 +11,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
-from training.contracts.types import ReplayUse
+from training.contracts.trainer_reports import ReplayUse
 from webapp.experiments.models import Experiment
 from webapp.replay.admission import offer_to_inbox
 from webapp.replay.labels import label_entry

@@ -7,16 +7,8 @@ import redis
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_task, make_team
-from training.contracts.types import (
-    Action,
-    ActionKind,
-    MemberUpdate,
-    Observation,
-    Purpose,
-    Source,
-    TrajectoryStatus,
-    Turn,
-)
+from training.contracts.trainer_reports import MemberUpdate
+from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, TrajectoryStatus, Turn
 from webapp.dispatcher import send_waiting
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_reports import beat_worker

@@ -15,13 +15,14 @@ from testing.factories import make_experiment, make_task
 from testing.training.tiny_model import tiny_folder
 from tests.training.sampler.test_server import TOKEN, _port
 from tests.workers.env.test_branch_episodes import machine, run_all  # noqa: F401 (fixture)
+from training.contracts.coordinator import FinishedQuery
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.trajectories import branching
 from webapp.trajectories.lifecycle import GroupRequest, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
-from workers.gpu.coordinator_routes import get_finished_groups
+from workers.gpu.coordinator.sampling import get_finished_groups
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAMPLING = {"max_context_tokens": 4096, "max_completion_tokens": 6}
@@ -95,8 +96,8 @@ def test_the_trainer_never_meets_a_branch(parent, experiment):
     assert group.finished_at is not None
     type(group).objects.filter(pk=group.pk).update(attempt=1)  # even if it were of the trainer's attempt
     context = SimpleNamespace(experiment_id=experiment.pk, attempt=1)
-    told = get_finished_groups(context, None, {"after": "0"})
-    assert [found.group_id for found in told["groups"]] == [parent.group_id]
+    told = get_finished_groups(context, FinishedQuery(after=0))
+    assert [found.group_id for found in told.groups] == [parent.group_id]
 
 
 def test_a_branch_from_the_first_turn_starts_an_empty_session(parent):

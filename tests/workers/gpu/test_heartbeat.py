@@ -9,7 +9,7 @@ from testing.factories import make_experiment, make_team
 from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from workers.gpu import heartbeat
-from workers.gpu.attempt import Superseded, Supervision
+from workers.gpu.attempt import AttemptTakenBack, Supervision
 from workers.gpu.heartbeat import Heartbeat
 
 PATIENCE_S = 60
@@ -61,5 +61,5 @@ def test_a_worker_whose_attempt_was_taken_back_leaves_instead_of_running_beside_
     attempt.refresh_from_db()
     assert (attempt.status, attempt.policy_url) == ("lost", "")
     supervision._beat_due = 0.0
-    with pytest.raises(Superseded):
+    with pytest.raises(AttemptTakenBack):
         supervision._beat()

@@ -4,10 +4,12 @@ import pytest
 
 from testing.factories import make_experiment, make_group, make_replay_entry, make_task, make_trajectory
 from training.contracts.config import parse_config
+from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Task
 from training.rewards import compute_reward
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
-from workers.gpu.coordinator_routes import Context, get_replay
+from workers.gpu.coordinator.handler import AttemptContext
+from workers.gpu.coordinator.sampling import get_replay
 
 pytestmark = pytest.mark.django_db
 SLIME = {"preset": "slime-osworld.v1", "alpha": 0.3}
@@ -26,10 +28,12 @@ def limited_task(max_turns: int | None):
 
 
 def replayed(entry, experiment):
-    context = Context(experiment.pk, experiment.team_id, 1, parse_config(experiment.config), policy=None)
+    context = AttemptContext(
+        experiment.pk, experiment.team_id, 1, parse_config(experiment.config), policy=None
+    )
     task_id = entry.trajectory.task.task_id
-    (found,) = get_replay(context, None, {"task_id": task_id})["entries"]
-    return found["trajectory"]
+    (found,) = get_replay(context, ReplayQuery(task_id=task_id)).entries
+    return found.trajectory
 
 
 def test_a_15_turn_rollout_keeps_its_reward_in_an_experiment_of_8_turns():

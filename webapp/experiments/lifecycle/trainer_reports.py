@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from training.contracts.types import Alarm, EvaluationResult
+from training.contracts.trainer_reports import Alarm, EvaluationResult
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import (
     AlarmRecord,

@@ -2,7 +2,7 @@
 
 from django.db import transaction
 
-from training.contracts.types import MemberUpdate
+from training.contracts.trainer_reports import MemberUpdate
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.live.publish import publish
 from webapp.trajectories.lifecycle.announcements import stream_of

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import parse_config
-from training.contracts.types import EvaluationResult
+from training.contracts.trainer_reports import EvaluationResult
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, kept_checkpoints
 from webapp.experiments.lifecycle import operator_actions, trainer_reports

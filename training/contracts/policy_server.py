@@ -1,0 +1,102 @@
+"""What may be asked of a policy server, and the table of its routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from training.contracts.routes import Nothing, Route
+from training.contracts.types import Completion, Wire
+from training.contracts.weight_requests import WEIGHTS_REQUEST, Canary, WeightsAnswer, WeightsRequest
+
+
+class Health(Wire):
+    """The server is ready; until then it answers 503 with what it is doing and for how long."""
+
+    status: str = "ok"
+    policy_version: int
+    model: str
+    """Checkpoint folder."""
+    needs_weights: bool = Field(default=False, exclude_if=lambda needs: not needs)
+    """A part of the engine was started again and generates only after a weight sync; absent = false."""
+
+
+class TurnRequest(Wire):
+    """One turn of a trajectory, beside its screenshot."""
+
+    trajectory_id: str
+    turn_index: int = Field(ge=0)
+    """The next one; an earlier one is answered again as it was."""
+    text: str = ""
+    temperature: float = Field(default=1.0, ge=0, le=2)
+    max_tokens: int = Field(default=40, ge=1, le=8192)
+
+
+class PrefixTurn(Wire):
+    """One turn of the policy as it was recorded."""
+
+    text: str = ""
+    completion: Completion
+
+
+class PrefixRequest(Wire):
+    """Recorded turns that a trajectory begins with, beside their screenshots."""
+
+    trajectory_id: str
+    turns: tuple[PrefixTurn, ...]
+
+
+class PrefixTaken(Wire):
+    """Where the trajectory goes on."""
+
+    next_turn: int
+
+
+class TrajectoryName(Wire):
+    """A trajectory of this server."""
+
+    trajectory_id: str
+
+
+HEALTH = Route("GET", "/health", Nothing, Health, "503 with `error.message` while it starts.")
+TURN = Route(
+    "POST",
+    "/trajectories/{trajectory_id}/turns",
+    TurnRequest,
+    Completion,
+    "The completion of a turn; 409 names the expected `turn_index`. Repeating changes nothing.",
+    files="`screenshot` (PNG, absent when text_only)",
+)
+PREFIX = Route(
+    "POST",
+    "/trajectories/{trajectory_id}/prefix",
+    PrefixRequest,
+    PrefixTaken,
+    "Begin a trajectory with recorded turns. 409 `prefix_mismatch` when a completion would not stand where "
+    "it was sampled, `wrong_turn` when the trajectory has turns of its own. Repeating changes nothing.",
+    files="`screenshot-0` ... (PNG)",
+)
+FORGET = Route("DELETE", "/trajectories/{trajectory_id}", TrajectoryName, Nothing, "Forget a trajectory.")
+_weights_request: Any = WEIGHTS_REQUEST
+WEIGHTS: Route[WeightsRequest, WeightsAnswer] = Route(
+    "POST",
+    "/weights",
+    _weights_request,
+    WeightsAnswer,
+    "One step of a weight sync; 400 when the engine refuses it.",
+)
+CANARY = Route("POST", "/canary", Nothing, Canary, "The engine's logprobs of the fixed canary prompt.")
+ENGINE = Route(
+    "GET",
+    "/engine",
+    Nothing,
+    dict[str, Any],
+    "`{name, policy_version, servers: [{url, gpus, pid, is_ready}], image_folder, num_restarts, usage}`; "
+    "transformers has no servers.",
+)
+SLEEP = Route("POST", "/sleep", Nothing, Nothing, "A colocated engine gives the GPUs' memory; turns wait.")
+WAKE = Route("POST", "/wake", Nothing, Nothing, "It takes the memory back.")
+
+ROUTES: tuple[Route[Any, Any], ...] = tuple(value for value in vars().values() if isinstance(value, Route))
+"""All of the above."""

@@ -1,0 +1,118 @@
+"""What the trainer reports of its stages, steps, evaluations, checkpoints and alarms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from training.contracts.outcomes import StageName
+from training.contracts.types import Wire
+
+
+class Report(Wire):
+    """Base of all reports: numbers are finite."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class StageReport(Report):
+    """A stage started or finished."""
+
+    name: StageName
+    status: Literal["started", "finished"]
+    total: int = 0
+    """Units of work that it will do."""
+    unit: str = ""
+    """steps | tasks | trajectories"""
+
+
+class ProgressReport(Report):
+    """How far the running stage is."""
+
+    stage: StageName
+    done: int
+    total: int
+
+
+class MetricsReport(Report):
+    """Metric points of a step."""
+
+    step: int
+    values: dict[str, float]
+    """Names are area/name."""
+    policy_version: int = 0
+
+
+class CheckpointReport(Report):
+    """A checkpoint is complete on disk; again with the same path when an evaluation or a pause adds to it."""
+
+    step: int
+    """Finished steps of the stage that it was saved in."""
+    path: str
+    policy_version: int
+    is_best: bool = False
+    success: float | None = None
+    """Held-out success of its weights, in [0, 1]; None when they were not evaluated."""
+    bytes: int = 0
+
+
+class CheckpointDeleted(Report):
+    """An old checkpoint was removed from disk."""
+
+    path: str
+
+
+class ReplayUse(Report):
+    """One injection of a replay entry, reported by the trainer after the step."""
+
+    entry_id: int
+    group_id: int
+    step: int
+    replaced_trajectory_id: int
+    policy_age: int | None
+    """Policy versions between recording and use; None without behaviour logprobs."""
+    as_likelihood: bool
+    """True when the entry entered as an NLL term (no behaviour_logprobs)."""
+    advantage: float
+    importance_ratio: float | None
+    """Mean over its tokens; None for a likelihood term."""
+
+
+class MemberUpdate(Report):
+    """What the learner knows of a trajectory after its group was used."""
+
+    trajectory_id: int
+    advantage: float
+    policy_logprob_gap: float | None = None
+    """Mean |trainer - behaviour| logprob of its tokens, nats."""
+
+
+class EvaluationResult(Report):
+    """Success over a split with its Wilson interval."""
+
+    name: str
+    """before | after | during | blind"""
+    step: int
+    policy_version: int
+    split: str
+    num_tasks: int
+    num_success: int
+    success: float
+    low: float
+    """95 % Wilson bounds."""
+    high: float
+    per_family: dict[str, tuple[int, int]] = Field(default_factory=dict)
+    """family -> (successes, tasks)"""
+
+
+class Alarm(Report):
+    """A guard that fired: which, with which number, and what to do about it."""
+
+    name: str
+    step: int
+    value: float
+    limit: float
+    message: str
+    remedy: str
+    severity: Literal["warning", "critical"] = "warning"

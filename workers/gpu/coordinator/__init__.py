@@ -1,0 +1,1 @@
+"""The coordinator: what the trainer may ask of the product, over HTTP on loopback."""

@@ -1,0 +1,101 @@
+"""What the trainer reports, written to the database."""
+
+from __future__ import annotations
+
+from training.contracts import coordinator as routes
+from training.contracts.routes import Nothing
+from training.contracts.trainer_reports import (
+    Alarm,
+    CheckpointDeleted,
+    CheckpointReport,
+    EvaluationResult,
+    MemberUpdate,
+    MetricsReport,
+    ProgressReport,
+    ReplayUse,
+    StageReport,
+)
+from webapp.experiments.checkpoints import kept_checkpoints
+from webapp.experiments.lifecycle import trainer_reports
+from webapp.experiments.models import Experiment
+from webapp.replay.uses import record_uses
+from webapp.trajectories import lifecycle as trajectories
+from workers.gpu.coordinator.handler import NOTHING, AttemptContext, handles
+
+
+def report_stage(context: AttemptContext, report: StageReport) -> Nothing:
+    if report.status == "started":
+        trainer_reports.start_stage(
+            experiment_id=context.experiment_id, name=report.name, total=report.total, unit=report.unit
+        )
+    else:
+        trainer_reports.finish_stage(experiment_id=context.experiment_id, name=report.name)
+    return NOTHING
+
+
+def report_progress(context: AttemptContext, report: ProgressReport) -> Nothing:
+    trainer_reports.report_progress(
+        experiment_id=context.experiment_id, stage=report.stage, done=report.done, total=report.total
+    )
+    return NOTHING
+
+
+def report_metrics(context: AttemptContext, report: MetricsReport) -> Nothing:
+    trainer_reports.record_metrics(
+        experiment_id=context.experiment_id,
+        attempt=context.attempt,
+        step=report.step,
+        values=report.values,
+        policy_version=report.policy_version,
+    )
+    return NOTHING
+
+
+def report_members(context: AttemptContext, updates: list[MemberUpdate]) -> Nothing:
+    trajectories.record_member_updates(experiment_id=context.experiment_id, updates=updates)
+    return NOTHING
+
+
+def report_replay_uses(context: AttemptContext, uses: list[ReplayUse]) -> Nothing:
+    record_uses(experiment=Experiment.objects.get(pk=context.experiment_id), uses=uses)
+    return NOTHING
+
+
+def report_evaluation(context: AttemptContext, result: EvaluationResult) -> Nothing:
+    trainer_reports.record_evaluation(experiment_id=context.experiment_id, result=result)
+    return NOTHING
+
+
+def report_checkpoint(context: AttemptContext, report: CheckpointReport) -> Nothing:
+    values = report.model_dump(exclude={"path", "bytes"}) | {"size_bytes": report.bytes}
+    trainer_reports.record_checkpoint(experiment_id=context.experiment_id, path=report.path, values=values)
+    return NOTHING
+
+
+def report_checkpoint_deleted(context: AttemptContext, report: CheckpointDeleted) -> Nothing:
+    trainer_reports.record_checkpoint_deleted(experiment_id=context.experiment_id, path=report.path)
+    return NOTHING
+
+
+def get_checkpoints_in_use(context: AttemptContext, _: Nothing) -> routes.CheckpointPaths:
+    return routes.CheckpointPaths(paths=tuple(kept_checkpoints.paths_in_use(context.experiment_id)))
+
+
+def report_alarms(context: AttemptContext, alarms: list[Alarm]) -> Nothing:
+    for alarm in alarms:
+        trainer_reports.raise_alarm(experiment_id=context.experiment_id, alarm=alarm)
+    return NOTHING
+
+
+HANDLERS = (
+    handles(routes.STAGE, report_stage),
+    handles(routes.PROGRESS, report_progress),
+    handles(routes.METRICS, report_metrics),
+    handles(routes.MEMBERS, report_members),
+    handles(routes.REPLAY_USES, report_replay_uses),
+    handles(routes.EVALUATIONS, report_evaluation),
+    handles(routes.CHECKPOINTS, report_checkpoint),
+    handles(routes.CHECKPOINT_DELETED, report_checkpoint_deleted),
+    handles(routes.CHECKPOINTS_IN_USE, get_checkpoints_in_use),
+    handles(routes.ALARMS, report_alarms),
+)

@@ -1,0 +1,154 @@
+"""What the trainer samples from: tasks, groups, demonstrations, replay entries and frames."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from django.core.files.storage import default_storage
+
+from training.contracts import coordinator as routes
+from training.contracts.routes import Nothing
+from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
+from training.contracts.types import Trajectory as WireTrajectory
+from training.rewards import rescore
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.replay import uses
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
+from workers.gpu.coordinator.handler import NOTHING, AttemptContext, RequestRefused, handles
+
+POLL_S = 0.05
+MAX_WAIT_S = 30.0
+MAX_GROUPS = 64
+"""In one answer of the long poll."""
+
+
+def get_tasks(context: AttemptContext, query: routes.TaskQuery) -> list[Task]:
+    wanted = context.config.tasks
+    records = TaskRecord.objects.runnable(context.config.desktops).filter(task_set__name=wanted.task_set)
+    if query.split:
+        records = records.filter(split=query.split)
+    if wanted.families:
+        records = records.filter(family__in=wanted.families)
+    if wanted.levels:
+        records = records.filter(level__in=wanted.levels)
+    return [Task.model_validate(record.spec) for record in records.order_by("task_id")]
+
+
+def sample_group(context: AttemptContext, wanted: routes.SampleGroup) -> routes.GroupId:
+    group = trajectories.create_group(
+        request=trajectories.GroupRequest(
+            task=_task(context, wanted.task_id),
+            size=wanted.size,
+            purpose=wanted.purpose,
+            source=wanted.source,
+            step=wanted.step,
+            temperature=wanted.temperature,
+            policy_version=wanted.policy_version,
+        ),
+        team_id=context.team_id,
+        experiment=Experiment.objects.get(pk=context.experiment_id),
+        attempt=context.attempt,
+    )
+    return routes.GroupId(group_id=group.pk)
+
+
+def _task(context: AttemptContext, task_id: str) -> TaskRecord:
+    wanted = context.config.tasks.task_set
+    task = TaskRecord.objects.filter(task_set__name=wanted, task_id=task_id).first()
+    if task is None:
+        raise RequestRefused(f"task_id: no task {task_id!r} in set {wanted!r}", 404)
+    return task
+
+
+def get_finished_groups(context: AttemptContext, query: routes.FinishedQuery) -> routes.FinishedGroups:
+    deadline = time.monotonic() + min(query.wait, MAX_WAIT_S)
+    finished = Group.objects.filter(
+        experiment_id=context.experiment_id, attempt=context.attempt, finished_seq__gt=query.after
+    )
+    finished = finished.exclude(purpose=Purpose.BRANCH).order_by("finished_seq")
+    while True:
+        groups = list(finished.select_related("task")[:MAX_GROUPS])
+        if groups or time.monotonic() >= deadline:
+            break
+        time.sleep(POLL_S)
+    cursor = (groups[-1].finished_seq if groups else None) or query.after
+    return routes.FinishedGroups(cursor=cursor, groups=tuple(group_of(group) for group in groups))
+
+
+def cancel_group(context: AttemptContext, wanted: routes.GroupId) -> Nothing:
+    group = Group.objects.filter(pk=wanted.group_id, experiment_id=context.experiment_id).first()
+    if group is None:
+        raise RequestRefused(f"group_id: no group {wanted.group_id} in this experiment", 404)
+    trajectories.cancel_group(group=group)
+    return NOTHING
+
+
+def get_demonstrations(context: AttemptContext, _: Nothing) -> list[WireTrajectory]:
+    rows = (
+        Trajectory.objects.filter(
+            team_id=context.team_id,
+            source=Source.ORACLE,
+            status=TrajectoryStatus.TERMINATED,
+            score=1.0,
+            task__task_set__name=context.config.tasks.task_set,
+            task__split="train",
+        )
+        .select_related("task")
+        .prefetch_related("turns")
+        .order_by("id")
+    )
+    newest = {row.task_id: row for row in rows}
+    return [trajectory_of(row) for row in newest.values()]
+
+
+def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.ReplayCandidates:
+    experiment = Experiment.objects.select_related("team").get(pk=context.experiment_id)
+    task = _task(context, query.task_id)
+    config = context.config.replay
+    entries = list(
+        uses.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
+        .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
+        .prefetch_related("trajectory__turns")
+    )
+    if not config.gold_first:
+        entries.sort(key=lambda entry: -entry.pk)
+    return routes.ReplayCandidates(entries=tuple(_candidate(context, entry) for entry in entries))
+
+
+def _candidate(context: AttemptContext, entry: Any) -> routes.ReplayCandidate:
+    """`entry`: a ReplayEntry of `usable_entries`, which adds `recorded_policy_age`."""
+    rewards = context.config.rewards
+    recorded = trajectory_of(entry.trajectory)
+    limit = turn_limit(entry.trajectory)
+    rescored = rescore(recorded, rewards.preset, alpha=rewards.alpha, max_turns=limit).model_copy(
+        update={"replay_entry_id": entry.pk, "replay_label": entry.verdict}
+    )
+    return routes.ReplayCandidate(
+        entry_id=entry.pk,
+        label=entry.verdict,
+        policy_version=entry.trajectory.policy_version,
+        recorded_policy_age=entry.recorded_policy_age,
+        trajectory=rescored,
+    )
+
+
+def get_frame(_: AttemptContext, wanted: routes.FrameName) -> bytes:
+    name = f"frames/{wanted.sha256[:2]}/{wanted.sha256}.png"
+    if not default_storage.exists(name):
+        raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404)
+    with default_storage.open(name) as stream:
+        return bytes(stream.read())
+
+
+HANDLERS = (
+    handles(routes.TASKS, get_tasks),
+    handles(routes.SAMPLE_GROUP, sample_group),
+    handles(routes.FINISHED_GROUPS, get_finished_groups),
+    handles(routes.CANCEL_GROUP, cancel_group),
+    handles(routes.DEMONSTRATIONS, get_demonstrations),
+    handles(routes.REPLAY, get_replay),
+    handles(routes.FRAME, get_frame),
+)

@@ -1,0 +1,43 @@
+"""Between trainer, engine and people: weight syncs, the engine's sleep, pause and cancel."""
+
+from __future__ import annotations
+
+from training.contracts import coordinator as routes
+from training.contracts.routes import Nothing
+from training.contracts.types import Control
+from training.contracts.weight_requests import WeightsRequest
+from webapp.experiments.lifecycle import attempts
+from webapp.experiments.models import ExperimentStatus
+from workers.gpu.coordinator.handler import NOTHING, AttemptContext, RequestRefused, handles
+from workers.gpu.policy_server_process import WeightsRefused
+
+CONTROL_OF_STATUS = {
+    ExperimentStatus.PAUSING: Control.PAUSE,
+    ExperimentStatus.CANCELLING: Control.CANCEL,
+    ExperimentStatus.CANCELLED: Control.CANCEL,
+}
+
+
+def sync_weights(context: AttemptContext, request: WeightsRequest) -> routes.WeightsSynced:
+    try:
+        return context.policy.sync_weights(request)
+    except WeightsRefused as error:
+        raise RequestRefused(str(error), 409) from error
+
+
+def command_engine(context: AttemptContext, wanted: routes.EngineCommand) -> Nothing:
+    context.policy.rest(wanted.command)
+    return NOTHING
+
+
+def get_control(context: AttemptContext, _: Nothing) -> routes.ControlAnswer:
+    status = attempts.beat_experiment(context.experiment_id)
+    command = CONTROL_OF_STATUS.get(status, Control.RUN) if status else Control.RUN
+    return routes.ControlAnswer(command=command, needs_weights=context.policy.needs_weights())
+
+
+HANDLERS = (
+    handles(routes.WEIGHTS, sync_weights),
+    handles(routes.ENGINE, command_engine),
+    handles(routes.CONTROL, get_control),
+)
