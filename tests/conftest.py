@@ -1,33 +1,14 @@
-"""Fixtures of every test: a private data folder, a real Redis, the chosen database, a real web server.
+"""Marks of tests, by what they touch."""
 
-`DESKHAND_TEST_DB=postgres` runs the same tests on a PostgreSQL cluster started by `tests.environment`.
-"""
-
-import os
-import shutil
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.environment import ON_POSTGRES, REDIS_PASSWORD, REDIS_PORT, TEST_ROOT
-from webapp.lib.supervisor.ports import free_port
-from webapp.lib.supervisor.redis_server import redis_command
+from testing.paths import REPOSITORY
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "web_server"}
 BROWSER_FIXTURES = {"page", "context", "browser"}
-BROWSER_TESTS = Path(__file__).resolve().parent / "browser"
-START_TIMEOUT_S = 60
-
-
-def pytest_report_header() -> str:
-    return f"database: {'postgres' if ON_POSTGRES else 'sqlite'}"
+BROWSER_TESTS = REPOSITORY / "tests" / "browser"
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -45,115 +26,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker("browser")
     yield
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
-@pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
-    """SQLite's tests use a file, as production does: threads and other processes see the same data."""
-    from django.conf import settings
-
-    database = settings.DATABASES["default"]
-    if database["ENGINE"].endswith("sqlite3"):
-        database["TEST"]["NAME"] = str(TEST_ROOT / "test.sqlite3")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def redis_server() -> Iterator[str]:
-    """The URL of a real Redis of this session's own."""
-    import redis
-
-    command = redis_command(TEST_ROOT / "redis", REDIS_PORT, REDIS_PASSWORD, durable=False)
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    client = redis.Redis.from_url(os.environ["REDIS_URL"])
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while True:
-        try:
-            client.ping()
-            break
-        except redis.ConnectionError:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    yield os.environ["REDIS_URL"]
-    client.close()
-    process.terminate()
-    process.wait(START_TIMEOUT_S)
-
-
-@pytest.fixture
-def redis_client(redis_server: str) -> Iterator[object]:
-    """A client of an empty Redis."""
-    import redis
-
-    client = redis.Redis.from_url(redis_server)
-    client.flushall()
-    yield client
-    client.close()
-
-
-@pytest.fixture(scope="session")
-def child_environment(django_db_setup: None, django_db_blocker: object) -> dict[str, str]:
-    """The environment of a child process that shall use this session's test database and Redis."""
-    from urllib.parse import quote
-
-    from django.db import connections
-
-    name = connections["default"].settings_dict["NAME"]
-    if ON_POSTGRES:
-        before, _, query = os.environ["DATABASE_URL"].partition("?")
-        url = f"{before.rsplit('/', 1)[0]}/{quote(str(name))}?{query}"
-    else:
-        url = f"sqlite://{quote(str(name))}"
-    return {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "webapp.settings"}
-
-
-@pytest.fixture(scope="session")
-def collected_static() -> None:
-    """The files that pages load; WhiteNoise lists the folder when the server starts."""
-    from django.core.management import call_command
-
-    call_command("collectstatic", interactive=False, verbosity=0)
-
-
-def answers(url: str) -> bool:
-    """False while nothing listens there; raises HTTPError when it answers with an error."""
-    try:
-        with urllib.request.urlopen(url, timeout=5):
-            return True
-    except urllib.error.HTTPError as error:
-        error.add_note((TEST_ROOT / "web.log").read_text()[-4000:])
-        raise
-    except urllib.error.URLError:
-        return False
-
-
-@pytest.fixture(scope="session")
-def web_server(redis_server: str, child_environment: dict[str, str], collected_static: None) -> Iterator[str]:
-    """The URL of a real uvicorn over the test database; use it together with `transactional_db`."""
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
-    log = (TEST_ROOT / "web.log").open("w")
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=child_environment, stdout=log, stderr=log)
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + START_TIMEOUT_S
-    try:
-        while not answers(f"{url}/healthz"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((TEST_ROOT / "web.log").read_text()[-4000:])
-            time.sleep(0.05)
-        yield url
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
-
-
-@pytest.fixture(scope="session")
-def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
-    """Debian's Chromium; as root its own sandbox cannot start."""
-    # Playwright's loop runs in this thread from here on; Django would take every query for a blocking one.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    return {**browser_type_launch_args, "executable_path": shutil.which("chromium"), "args": ["--no-sandbox"]}

@@ -47,3 +47,24 @@ def test_jobs_that_the_web_application_sends_by_name_are_registered():
     sent = set().union(*(re.findall(r"[\"'](workers\.jobs\.\w+)[\"']", source) for source in sources))
     assert sent
     assert sent <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("folder", "others"),
+    [("tests", "benchmarks"), ("testing", "benchmarks"), ("benchmarks", "tests"), ("testing", "tests")],
+)
+def test_what_tests_and_benchmarks_share_lies_in_testing(folder, others):
+    wanted = re.compile(rf"^\s*(?:from|import) {others}\b", re.MULTILINE)
+    sources = list((REPOSITORY / folder).rglob("*.py"))
+    assert sources
+    assert [str(file) for file in sources if wanted.search(file.read_text())] == []
+
+
+def test_tests_of_training_are_collected_without_the_web_framework_and_the_job_queue():
+    program = """
+import sys, pytest
+sys.modules |= dict.fromkeys(("django", "celery", "channels", "redis"))  # None: an import of it fails
+sys.exit(pytest.main(["tests/training", "--collect-only", "-q", "-p", "no:django", "-p", "no:playwright"]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:]

@@ -29,9 +29,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.gpu.learning_arms import Plan, arm, restrict, side_by_side, warm_up, why, write
+from benchmarks.gpu.learning_arms import Plan, arm, restrict, warm_up, why, write
 from benchmarks.gpu.learning_model import SIZES, make_model
 from benchmarks.report import RESULTS, finish, print_table
+from testing.learning_curves import side_by_side
 from testing.private_installation import Instance
 from workers.gpu.gpu_placement import visible_gpus
 

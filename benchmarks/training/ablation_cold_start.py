@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from benchmarks.training.experiment_runs import follow, launch, settings
+from testing.experiment_runs import follow, launch, settings
 from testing.private_installation import Instance, InstanceFailed
 
 SLOTS = 6

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.training.experiment_runs import evaluation, follow, launch, settings, stage_seconds
+from testing.experiment_runs import evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 
 STALE: dict[str, object] = {"algorithm.max_staleness": 2}

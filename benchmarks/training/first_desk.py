@@ -17,7 +17,7 @@ import sys
 from typing import Any
 
 from benchmarks.report import finish, print_table
-from benchmarks.training.experiment_runs import evaluation, follow, launch, seconds
+from testing.experiment_runs import evaluation, follow, launch, seconds
 from testing.private_installation import Instance
 
 LAUNCH_LIMIT_S = 600

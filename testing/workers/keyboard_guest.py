@@ -15,8 +15,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from testing.paths import REPOSITORY
 from testing.workers.qemu_guest_agents import agent_program
-from tests.conftest import REPOSITORY
 from workers.desktops.qemu.base_images import sha256_of
 
 CACHE = REPOSITORY / "var" / "cache" / "keyboard-guest"

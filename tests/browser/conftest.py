@@ -1,6 +1,8 @@
 """Fixtures of the browser tests: people, signed-in pages, a model folder that pre-flight accepts."""
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +23,10 @@ TIMEOUT_MS = 15_000
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
-    return {**browser_type_launch_args, "args": CHROMIUM_FLAGS}
+    """Debian's Chromium; as root its own sandbox cannot start."""
+    # Playwright's loop runs in this thread from here on; Django would take every query for a blocking one.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    return {**browser_type_launch_args, "executable_path": shutil.which("chromium"), "args": CHROMIUM_FLAGS}
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory, make_turn
-from tests.conftest import REPOSITORY
+from testing.paths import REPOSITORY
 from webapp.lib.supervisor.ports import free_port
 
 

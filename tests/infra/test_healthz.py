@@ -4,7 +4,7 @@ import httpx
 import pytest
 from django.db import connection
 
-from tests.environment import ON_POSTGRES
+from testing.session.environment import ON_POSTGRES
 
 
 @pytest.mark.django_db

@@ -14,8 +14,7 @@ import torch
 import yaml
 from transformers import AutoModelForImageTextToText
 
-from benchmarks.training import experiment_runs
-from testing import watch_installation
+from testing import experiment_runs, watch_installation
 from testing.private_installation import Instance
 from testing.watch_installation import rows
 

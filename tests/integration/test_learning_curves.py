@@ -1,11 +1,11 @@
-"""What the learning benchmark says of its arms, and the clock of the warm start's recipe."""
+"""What the learning benchmark says of its arms, and the clock of the recipe of First desk's checkpoint."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.gpu.learning_arms import side_by_side
-from benchmarks.training.experiment_runs import was_scored
+from testing.experiment_runs import was_scored
+from testing.learning_curves import side_by_side
 from training.recipes.first_desk.make_checkpoint import rate_by_clock
 
 

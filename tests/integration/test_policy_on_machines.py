@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.training.experiment_runs import describe, follow, launch, settings
+from testing.experiment_runs import describe, follow, launch, settings
 from testing.private_installation import Instance
 from testing.watch_installation import rows
 

@@ -16,8 +16,8 @@ import httpx
 import psutil
 import pytest
 
-from benchmarks.training.experiment_runs import describe, launch
 from testing import watch_installation
+from testing.experiment_runs import describe, launch
 from testing.private_installation import Instance
 from testing.watch_installation import rows
 

@@ -5,7 +5,6 @@ import pytest
 from training.actions.write.pyautogui_code import python_of
 from training.contracts.config import DesktopConfig, parse_config
 from training.contracts.types import Action, ActionKind
-from workers.environments.osworld.environment import ending_of
 
 
 @pytest.mark.parametrize(
@@ -41,12 +40,6 @@ def test_what_the_agent_types_cannot_become_code():
     text = "'); import os; os.system('x"
     tree = compile(python_of(Action(kind=ActionKind.TYPE, text=text)), "action", "exec")
     assert "os" not in tree.co_names
-
-
-def test_an_ending_is_done_or_fail_and_nothing_after_a_limit():
-    assert ending_of(Action(kind=ActionKind.TERMINATE, status="success")) == "DONE"
-    assert ending_of(Action(kind=ActionKind.TERMINATE, status="failure")) == "FAIL"
-    assert ending_of(Action(kind=ActionKind.CLICK, x=1, y=1)) == ending_of(None) == ""
 
 
 def test_the_provider_and_its_machines_are_chosen_in_the_config():

@@ -1,15 +1,11 @@
 """Which tasks can run depends on the runtime: our evaluators, or OSWorld's on some machine."""
 
-import json
-
 import pytest
-from django.core.management import call_command
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
 from training.tasks.sets.first_desk import generate
 from training.tasks.support.runtimes import TaskRuntime, reason_unsupported, runtime_of
-from webapp.experiments.models import TaskRecord
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})
 THEIRS = DesktopConfig.model_validate({"provider": "osworld", "osworld": {"machines": "docker"}})
@@ -70,26 +66,3 @@ def test_tasks_with_verbs_of_our_own_do_not_run_with_osworld():
     panel = next(task for task in generate() if task.family == "menu")
     assert reason_unsupported(TaskRuntime.OWN, panel) == ""
     assert "panel: DesktopEnv 1.0.2 has no such function" in reason_unsupported(TaskRuntime.OSWORLD, panel)
-
-
-@pytest.mark.django_db
-def test_an_import_notes_every_judge_and_experiments_see_what_theirs_can_run(tmp_path, capsys):
-    checkout = tmp_path / "evaluation_examples" / "examples"
-    for domain, name, wanted in (
-        ("os", "plain", task()),
-        ("writer", "docx", task("compare_docx_files", "vm_file")),
-        ("chrome", "tabs", task("is_expected_tabs", "open_tabs_info")),
-    ):
-        (checkout / domain).mkdir(parents=True, exist_ok=True)
-        values = {"id": name, "instruction": "Go.", "config": [], "evaluator": wanted.evaluator}
-        (checkout / domain / f"{name}.json").write_text(json.dumps(values))
-    call_command("import_tasks", str(tmp_path), "--name", "osworld")
-
-    def names(desktops: DesktopConfig) -> set[str]:
-        return set(TaskRecord.objects.runnable(desktops).values_list("task_id", flat=True))
-
-    assert names(DesktopConfig()) == {"plain"}
-    assert names(OURS) == {"plain", "docx"}
-    assert names(THEIRS) == {"plain", "docx", "tabs"}
-    assert "2 can run with provider osworld on our desktops" in capsys.readouterr().out
-    assert "no Google Chrome" in TaskRecord.objects.get(task_id="tabs").reasons["osworld-here"]

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.training.loss_parity import MAX_TOKENS, make_tensors, trl_trainer
+from testing.training.trl_reference import MAX_TOKENS, make_tensors, trl_trainer
 from training.batch.advantages import group_advantages
 from training.batch.collate import MicroBatch
 from training.batch.samples import Sample

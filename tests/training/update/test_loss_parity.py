@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.training.loss_parity import (
+from testing.training.trl_reference import (
     CASES,
     LOSS_BAR,
     Case,

@@ -6,6 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
 from training.tasks.sets.first_desk_level_4 import generate_all
 from webapp.experiments.import_task_set import GONE, import_task_set
@@ -94,3 +95,34 @@ def test_a_source_that_cannot_be_read_says_why(tmp_path, source, part):
     with pytest.raises(CommandError, match=part):
         call_command("import_tasks", source)
     assert not TaskSet.objects.exists()
+
+
+def evaluator(func: str, result: dict) -> dict:
+    """An evaluator that compares `result` with an empty expectation."""
+    return {"func": func, "result": result, "expected": {"type": "rule", "rules": {"expected": ""}}}
+
+
+def test_an_import_notes_every_judge_and_experiments_see_what_theirs_can_run(tmp_path, capsys):
+    checkout = tmp_path / "evaluation_examples" / "examples"
+    for domain, name, wanted in (
+        ("os", "plain", evaluator("exact_match", {"type": "vm_command_line", "command": "true"})),
+        ("writer", "docx", evaluator("compare_docx_files", {"type": "vm_file", "path": "/x", "dest": "x"})),
+        ("chrome", "tabs", evaluator("is_expected_tabs", {"type": "open_tabs_info"})),
+    ):
+        (checkout / domain).mkdir(parents=True, exist_ok=True)
+        values = {"id": name, "instruction": "Go.", "config": [], "evaluator": wanted}
+        (checkout / domain / f"{name}.json").write_text(json.dumps(values))
+    call_command("import_tasks", str(tmp_path), "--name", "osworld")
+
+    osworld_on_docker = DesktopConfig.model_validate(
+        {"provider": "osworld", "osworld": {"machines": "docker"}}
+    )
+
+    def names(desktops: DesktopConfig) -> set[str]:
+        return set(TaskRecord.objects.runnable(desktops).values_list("task_id", flat=True))
+
+    assert names(DesktopConfig()) == {"plain"}
+    assert names(DesktopConfig.model_validate({"provider": "osworld"})) == {"plain", "docx"}
+    assert names(osworld_on_docker) == {"plain", "docx", "tabs"}
+    assert "2 can run with provider osworld on our desktops" in capsys.readouterr().out
+    assert "no Google Chrome" in TaskRecord.objects.get(task_id="tabs").reasons["osworld-here"]

@@ -1,4 +1,4 @@
-"""Experiments of a private installation as benchmarks use them: launch, wait, read the curve."""
+"""Experiments of a private installation as tests and benchmarks use them: launch, wait, read the curve."""
 
 from __future__ import annotations
 

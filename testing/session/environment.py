@@ -1,4 +1,4 @@
-"""The environment of one test session, set before Django reads its settings; removed when Python exits."""
+"""The environment of a test session with Django, set before its settings are read; removed at the exit."""
 
 import atexit
 import os

@@ -6,7 +6,7 @@ be made. Child processes use the product's own settings: they inherit the enviro
 
 import os
 
-import tests.environment  # noqa: F401
+import testing.session.environment  # noqa: F401
 from webapp.settings import *  # noqa: F403
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"
