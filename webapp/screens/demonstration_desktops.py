@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.contracts.config import DesktopConfig
-from training.contracts.config.providers import PROVIDERS, Capability, ProviderInfo
-from training.contracts.config.providers.osworld import OWN_DESKTOPS
+from training.contracts.config import OWN_DESKTOPS, PROVIDERS, Capability, DesktopConfig, ProviderInfo
 from webapp.fleet.models import Host
 
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from django.db import transaction
 from django.utils import timezone
 
-from training.contracts.config.providers import PROVIDERS, Capability
+from training.contracts.config import PROVIDERS, Capability
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.storable_text import storable
 from webapp.live.publish import publish

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from training.contracts.config.providers import ProviderInfo
+from training.contracts.config import ProviderInfo
 
 
 class ErrorKind(StrEnum):

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from training.contracts.config import DesktopConfig
-from training.contracts.config.providers import NO_KNOBS, ProviderSection
+from training.contracts.config import NO_KNOBS, DesktopConfig, ProviderSection
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host.messages import KeptSnapshot

@@ -11,8 +11,7 @@ from typing import Self
 
 from django.conf import settings
 
-from training.contracts.config import MachineConfig
-from training.contracts.config.providers import PROVIDERS, Capability
+from training.contracts.config import PROVIDERS, Capability, MachineConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper

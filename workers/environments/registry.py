@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from training.contracts.config.providers import PROVIDERS
+from training.contracts.config import PROVIDERS
 from workers.environments.contract import AtCapacity, Environment, EnvironmentRequest
 from workers.environments.gateway.environment import GatewayEnvironment
 from workers.environments.local import LocalEnvironment

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from training.contracts.config import DesktopConfig, MachineConfig
-from training.contracts.config.providers import NO_KNOBS, PROVIDERS, Capability
+from training.contracts.config import NO_KNOBS, PROVIDERS, Capability, DesktopConfig, MachineConfig
 from workers.desktops import registry
 from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.host_storage import HostStorage

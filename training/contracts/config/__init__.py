@@ -1,6 +1,6 @@
 """The experiment config: the only definition of every knob; one file per group of sections."""
 
-from training.contracts.config.desktops import DesktopConfig
+from training.contracts.config.desktops import PROVIDERS, DesktopConfig
 from training.contracts.config.experiment import ExperimentConfig, Preset
 from training.contracts.config.learning import (
     AlgorithmConfig,
@@ -20,6 +20,12 @@ from training.contracts.config.policy import (
 from training.contracts.config.providers.gateway import GatewayConfig
 from training.contracts.config.providers.machine import MachineConfig
 from training.contracts.config.providers.osworld import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config.providers.provider_info import (
+    NO_KNOBS,
+    Capability,
+    ProviderInfo,
+    ProviderSection,
+)
 from training.contracts.config.providers.qemu import QemuConfig
 from training.contracts.config.providers.remote import RemoteConfig
 from training.contracts.config.providers.windows import WindowsConfig
@@ -27,6 +33,11 @@ from training.contracts.config.rewards import RewardConfig
 from training.contracts.config.section import Section
 
 __all__ = [
+    "NO_KNOBS",
+    "PROVIDERS",
+    "Capability",
+    "ProviderInfo",
+    "ProviderSection",
     "OWN_DESKTOPS",
     "AlgorithmConfig",
     "ConfigError",

@@ -1,17 +1,23 @@
-"""The section of the config that says where episodes run."""
+"""The section of the config that says where episodes run, and the table of providers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from training.contracts.config.providers import NO_KNOBS, PROVIDERS, ProviderInfo, ProviderSection
-from training.contracts.config.providers.gateway import GatewayConfig
+from training.contracts.config.providers.gateway import GATEWAY, GatewayConfig
 from training.contracts.config.providers.machine import MachineConfig
-from training.contracts.config.providers.osworld import OsworldConfig
-from training.contracts.config.providers.qemu import QemuConfig
-from training.contracts.config.providers.remote import RemoteConfig
-from training.contracts.config.providers.windows import WindowsConfig
+from training.contracts.config.providers.osworld import OSWORLD, OsworldConfig
+from training.contracts.config.providers.provider_info import NO_KNOBS, ProviderInfo, ProviderSection
+from training.contracts.config.providers.qemu import QEMU, QemuConfig
+from training.contracts.config.providers.remote import REMOTE, RemoteConfig
+from training.contracts.config.providers.windows import WINDOWS, WindowsConfig
+from training.contracts.config.providers.x11 import X11
 from training.contracts.config.section import Section, knob
+
+PROVIDERS: dict[str, ProviderInfo] = {
+    info.name: info for info in (X11, QEMU, WINDOWS, REMOTE, GATEWAY, OSWORLD)
+}
+"""Value of `desktops.provider` -> its row."""
 
 if TYPE_CHECKING:
     ProviderName = str

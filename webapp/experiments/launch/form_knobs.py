@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from training.contracts.config import ExperimentConfig
-from training.contracts.config.providers import PROVIDERS
+from training.contracts.config import PROVIDERS, ExperimentConfig
 
 OPEN_SECTIONS = {"algorithm", "tasks", "desktops"}
 TITLES = {

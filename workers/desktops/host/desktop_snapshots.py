@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Protocol, cast
 
-from training.contracts.config.providers import Capability
+from training.contracts.config import Capability
 from workers.desktops.contract import (
     DesktopSpec,
     EnvError,

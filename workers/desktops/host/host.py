@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from training.contracts.config.providers import Capability
+from training.contracts.config import Capability
 from workers.desktops.contract import (
     DesktopSpec,
     EnvError,

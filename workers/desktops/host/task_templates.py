@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from training.contracts.config.providers import Capability
+from training.contracts.config import Capability
 from workers.desktops.contract import (
     DesktopSpec,
     EnvError,

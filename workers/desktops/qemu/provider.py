@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from training.contracts.config.providers import PROVIDERS
+from training.contracts.config.providers.qemu import QEMU
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind, Health, ProviderDesktop
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator
@@ -35,7 +35,7 @@ PACKAGES = {"qemu-system-x86_64": "qemu-system-x86", "qemu-img": "qemu-utils"}
 class QemuProvider:
     """Starts virtual machines on this machine."""
 
-    info = PROVIDERS["qemu"]
+    info = QEMU
     lab_class = Lab
 
     def __init__(self, storage: HostStorage) -> None:

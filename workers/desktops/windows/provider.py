@@ -14,7 +14,7 @@ import secrets
 import shutil
 from pathlib import Path
 
-from training.contracts.config.providers import PROVIDERS
+from training.contracts.config.providers.windows import WINDOWS
 from training.contracts.secrets import SecretError, read_secret
 from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvError, Health
 from workers.desktops.qemu.base_images import GuestImage, ImageError
@@ -123,7 +123,7 @@ class WindowsLab(Lab):
 class WindowsProvider(QemuProvider):
     """Starts Windows machines on this machine."""
 
-    info = PROVIDERS["windows"]
+    info = WINDOWS
     lab_class = WindowsLab
 
     def probe(self) -> Health:

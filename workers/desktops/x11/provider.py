@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.contracts.config.providers import PROVIDERS
+from training.contracts.config.providers.x11 import X11
 from workers.desktops.contract import DesktopSpec, EnvError, Health
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.desktop import SYSTEM_PYTHON, X11Desktop
@@ -28,7 +28,7 @@ PACKAGES = {
 class X11Provider:
     """Starts X11 desktops on this machine."""
 
-    info = PROVIDERS["x11"]
+    info = X11
 
     def __init__(self, *, force_plain: bool = False) -> None:
         self._force_plain = force_plain

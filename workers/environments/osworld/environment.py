@@ -15,8 +15,7 @@ from typing import Any
 from django.conf import settings
 
 from training.actions.write.pyautogui_code import python_of
-from training.contracts.config.providers import NO_KNOBS, PROVIDERS
-from training.contracts.config.providers.osworld import OsworldConfig
+from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
 from training.contracts.secrets import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.support.osworld import osworld_reason

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from training.contracts.config.providers import Capability, ProviderInfo
+from training.contracts.config import Capability, ProviderInfo
 from workers.desktops.contract import (
     DesktopSpec,
     Endpoints,

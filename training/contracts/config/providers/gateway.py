@@ -68,7 +68,7 @@ class GatewayConfig(ProviderSection):
         )
 
 
-INFO = ProviderInfo(
+GATEWAY = ProviderInfo(
     name="gateway",
     title="Gateway",
 )

@@ -81,7 +81,7 @@ class OsworldConfig(ProviderSection):
         )
 
 
-INFO = ProviderInfo(
+OSWORLD = ProviderInfo(
     name="osworld",
     title="OSWorld",
     proof_stall_s=900,

@@ -15,7 +15,7 @@ class QemuConfig(MachineConfig):
     )
 
 
-INFO = ProviderInfo(
+QEMU = ProviderInfo(
     name="qemu",
     title="QEMU",
     desktop_title="Virtual machine",

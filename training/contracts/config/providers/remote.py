@@ -63,7 +63,7 @@ class RemoteConfig(ProviderSection):
         )
 
 
-INFO = ProviderInfo(
+REMOTE = ProviderInfo(
     name="remote",
     title="Remote",
 )

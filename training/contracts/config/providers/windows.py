@@ -17,7 +17,7 @@ class WindowsConfig(MachineConfig):
     vcpus: int = knob(2, "Processors of one machine.", ge=1, le=32)
 
 
-INFO = ProviderInfo(
+WINDOWS = ProviderInfo(
     name="windows",
     title="Windows",
     desktop_title="Windows machine",

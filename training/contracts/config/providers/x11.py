@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from training.contracts.config.providers.provider_info import Capability, ProviderInfo
 
-INFO = ProviderInfo(
+X11 = ProviderInfo(
     name="x11",
     title="X11",
     desktop_title="X11 desktop",

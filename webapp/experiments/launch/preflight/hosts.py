@@ -12,8 +12,7 @@ from typing import Literal
 import psutil
 from django.conf import settings
 
-from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig
-from training.contracts.config.providers import ProviderInfo
+from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig, ProviderInfo
 from training.contracts.secrets import SecretError, read_secret
 from webapp.experiments.launch.preflight.check import Check
 from webapp.fleet.models import Host, Worker, WorkerStatus

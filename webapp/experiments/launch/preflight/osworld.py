@@ -5,7 +5,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from training.contracts.config.providers.osworld import OWN_DESKTOPS, OsworldConfig
+from training.contracts.config import OWN_DESKTOPS, OsworldConfig
 
 INSTALL = "Install it there by `make osworld-env`"
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from training.contracts.config import DesktopConfig
-from training.contracts.config.providers import PROVIDERS
+from training.contracts.config import PROVIDERS, DesktopConfig
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.task_verification import NothingHappens, Verdict, verify
