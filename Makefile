@@ -26,7 +26,7 @@ doctor: setup ## Say what this machine can do and what is missing
 .PHONY: guest-image
 guest-image: ## Build the desktop image of virtual machines (ARGS="debian-office", "--fresh", "--help")
 	@scripts/setup --vm
-	@$(PY) scripts/guest_image.py $(ARGS)
+	@PYTHONPATH=scripts $(PY) -m guest_image $(ARGS)
 
 .PHONY: osworld-env
 osworld-env: setup ## Install OSWorld's own environment .venv-osworld (LEVEL=lite, office or full)

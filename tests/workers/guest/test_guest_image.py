@@ -19,7 +19,7 @@ SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
 @pytest.fixture(autouse=True)
 def builder_on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The builder's modules import each other by plain names, as scripts do."""
+    """The builder is a package of the folder of scripts."""
     monkeypatch.syspath_prepend(str(SCRIPTS))
 
 
@@ -33,9 +33,9 @@ def draft_of(images: Path, content: bytes) -> Path:
 
 
 def publish(images: Path, content: bytes) -> Path:
-    from guest_image_disk import describe
-    from guest_image_disk import publish as publish_draft
-    from guest_image_recipe import RECIPES
+    from guest_image.disk import describe
+    from guest_image.disk import publish as publish_draft
+    from guest_image.recipe import RECIPES
 
     draft = draft_of(images, content)
     description = describe(RECIPES["debian-desk"], draft, "6.1.0-test", {"bash": "5"}, "inputs")
@@ -71,7 +71,7 @@ def test_a_changed_disk_is_refused(tmp_path):
 
 
 def test_modules_are_loaded_after_what_they_need(tmp_path):
-    from guest_image_boot import in_load_order
+    from guest_image.boot_files import in_load_order
     from setup_common import SetupError
 
     (tmp_path / "modules.dep").write_text(
@@ -86,21 +86,21 @@ def test_modules_are_loaded_after_what_they_need(tmp_path):
 
 
 def test_the_key_of_a_build_changes_with_the_recipe():
-    from guest_image import inputs_digest
-    from guest_image_recipe import RECIPES
+    from guest_image.build import inputs_digest
+    from guest_image.recipe import RECIPES
 
     recipe = RECIPES["debian-desk"]
     assert inputs_digest(recipe) == inputs_digest(recipe)
     assert inputs_digest(recipe) != inputs_digest(replace(recipe, extra_packages=("nano",)))
     assert inputs_digest(recipe) != inputs_digest(RECIPES["debian-office"])
-    command = [sys.executable, str(SCRIPTS / "guest_image.py"), "--print-inputs"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "guest_image", "--print-inputs"]
+    shown = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == inputs_digest(recipe)
 
 
 def test_an_unknown_recipe_is_named_with_those_there_are():
-    command = [sys.executable, str(SCRIPTS / "guest_image.py"), "no-such"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "guest_image", "no-such"]
+    shown = subprocess.run(command, cwd=SCRIPTS, capture_output=True, text=True, check=False)
     assert shown.returncode == 2
     assert "'no-such'" in shown.stderr
     assert "debian-office" in shown.stderr
@@ -109,7 +109,7 @@ def test_an_unknown_recipe_is_named_with_those_there_are():
 def test_abandoned_build_folders_go_and_living_ones_stay(tmp_path):
     import os
 
-    from guest_image import remove_abandoned
+    from guest_image.build import remove_abandoned
 
     living = tmp_path / f"work-debian-desk-{os.getpid()}"
     for name in (
@@ -152,8 +152,8 @@ def test_bad_entropy_is_refused_before_it_reaches_the_kernel(entropy, problem):
 
 
 def test_every_recipes_description_is_json(tmp_path):
-    from guest_image_disk import describe
-    from guest_image_recipe import RECIPES
+    from guest_image.disk import describe
+    from guest_image.recipe import RECIPES
 
     draft = draft_of(tmp_path, b"x")
     for recipe in RECIPES.values():

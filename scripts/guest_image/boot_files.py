@@ -4,8 +4,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from guest_image_recipe import KERNEL_MODULES
 from setup_common import REPOSITORY, SetupError
+
+from guest_image.recipe import KERNEL_MODULES
 
 INITRAMFS = REPOSITORY / "workers" / "guest_image" / "initramfs"
 

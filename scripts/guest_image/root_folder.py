@@ -7,7 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from guest_image_recipe import (
+from setup_common import REPOSITORY, SetupError, run
+
+from guest_image.recipe import (
     BOOT_PACKAGES,
     HOME,
     KEPT,
@@ -20,7 +22,6 @@ from guest_image_recipe import (
     USER,
     Recipe,
 )
-from setup_common import REPOSITORY, SetupError, run
 
 OVERLAY = REPOSITORY / "workers" / "guest_image" / "rootfs"
 GUEST_PROGRAMS = REPOSITORY / "workers" / "guest"

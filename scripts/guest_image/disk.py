@@ -8,7 +8,9 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from guest_image_recipe import (
+from setup_common import SetupError
+
+from guest_image.recipe import (
     AGENT_PORT,
     HOME,
     KERNEL_ARGS,
@@ -17,7 +19,6 @@ from guest_image_recipe import (
     USER,
     Recipe,
 )
-from setup_common import SetupError
 
 MIB = 1 << 20
 FORMAT = 1

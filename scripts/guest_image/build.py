@@ -1,23 +1,20 @@
-"""Build the desktop image of virtual machines from the distribution's packages: `make guest-image`.
-
-    packages -> own files -> kernel and initramfs -> disk -> published as DATA_DIR/images/NAME
-Packages are fetched once; a second build with the same packages only redoes our own files and the disk.
-"""
+"""The phases of a build: packages, own files, kernel, disk, publishing; and what older builds left."""
 
 import argparse
 import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from guest_image_boot import make_boot_files
-from guest_image_disk import DESCRIPTION, describe, make_disk, publish
-from guest_image_recipe import DEFAULT_MIRROR, KEPT, LEFT_OUT, RECIPES, SUITE, Recipe
-from guest_image_root import (
+from setup_common import REPOSITORY, SetupError, announce, digest
+
+from guest_image.boot_files import make_boot_files
+from guest_image.disk import DESCRIPTION, describe, make_disk, publish
+from guest_image.recipe import DEFAULT_MIRROR, KEPT, LEFT_OUT, SUITE, Recipe
+from guest_image.root_folder import (
     GUEST_PROGRAMS,
     OVERLAY,
     add_own_files,
@@ -25,70 +22,15 @@ from guest_image_root import (
     install_packages,
     installed_versions,
 )
-from setup_common import REPOSITORY, SetupError, announce, digest
-from setup_system import listed, missing_packages, root_prefix
 
 FREE_MB = 4096
-
-
-def main() -> int:
-    options = arguments()
-    recipe = RECIPES[options.recipe]
-    if options.print_inputs:
-        print(inputs_digest(recipe))
-        return 0
-    try:
-        check_tools()
-        if os.geteuid():
-            return again_as_root()
-        build(recipe, Path(options.data_dir).resolve(), options)
-    except SetupError as error:
-        print(f"\nguest-image: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make guest-image", description=__doc__)
-    parser.add_argument("recipe", nargs="?", default="debian-desk", choices=sorted(RECIPES))
-    default = os.environ.get("DESKHAND_DATA_DIR") or str(REPOSITORY / "var")
-    parser.add_argument(
-        "--data-dir", default=default, help="where images are published (default: %(default)s)"
-    )
-    parser.add_argument("--mirror", default="", help="Debian mirror (default: the one of this machine)")
-    parser.add_argument("--fresh", action="store_true", help="install the packages anew, with their updates")
-    parser.add_argument("--if-changed", action="store_true", help="do nothing when nothing has changed")
-    parser.add_argument("--prune", action="store_true", help="remove versions that are no longer published")
-    parser.add_argument("--print-inputs", action="store_true", help="only print the key for a build cache")
-    return parser.parse_args()
-
-
-def check_tools() -> None:
-    """Raises SetupError with the command that installs what is missing."""
-    if shutil.which("dpkg-query") is None:
-        raise SetupError("images are built on Debian or Ubuntu: dpkg is not here")
-    missing = missing_packages(listed("system-vm.txt"))
-    if missing:
-        raise SetupError(
-            f"missing system packages: {' '.join(missing)}\nRun `scripts/setup --vm` (or `make guest-image`)."
-        )
-
-
-def again_as_root() -> int:
-    """Packages are unpacked with their owners, which needs root."""
-    prefix = root_prefix()
-    if prefix is None:
-        raise SetupError("building an image needs root: run it as root, or allow sudo without a password")
-    keep = f"DESKHAND_DATA_DIR={os.environ.get('DESKHAND_DATA_DIR', '')}"
-    command = [*prefix, "env", keep, sys.executable, __file__, *sys.argv[1:]]
-    return subprocess.run(command, check=False).returncode
 
 
 def inputs_digest(recipe: Recipe) -> str:
     """Changes whenever the image would come out different (new package versions aside)."""
     folders = (OVERLAY.parent, GUEST_PROGRAMS)
     files = sorted(p for f in folders for p in f.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    builders = sorted((REPOSITORY / "scripts").glob("guest_image*.py"))
+    builders = sorted((REPOSITORY / "scripts" / "guest_image").glob("*.py"))
     names = [str(path.relative_to(REPOSITORY)) for path in [*files, *builders]]
     return digest([repr(recipe), *names, *files, *builders])[:16]
 
@@ -192,7 +134,3 @@ def published_inputs(link: Path) -> str:
         return json.loads((link / DESCRIPTION).read_text())["inputs"]
     except FileNotFoundError:
         return ""
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Builds the desktop image of virtual machines; run by `make guest-image`."""
