@@ -44,7 +44,7 @@ class Window:
 class WindowManager(Protocol):
     """Queries and requests over the desktop's window manager."""
 
-    def list(self) -> list[Window]:
+    def all(self) -> list[Window]:
         """Managed windows, oldest first."""
 
     def find(self, text: str) -> Window | None:

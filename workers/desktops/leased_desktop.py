@@ -136,7 +136,7 @@ class Desktop:
     def windows(self) -> list[Window]:
         """Managed windows, oldest first."""
         with self._explained():
-            return self._windows().list()
+            return self._windows().all()
 
     def wait_for_window(self, text: str, *, timeout_s: float = 10.0, settled: bool = True) -> Window:
         """Wait for a window whose title or class contains `text`, then for it to be drawn.
@@ -150,7 +150,7 @@ class Desktop:
                 if found is not None:
                     break
                 if time.monotonic() > deadline:
-                    seen = ", ".join(repr(w.title) for w in self._windows().list()) or "none"
+                    seen = ", ".join(repr(w.title) for w in self._windows().all()) or "none"
                     message = f"no window {text!r} after {timeout_s:g} s; windows: {seen}"
                     raise EnvError(message, kind=ErrorKind.GUEST)
                 self.console.wait_change(0.02)
@@ -163,7 +163,7 @@ class Desktop:
         """Keys sent before a new window has the focus are lost; some windows never ask for it."""
         deadline = time.monotonic() + limit_s
         while True:
-            now = next((w for w in self._windows().list() if w.window_id == window.window_id), window)
+            now = next((w for w in self._windows().all() if w.window_id == window.window_id), window)
             if now.is_active or time.monotonic() > deadline:
                 return now
             self.console.wait_change(0.02)

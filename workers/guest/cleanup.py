@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 KILL_LIMIT_S = 4.0
@@ -106,7 +107,7 @@ def wipe(folder: str, keep: frozenset[str] = frozenset()) -> int:
 def remove_tree(path: str) -> None:
     """Remove a folder even when its mode forbids it. Raises Dirty."""
 
-    def open_up_and_retry(function, failed_path, _exc_info):
+    def open_up_and_retry(function: Callable[[str], object], failed_path: str, _exc_info: object) -> None:
         parent = os.path.dirname(failed_path)
         try:
             os.chmod(parent, 0o700)

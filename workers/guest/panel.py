@@ -93,7 +93,7 @@ class Panel:
         color = spec.get("color") or "#d7dbe0"
         focusable = bool(spec.get("focusable", True))
         canvas = tkinter.Canvas(
-            self.root, background=color, highlightthickness=3, takefocus=int(focusable), borderwidth=0,
+            self.root, background=color, highlightthickness=3, takefocus=focusable, borderwidth=0,
             highlightbackground=color, highlightcolor=FOCUS_COLOR,
         )  # fmt: skip
         text = str(spec.get("text", ""))

@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import socket
+from collections.abc import Callable
 
 from workers.guest.forked_helper import fork_serving
 
@@ -49,7 +50,7 @@ def _serve(requests: socket.socket) -> None:
         requests.send(str(pid).encode())
 
 
-def _become(main, request: dict) -> None:
+def _become(main: Callable[[list[str]], int], request: dict) -> None:
     """Run one program in this fresh child and end with its exit code."""
     code = 1
     try:

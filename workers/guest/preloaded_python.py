@@ -112,7 +112,8 @@ class Interpreter:
             job = self._jobs[said["started"]] = Job(said["started"])
             if self._starting is not None and not self._starting.done():
                 self._starting.set_result(job)
-        elif (job := self._jobs.pop(said["ended"], None)) is not None:
+        elif said["ended"] in self._jobs:
+            job = self._jobs.pop(said["ended"])
             job.returncode = said["code"]
             job.ended.set()
 
@@ -152,8 +153,9 @@ def _serve(requests: socket.socket) -> None:
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    sources: list[socket.socket | int] = [requests, wake_read]
     while True:
-        ready, _, _ = select.select([requests, wake_read], [], [])
+        ready, _, _ = select.select(sources, [], [])
         if wake_read in ready:
             os.read(wake_read, 4096)
             _report_ended(requests)

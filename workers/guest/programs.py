@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, Any
 
 from workers.guest.base_processes import Session
 from workers.guest.files import Files
@@ -195,7 +195,7 @@ class Programs:
         self.launched = [p for p in self.launched if p.pid not in ended]
         self.waited_for -= ended
 
-    def _spawn(self, argv: list[str], body: dict, **streams: "int | IO[bytes]") -> subprocess.Popen:
+    def _spawn(self, argv: list[str], body: dict, **streams: Any) -> subprocess.Popen:
         try:
             process = subprocess.Popen(
                 argv,

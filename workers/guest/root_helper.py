@@ -10,6 +10,8 @@ import json
 import socket
 import struct
 import time
+from collections.abc import Callable
+from typing import Any
 
 from workers.guest.forked_helper import fork_serving
 
@@ -55,7 +57,7 @@ def reseed(entropy_hex: str) -> dict:
     return {"bytes": len(entropy)}
 
 
-CALLS = {"set_clock": set_clock, "reseed": reseed}
+CALLS: dict[str, Callable[[Any], dict]] = {"set_clock": set_clock, "reseed": reseed}
 
 
 def _serve(requests: socket.socket) -> None:

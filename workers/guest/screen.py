@@ -5,11 +5,16 @@ import configparser
 import os
 import shlex
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from workers.guest.base_processes import Session
 from workers.guest.files import Files
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.programs import Programs
+
+if TYPE_CHECKING:
+    from workers.guest.window_list import Windows
 
 WALLPAPER_CONFIG = ".config/pcmanfm/default/desktop-items-0.conf"
 
@@ -21,7 +26,7 @@ class Screen:
         self.session = session
         self.programs = programs
         self.files = files
-        self._windows = None
+        self._windows: Windows | None = None
         self._wallpaper = ""
 
     def routes(self) -> dict[tuple[str, str], Route]:
@@ -40,7 +45,7 @@ class Screen:
         }
 
     @property
-    def windows(self):
+    def windows(self) -> "Windows":
         """Made on first use: it loads python-xlib, which a sandbox's agent otherwise does without."""
         if self._windows is None:
             from workers.guest.window_list import Windows
@@ -98,7 +103,7 @@ class Screen:
     async def close_window(self, request: Request) -> Response:
         return self._order(request, self.windows.close_one)
 
-    def _order(self, request: Request, order) -> Response:
+    def _order(self, request: Request, order: Callable[[int], Response]) -> Response:
         """{"window_name": part of the title, "strict": the whole title, "by_class": of the class instead}."""
         body = request.json()
         name = str(body.get("window_name") or "")

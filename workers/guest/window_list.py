@@ -3,6 +3,8 @@
 Asks the window manager by its properties; the connection is made on first use and kept.
 """
 
+from typing import Any
+
 import Xlib.display
 import Xlib.error
 from Xlib import X, Xatom
@@ -27,17 +29,17 @@ class Windows:
 
     def routes(self) -> dict[tuple[str, str], Route]:
         return {
-            ("GET", "/windows"): self.list,
+            ("GET", "/windows"): self.list_windows,
             ("POST", "/windows/activate"): self.activate,
             ("POST", "/windows/close"): self.close,
             ("POST", "/windows/move"): self.move,
         }
 
-    async def list(self, _request: Request) -> Response:
+    async def list_windows(self, _request: Request) -> Response:
         """Managed windows, oldest first: {"windows": [{window_id, title, window_class, x, y, ...}]}."""
         return json_response({"windows": self.described()})
 
-    def described(self) -> "list[dict]":
+    def described(self) -> list[dict[str, Any]]:
         """Managed windows, oldest first. Raises HttpError."""
         try:
             active = self._cardinals("_NET_ACTIVE_WINDOW")
@@ -49,7 +51,7 @@ class Windows:
             raise HttpError(500, f"the display does not answer: {exc}") from exc
         return [window for window in found if window]
 
-    def find(self, text: str, *, strict: bool = False, by_class: bool = False) -> "dict | None":
+    def find(self, text: str, *, strict: bool = False, by_class: bool = False) -> dict[str, Any] | None:
         """First window whose title (or class) contains the text in any case, or with `strict` is the text."""
         key, wanted = ("window_class" if by_class else "title"), text.lower()
         for window in self.described():
@@ -87,7 +89,7 @@ class Windows:
             self._open.set_error_handler(lambda *_: None)
         return self._open
 
-    def _send(self, number: int, message: str, data: "list[int]") -> Response:
+    def _send(self, number: int, message: str, data: list[int]) -> Response:
         try:
             display = self._display
             order = event.ClientMessage(
@@ -101,12 +103,12 @@ class Windows:
             raise HttpError(500, f"the display does not answer: {exc}") from exc
         return json_response({"status": "success"})
 
-    def _cardinals(self, name: str) -> "list[int]":
+    def _cardinals(self, name: str) -> list[int]:
         root = self._display.screen().root
         value = root.get_full_property(self._display.intern_atom(name), Xatom.WINDOW)
         return [int(number) for number in value.value] if value is not None else []
 
-    def _describe(self, number: int, is_active: bool) -> "dict | None":
+    def _describe(self, number: int, is_active: bool) -> dict[str, Any] | None:
         """None when the window closed while we asked."""
         display = self._display
         window = display.create_resource_object("window", number)

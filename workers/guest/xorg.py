@@ -59,7 +59,7 @@ def screen_size() -> tuple[int, int]:
 
 def input_devices(root: str = "/sys/class/input") -> dict[str, str]:
     """event device -> "CoreKeyboard" or "CorePointer", by what it can report."""
-    found = {}
+    found: dict[str, str] = {}
     for name in sorted(os.listdir(root)):
         if not name.startswith("event"):
             continue

@@ -16,7 +16,7 @@ class AgentWindows:
     def __init__(self, agent: AgentClient) -> None:
         self._agent = agent
 
-    def list(self) -> list[Window]:
+    def all(self) -> list[Window]:
         status, raw = self._agent.call("GET", "/windows")
         if status == 404:
             message = "the guest's agent does not tell its windows; use an image built by `make guest-image`"
@@ -27,7 +27,7 @@ class AgentWindows:
         return [Window(**found) for found in answer["windows"]]
 
     def find(self, text: str) -> Window | None:
-        return find_window(self.list(), text)
+        return find_window(self.all(), text)
 
     def activate(self, text: str) -> bool:
         return self._ask("/windows/activate", text)

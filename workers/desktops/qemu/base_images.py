@@ -20,19 +20,19 @@ HINT = "build it with `make guest-image`"
 QCOW2_MAGIC = b"QFI\xfb"
 
 
-class Wanted(BaseModel):
+class ImageMachine(BaseModel):
     """The machine that the image asks for."""
 
     model_config = ConfigDict(extra="ignore")
 
-    memory_mb: int = Field(1024, ge=64)
-    vcpus: int = Field(1, ge=1)
+    memory_mb: int = Field(default=1024, ge=64)
+    vcpus: int = Field(default=1, ge=1)
 
 
 class AgentInfo(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
-    port: int = Field(5000, ge=1, le=65535)
+    port: int = Field(default=5000, ge=1, le=65535)
     """TCP port in the guest on which its agent serves HTTP."""
 
 
@@ -50,7 +50,7 @@ class Manifest(BaseModel):
     """Kernel command line; empty = the disk brings its own boot loader."""
     agent: AgentInfo | None = AgentInfo()
     """None: a guest without an agent, driven by screen and keys only."""
-    machine: Wanted = Wanted()
+    machine: ImageMachine = ImageMachine()
     hardware: Literal["virtio", "plain"] = "virtio"
     """Which devices its guest has drivers for: `workers.desktops.qemu.devices.HARDWARE`."""
     home: str = "/home/user"

@@ -194,7 +194,7 @@ class VmProcess:
     async def _stopped_by_disk(self) -> str:
         """QEMU's word for it. A stopped machine still shows its last picture and would never act again."""
         while True:
-            event = await self._disk_errors.get()
+            event: Any = await self._disk_errors.get()
             if event["data"]["action"] == "stop":
                 return str(event["data"].get("reason", "no reason given"))
 

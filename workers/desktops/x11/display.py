@@ -30,12 +30,12 @@ CALL_LIMIT_S = 10.0
 class _PathConnect:
     """python-xlib's connection functions, which also take an absolute socket path as display name."""
 
-    def get_display(self, display):
+    def get_display(self, display: str) -> tuple[str, str, str, int, int]:
         if display and display.startswith("/"):
             return display, "unix", "", 0, 0
         return _xlib_connect.get_display(display)
 
-    def get_socket(self, name, protocol, host, number):
+    def get_socket(self, name: str, protocol: str, host: str, number: int) -> socket.socket:
         if not name.startswith("/"):
             return _xlib_connect.get_socket(name, protocol, host, number)
         try:
@@ -43,7 +43,9 @@ class _PathConnect:
         except OSError as exc:
             raise Xlib.error.DisplayConnectionError(name, str(exc)) from exc
 
-    def get_auth(self, connection, name, protocol, host, number):
+    def get_auth(
+        self, connection: socket.socket, name: str, protocol: str, host: str, number: int
+    ) -> tuple[bytes, bytes]:
         if name.startswith("/"):
             return b"", b""
         return _xlib_connect.get_auth(connection, name, protocol, host, number)

@@ -7,6 +7,7 @@ import time
 
 import Xlib.error
 from Xlib import X
+from Xlib.xobject.drawable import Window
 
 from workers.desktops.contract import NotClean
 from workers.desktops.x11.display import X11Display
@@ -55,7 +56,7 @@ def _extra_windows(x: X11Display, known: frozenset[int], protected: set[int]) ->
     return extra
 
 
-def _is_frame_or_visible(x: X11Display, window, protected: set[int]) -> bool:
+def _is_frame_or_visible(x: X11Display, window: Window, protected: set[int]) -> bool:
     """Whether a window of the window manager matters; False when it has gone meanwhile."""
     width, height = x.size
     try:
@@ -69,12 +70,12 @@ def _is_frame_or_visible(x: X11Display, window, protected: set[int]) -> bool:
         return False
 
 
-def _has_foreign_child(x: X11Display, window, protected: set[int]) -> bool:
+def _has_foreign_child(x: X11Display, window: Window, protected: set[int]) -> bool:
     children = window.query_tree().children
     return any(_owner(x, c.id) not in protected or _has_foreign_child(x, c, protected) for c in children)
 
 
-def _kill_owners(x: X11Display, windows: list, protected: set[int]) -> None:
+def _kill_owners(x: X11Display, windows: list[Window], protected: set[int]) -> None:
     """Kill the clients behind windows, never the window manager whose frames hold them."""
     for window in windows:
         if _owner(x, window.id) not in protected:

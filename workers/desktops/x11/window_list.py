@@ -23,7 +23,7 @@ class Windows:
         self._x = x
         self._display = x.display
 
-    def list(self) -> list[Window]:
+    def all(self) -> list[Window]:
         with self._x.guarded():
             active = self._cardinals("_NET_ACTIVE_WINDOW", Xatom.WINDOW)
             found = [
@@ -33,7 +33,7 @@ class Windows:
 
     def find(self, text: str) -> Window | None:
         """First window whose title or class contains the text, in any case."""
-        return find_window(self.list(), text)
+        return find_window(self.all(), text)
 
     def activate(self, text: str) -> bool:
         return self._request(text, "_NET_ACTIVE_WINDOW", [SOURCE_PAGER, X.CurrentTime, 0, 0, 0])

@@ -156,7 +156,8 @@ class X11Input:
 
     def _batches(self, text: str) -> list[str]:
         """Split so that each part needs at most as many new keysyms as there are spare keycodes."""
-        batches, current, needed = [], "", set()
+        batches: list[str] = []
+        current, needed = "", set[int]()
         room = max(1, len(self._spare))
         for char in text:
             keysym = char_keysym(char)

@@ -33,7 +33,7 @@ class ShellWindows:
     def __init__(self, agent: SandboxAgent) -> None:
         self._agent = agent
 
-    def list(self) -> list[Window]:
+    def all(self) -> list[Window]:
         result = self._agent.execute(LIST, shell=True)
         if result.returncode:
             text = f"the sandbox cannot tell its windows (wmctrl, x11-utils): {result.error[:200]}"
@@ -41,7 +41,7 @@ class ShellWindows:
         return windows_in(result.output)
 
     def find(self, text: str) -> Window | None:
-        return find_window(self.list(), text)
+        return find_window(self.all(), text)
 
     def activate(self, text: str) -> bool:
         return self._do(text, "-ia")

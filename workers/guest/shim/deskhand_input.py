@@ -120,7 +120,8 @@ class Input:
 
     def _parts(self, text: str) -> list[str]:
         room = max(1, len(self._spare) + len(self._borrowed))
-        parts, current, new = [], "", set()
+        parts: list[str] = []
+        current, new = "", set[int]()
         for char in text:
             keysym = keysym_of_char(char)
             extra = new | {keysym} if keysym not in self._keys else new
@@ -155,3 +156,9 @@ class Input:
                 self._keys.pop(in_use.get(keycode, 0), None)
                 return keycode
         raise ValueError("the keyboard has no free key for this character")
+
+
+@functools.cache
+def shared_input() -> Input:
+    """The connection of this program, made on first use."""
+    return Input()

@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from deskhand_easing import *  # noqa: F403 - programs find the curves here
 from deskhand_easing import linear
-from deskhand_input import Input, keysym_of_char
+from deskhand_exceptions import (  # noqa: F401 - programs find them here
+    FailSafeException,
+    ImageNotFoundException,
+    PyAutoGUIException,
+)
+from deskhand_input import keysym_of_char
+from deskhand_input import shared_input as _input
+from deskhand_keys import KEYS
+from deskhand_screen import *  # noqa: F403 - programs find pixels and pictures here
 from Xlib import XK
 
 PAUSE = 0.02
@@ -22,44 +30,10 @@ MINIMUM_DURATION = 0.1
 STEP_S = 1 / 60
 LEFT, MIDDLE, RIGHT, PRIMARY, SECONDARY = "left", "middle", "right", "primary", "secondary"
 BUTTONS = {"left": 1, "primary": 1, "middle": 2, "right": 3, "secondary": 3, **{n: n for n in range(1, 8)}}
-KEYS = {
-    "enter": "Return", "return": "Return", "esc": "Escape", "escape": "Escape", "backspace": "BackSpace",
-    "del": "Delete", "delete": "Delete", "insert": "Insert", "tab": "Tab", "space": "space", "up": "Up",
-    "down": "Down", "left": "Left", "right": "Right", "home": "Home", "end": "End", "pageup": "Prior",
-    "pgup": "Prior", "pagedown": "Next", "pgdn": "Next", "capslock": "Caps_Lock", "numlock": "Num_Lock",
-    "scrolllock": "Scroll_Lock", "pause": "Pause", "print": "Print", "printscreen": "Print", "prtsc": "Print",
-    "prtscr": "Print", "prntscrn": "Print", "apps": "Menu", "help": "Help", "select": "Select",
-    "ctrl": "Control_L", "ctrlleft": "Control_L", "ctrlright": "Control_R", "shift": "Shift_L",
-    "shiftleft": "Shift_L", "shiftright": "Shift_R", "alt": "Alt_L", "altleft": "Alt_L", "altright": "Alt_R",
-    "option": "Alt_L", "optionleft": "Alt_L", "optionright": "Alt_R", "win": "Super_L", "winleft": "Super_L",
-    "winright": "Super_R", "command": "Super_L", "add": "KP_Add", "subtract": "KP_Subtract",
-    "multiply": "KP_Multiply", "divide": "KP_Divide", "decimal": "KP_Decimal", "separator": "KP_Separator",
-    "volumeup": "XF86_AudioRaiseVolume", "volumedown": "XF86_AudioLowerVolume",
-    "volumemute": "XF86_AudioMute",
-    **{f"num{n}": f"KP_{n}" for n in range(10)},
-    **{f"f{n}": f"F{n}" for n in range(1, 25)},
-}  # fmt: skip
 KEYBOARD_KEYS = KEY_NAMES = [*map(chr, range(32, 127)), "\t", "\n", "\r", *KEYS]
 
 Point = namedtuple("Point", "x y")
 Size = namedtuple("Size", "width height")
-
-
-class PyAutoGUIException(Exception):
-    """Raised for a call that makes no sense."""
-
-
-class FailSafeException(PyAutoGUIException):
-    """Raised when FAILSAFE is on and the pointer is in a corner."""
-
-
-class ImageNotFoundException(PyAutoGUIException):
-    """Never raised here; programs name it."""
-
-
-@functools.cache
-def _input() -> Input:
-    return Input()
 
 
 def _acting(function: Callable) -> Callable:
@@ -311,33 +285,3 @@ def sleep(seconds: float) -> None:
 
 def countdown(seconds: int) -> None:
     time.sleep(seconds)
-
-
-def screenshot(imageFilename=None, region=None):
-    """The screen as a PIL image, pointer left out."""
-    from PIL import Image
-
-    root, (width, height) = _input().screen.root, size()
-    data = root.get_image(0, 0, width, height, 2, 0xFFFFFFFF).data
-    image = Image.frombuffer("RGB", (width, height), data, "raw", "BGRX", 0, 1)
-    if region is not None:
-        left, top, wide, high = (int(value) for value in region)
-        image = image.crop((left, top, left + wide, top + high))
-    if imageFilename is not None:
-        image.save(imageFilename)
-    return image
-
-
-def pixel(x: int, y: int) -> tuple[int, int, int]:
-    return screenshot(region=(x, y, 1, 1)).getpixel((0, 0))
-
-
-def pixelMatchesColor(x, y, expectedRGBColor, tolerance=0) -> bool:
-    return all(abs(a - b) <= tolerance for a, b in zip(pixel(x, y), expectedRGBColor, strict=False))
-
-
-def locateOnScreen(*_args: object, **_kwargs: object) -> None:
-    raise NotImplementedError("looking for pictures on the screen is not offered here")
-
-
-locateCenterOnScreen = locateAllOnScreen = locateOnScreen

@@ -237,4 +237,4 @@ def test_the_window_list_is_empty_right_after_a_reset_with_many_windows(desktop)
         desktop.agent.launch(["xterm"])
     desktop.wait_for_window("xterm")
     desktop.reset()
-    assert Windows(desktop.console.display).list() == []
+    assert Windows(desktop.console.display).all() == []

@@ -48,7 +48,7 @@ async def test_without_a_sandbox_a_desktop_still_starts_acts_resets_and_ends_wit
         report = await desktop.reset()
         assert report.killed >= 2
         assert os.listdir(short_dir / "p" / "home") == [".config"]
-        assert Windows(display).list() == []
+        assert Windows(display).all() == []
         assert frame_images.digest(frame_images.image_of(display.pixels(), 512, 384)) == fresh
     finally:
         display.close()

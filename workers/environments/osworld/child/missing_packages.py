@@ -5,6 +5,7 @@ becomes a stand-in that can be imported; using it raises ImportError and is reme
 evaluators answer 0 to every exception, and a missing package must never become a score.
 """
 
+import importlib.abc
 import importlib.machinery
 import sys
 import types
@@ -79,7 +80,7 @@ class MissingModule(types.ModuleType):
         return Missing(f"{self.__name__}.{name}")
 
 
-class Finder:
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Last on sys.meta_path: answers for the packages of the table that nobody else found."""
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:

@@ -45,7 +45,7 @@ class Traffic:
             self._note(url.path, response)
             return response
 
-        requests.Session.send = watched  # type: ignore[method-assign]
+        requests.Session.send = watched  # type: ignore[method-assign,assignment]
 
     def _note(self, path: str, response: requests.Response) -> None:
         with self._lock:
