@@ -70,7 +70,7 @@ def test_the_tree_follows_its_branches_while_they_run(
     expect(page.locator("[data-node]")).to_have_count(1)
     made = branching.branch_trajectory(trajectory=parent, request=wanted(2, 2))
     expect(page.locator("[data-node]")).to_have_count(3)
-    expect(page.get_by_text("waits for a desktop")).to_have_count(2)
+    expect(page.get_by_text("Waiting for a desktop")).to_have_count(2)
 
     group = make_group(
         experiment=parent.experiment, task=parent.task, purpose=Purpose.BRANCH, parent=parent, branch_turn=0

@@ -16,7 +16,7 @@ def test_a_running_experiment_is_cancelled_after_a_question_and_the_page_follows
     page.goto(f"/experiments/{experiment.pk}/")
     watcher = sign_in(people.viewer)
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("button", name="Keep as it is").click()
+    page.get_by_role("button", name="Go back").click()
     experiment.refresh_from_db()
     assert experiment.status == ExperimentStatus.RUNNING
 

@@ -56,7 +56,7 @@ def test_an_export_shows_its_progress_and_then_its_download(sign_in: SignIn, peo
     dialog = page.locator("#export-checkpoint")
     dialog.get_by_label("Number format").select_option("float32")
     dialog.get_by_role("button", name="Export").click()
-    expect(page.get_by_text("no gpu worker is online", exact=True)).to_be_visible()
+    expect(page.get_by_text("No gpu worker is online", exact=True)).to_be_visible()
     expect(page.locator("[data-live-pill]").first).to_contain_text("Live")
 
     export = CheckpointExport.objects.get(checkpoint=checkpoint, dtype="float32")
@@ -72,5 +72,5 @@ def test_a_viewer_sees_results_and_no_buttons(sign_in: SignIn, people: People):
     checkpoint = make_checkpoint(people)
     page = sign_in(people.viewer)
     page.goto(f"/experiments/{checkpoint.experiment_id}/?tab=checkpoints")
-    expect(page.get_by_text("not evaluated")).to_be_visible()
+    expect(page.get_by_text("Not evaluated")).to_be_visible()
     expect(page.get_by_role("button", name="Evaluate")).to_have_count(0)

@@ -41,11 +41,11 @@ def test_an_operator_quarantines_a_desktop_and_sees_what_became_of_it(
     expect(dialog).to_contain_text("Quarantine d1?")
     dialog.get_by_role("button", name="Quarantine").click()
     expect(dialog, "a reason is required").to_be_visible()
-    dialog.get_by_label("Why").fill("the panel froze twice")
+    dialog.get_by_label("Reason").fill("the panel froze twice")
     dialog.get_by_role("button", name="Quarantine").click()
     expect(page).to_have_url(f"{page.url.split('/fleet')[0]}/fleet/?view=table")
     expect(page.get_by_text("Quarantine d1: asked h1.")).to_be_visible()
-    expect(page.locator(".operations")).to_contain_text("waits for its host")
+    expect(page.locator(".operations")).to_contain_text("Waiting for its host")
 
     carry_out()
     expect(tile(page, "d1")).to_contain_text("the panel froze twice")

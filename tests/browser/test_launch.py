@@ -50,7 +50,7 @@ def test_a_preset_is_changed_checked_and_launched(sign_in: SignIn, people: Peopl
 
     preflight = page.locator("#preflight-result")
     expect(preflight).to_contain_text("Group size 2")
-    expect(preflight.locator("[data-queue-position]")).to_contain_text("next")
+    expect(preflight.locator("[data-queue-position]")).to_contain_text("Next")
     page.get_by_role("button", name="Launch", exact=True).click()
 
     expect(page.get_by_role("heading", name="Smaller groups")).to_be_visible()

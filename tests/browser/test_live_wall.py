@@ -57,13 +57,13 @@ def test_a_tile_shows_each_new_frame_the_last_action_and_the_reward(
     page = sign_in(people.viewer)
     page.goto(f"/experiments/{experiment.pk}/")
     tile = page.locator(f'[data-trajectory="{running.pk}"]')
-    expect(tile.locator("[data-turn]")).to_have_text("turn 1/8")
+    expect(tile.locator("[data-turn]")).to_have_text("Turn 1/8")
     expect(page.locator("[data-live-pill]").first).to_contain_text("Live")
 
     sha = take_turn(running, 1, Action(kind=ActionKind.TYPE, text="lantern"))
     expect(tile.locator("img")).to_have_attribute("src", f"/frames/{sha}.thumb.jpg")
     expect(tile).to_contain_text("Type “lantern”")
-    expect(tile.locator("[data-turn]")).to_have_text("turn 2/8")
+    expect(tile.locator("[data-turn]")).to_have_text("Turn 2/8")
 
     trajectories.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
     trajectories.end_trajectory(

@@ -105,7 +105,7 @@ def test_taking_over_types_text_that_lands_and_is_recorded_as_a_persons_turns(
     agent_turns = len(env_worker.agent.told)
     typed(page, "Blue hen")
     page.keyboard.press("Control+s")
-    expect(page.locator(".deed.is-human").first).to_contain_text("Ctrl", timeout=LIMIT_S * 1000)
+    expect(page.locator(".turn-row.is-human").first).to_contain_text("Ctrl", timeout=LIMIT_S * 1000)
     assert len(env_worker.agent.told) == agent_turns, "the agent acted although it is paused"
 
     page.keyboard.press("Shift+Escape")
@@ -157,7 +157,7 @@ def test_a_demonstration_is_recorded_scored_and_offered_to_the_replay_inbox(
     expect(page.locator('#desktop[data-screen="control"]')).to_be_visible(timeout=LIMIT_S * 1000)
     typed(page, "blue hen")
     page.keyboard.press("Control+s")
-    expect(page.locator(".deed")).not_to_have_count(0)
+    expect(page.locator(".turn-row")).not_to_have_count(0)
     time.sleep(0.5)  # the editor writes its file
     page.get_by_role("button", name="Finish").click()
     expect(page.locator('#desktop[data-screen="ended"]')).to_be_visible(timeout=LIMIT_S * 1000)

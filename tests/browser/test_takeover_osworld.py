@@ -56,7 +56,7 @@ def test_a_person_solves_an_osworld_task_and_desktop_env_scores_it(
     assert canvas(page).size == (512, 384)
     typed(page, "blue hen")
     page.keyboard.press("Control+s")
-    expect(page.locator(".deed.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
+    expect(page.locator(".turn-row.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
     wait_for(lambda: trajectory.turns.values("frame").distinct().count() > 1)
     page.get_by_role("button", name="Finish").click()
     expect(page.locator("[data-note]")).to_contain_text(

@@ -117,7 +117,7 @@ def test_a_machines_own_screen_is_watched_taken_over_and_handed_back(
     page.keyboard.press("Escape")
     typed(page, "Blue hen")
     page.keyboard.press("Control+s")
-    expect(page.locator(".deed.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
+    expect(page.locator(".turn-row.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
     wait_for(lambda: difference(canvas(watcher), before) > 0.05)
     agent_turns = len(env_worker.agent.told)
     page.keyboard.press("Shift+Escape")
@@ -150,7 +150,7 @@ def test_a_demonstration_on_a_machine_is_recorded_scored_and_offered_to_the_repl
     expect(page.locator('#desktop[data-screen="control"]')).to_be_visible(timeout=1000 * BOOT_LIMIT_S)
     typed(page, "blue hen")
     page.keyboard.press("Control+s")
-    expect(page.locator(".deed.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
+    expect(page.locator(".turn-row.is-human").first).to_contain_text("Ctrl", timeout=1000 * LIMIT_S)
     time.sleep(5)  # an emulated editor writes its file
     page.get_by_role("button", name="Finish").click()
     expect(page.locator("[data-note]")).to_contain_text(

@@ -104,7 +104,7 @@ def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
             if newest.get(entry.pk) == event.pk:
                 undone.append(_undo(entry, event, user))
             elif not event.batch:
-                raise LabelConflict(entry, f"Somebody changed it after you: {conflict_message(entry)}")
+                raise LabelConflict(entry, f"Another person changed it after you: {conflict_message(entry)}")
         return undone
 
 
@@ -144,7 +144,7 @@ def snapshot(entry: ReplayEntry) -> dict[str, Any]:
 
 def conflict_message(entry: ReplayEntry) -> str:
     """Who made the entry what it is."""
-    who = entry.labelled_by.get_username() if entry.labelled_by else "somebody"
+    who = entry.labelled_by.get_username() if entry.labelled_by else "another person"
     return f"Entry {entry.pk} is {entry.get_verdict_display().lower()} by now, set by {who}."
 
 

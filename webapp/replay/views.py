@@ -159,7 +159,7 @@ def latest_undo(request: MemberRequest) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("replay-inbox")
     if not is_json:
-        messages.success(request, f"{len(events)} label{'' if len(events) == 1 else 's'} taken back.")
+        messages.success(request, f"{len(events)} label{'' if len(events) == 1 else 's'} undone.")
         return _back(request)
     body = _json_body(request) or {}
     shown = [event.entry_id for event in events[:1]]
@@ -189,7 +189,7 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
         messages.error(request, str(error))
         return _back(request)
     words = "entry" if changed == 1 else "entries"
-    messages.success(request, f"{changed} {words} marked {verdict}. Z takes it back.")
+    messages.success(request, f"{changed} {words} marked {verdict}. Press Z to undo.")
     return redirect("replay-inbox")
 
 

@@ -123,7 +123,7 @@ def _own_control(request: MemberRequest, pk: int) -> Control:
         raise Http404("No such control, or it belongs to a team that you are not in.")
     control.trajectory = get_trajectory(request, control.trajectory_id, Role.OPERATOR)
     if control.user_id != request.user.pk:
-        raise PermissionDenied("Somebody else has this control; only they can end it.")
+        raise PermissionDenied("Another person has this control; only they can end it.")
     return control
 
 

@@ -88,7 +88,7 @@ def _wanted(request: HttpRequest) -> branching.BranchRequest:
     """The form's values. Raises BranchRefused."""
     source = request.POST.get("source", Source.POLICY)
     if source not in list(Source):
-        raise branching.BranchRefused("source", f"Nobody called {source[:20]!r} can continue a branch.")
+        raise branching.BranchRefused("source", f"{source[:20]!r} cannot continue a branch.")
     return branching.BranchRequest(
         turn=_integer(request, "turn", "the turn"),
         size=_integer(request, "size", "the number of continuations"),

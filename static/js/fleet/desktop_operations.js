@@ -2,18 +2,18 @@
 const VERBS = {
   quarantine: {
     title: (name) => `Quarantine ${name}?`,
-    detail: "It is kept as it is for somebody to look at, and never leased. A trajectory that runs on it is errored and run again on another desktop.",
+    detail: "It is kept as it is for inspection, and never leased. A trajectory that runs on it is errored and run again on another desktop.",
     yes: "Quarantine",
     needsReason: true,
   },
   release: {
     title: (name) => `Release ${name}?`,
-    detail: "It is taken from whoever holds it, cleaned, and goes back to the pool. A trajectory that runs on it is errored and run again.",
+    detail: "It is taken from its holder, cleaned, and goes back to the pool. A trajectory that runs on it is errored and run again.",
     yes: "Release",
   },
   restart: {
     title: (name) => `Restart ${name}?`,
-    detail: "It is ended and started anew; everything in it is lost. A trajectory that runs on it is errored and run again.",
+    detail: "It is started again; everything in it is lost. A trajectory that runs on it is errored and run again.",
     yes: "Restart",
   },
   kill: {

@@ -18,7 +18,8 @@ def test_each_provider_names_what_it_lacks():
         "desktops.gateway.token_secret",
     }
     found = problems(provider="remote", num_desktops=5, remote={"urls": ["http://a:1"], "slots_per_url": 4})
-    assert found == {"desktops.num_desktops": "1 URL(s) with 4 slot(s) each serve at most 4"}
+    text = "the remote servers offer 4 desktops: 1 in desktops.remote.urls, 4 slots_per_url"
+    assert found == {"desktops.num_desktops": text}
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,7 @@ def test_another_teams_work_is_named_but_not_shown(client: Client, viewer):
         page = page_of(client, path)
         assert foreign.task.instruction not in page
         assert foreign.last_frame not in page or not foreign.last_frame
-        assert "another team" in page
+        assert "Another team" in page
 
 
 def test_the_live_screen_is_linked_while_a_trajectory_of_ours_runs(client: Client, viewer, team):

@@ -144,7 +144,7 @@ def test_an_entrys_page_tells_who_labelled_it_and_where_it_was_used(web, team):
         importance_ratio=0.875,
     )
     page = web.get(f"/replay/{entry.pk}/").content.decode()
-    for part in ("anna", "neat", "with replay", ">12<", "4 versions", "importance ratio 0.875", "+1.25"):
+    for part in ("anna", "neat", "with replay", ">12<", "4 versions", "Importance ratio 0.875", "+1.25"):
         assert part in page
     viewer = web.get(f"/trajectories/{entry.trajectory_id}/?group={group.pk}").content.decode()
     for part in ("used in step 12", "policy 4 versions old", "by anna", f"Group {group.pk}"):

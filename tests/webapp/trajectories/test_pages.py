@@ -117,8 +117,8 @@ def test_the_lane_shows_siblings_retries_and_where_they_part(web, team):
     assert rows[other.pk].divergence == 1
     assert rows[watched.pk].divergence is None
     page = response.content.decode()
-    assert "errored: worker_lost, not scored" in page
-    assert "try 2" in page
+    assert "Errored: worker_lost, not scored" in page
+    assert "Try 2" in page
 
 
 def test_a_click_a_few_pixels_apart_is_no_divergence(web, team):

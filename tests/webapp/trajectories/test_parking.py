@@ -165,9 +165,9 @@ def test_pages_tell_place_and_time(client: Client) -> None:
     for path in ("", f"{row.pk}/", f"{row.pk}/status/"):
         page = client.get(f"/trajectories/{path}").content.decode()
         assert "place 4" not in page
-        assert "<b>place 3</b> · about 40 s · waits <time" in page
+        assert "<b>Place 3</b> · about 40 s · waiting for <time" in page
     summary = client.get(f"/trajectories/{row.pk}/summary/").json()
     assert "The quota is used up." in summary["waiting"]
     assert 'data-status="parked"' in summary["figures"]
-    assert "place 3" in client.get("/trajectories/?status=parked").content.decode()
-    assert "place 3" not in client.get("/trajectories/?status=queued").content.decode()
+    assert "Place 3" in client.get("/trajectories/?status=parked").content.decode()
+    assert "Place 3" not in client.get("/trajectories/?status=queued").content.decode()

@@ -15,7 +15,7 @@ from training.contracts.config import PROVIDERS, ExperimentConfig
 
 OPEN_SECTIONS = {"algorithm", "tasks", "desktops"}
 TITLES = {
-    "sft": "SFT warm-up",
+    "sft": "SFT",
     "rewards": "Reward",
     "optimiser": "Optimiser",
     "parallel": "Layout (FSDP2)",

@@ -84,7 +84,7 @@ def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
     if done:
         messages.success(request, f"{done} wait{'s' if done == 1 else ''} again.")
     else:
-        messages.warning(request, "There is nothing left to take back.")
+        messages.warning(request, "There is nothing left to undo.")
     return redirect("experiment-list")
 
 

@@ -26,12 +26,12 @@ class Panel:
     """Knob whose value is drawn as the alarm's limit."""
 
 
-LEARNING, STABILITY, ASYNCHRONY, TIME, WARM_UP = (
+LEARNING, STABILITY, ASYNCHRONY, TIME, SFT = (
     "Learning",
     "Stability",
     "Engine and asynchrony",
     "Time",
-    "SFT warm-up",
+    "SFT",
 )
 PANELS = (
     Panel(
@@ -160,25 +160,25 @@ PANELS = (
     ),
     Panel(
         title="SFT loss",
-        group=WARM_UP,
+        group=SFT,
         names=("sft/loss", "sft/entropy"),
         unit="nats",
         help="Of the demonstrations' tokens, before GRPO.",
     ),
     Panel(
         title="SFT gradient norm",
-        group=WARM_UP,
+        group=SFT,
         names=("sft/grad_norm",),
         kind="log",
         help="Before clipping.",
     ),
     Panel(
         title="SFT held-out success",
-        group=WARM_UP,
+        group=SFT,
         names=("sft/success",),
         kind="share",
         limit_of="sft.stop_at_success",
-        help="The warm-up stops at the line.",
+        help="SFT stops when it reaches the line.",
     ),
 )
 

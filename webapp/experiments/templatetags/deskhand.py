@@ -68,7 +68,7 @@ TONES = {
 
 STAGE_TITLES = {
     "demonstrations": "Demonstrations",
-    "sft": "SFT warm-up",
+    "sft": "SFT",
     "evaluation-before": "Evaluation before",
     "grpo": "GRPO",
     "evaluation-after": "Evaluation after",

@@ -72,5 +72,5 @@ def take_seat(client: redis.Redis, urls: tuple[str, ...], seats_per_url: int) ->
                 return Seat(url, number + 1, lock)
         except RedisError as error:
             raise AtCapacity(f"Redis does not answer, so nobody knows which URL is free: {error}") from error
-    text = f"all {len(numbered)} slots of {len(urls)} URL(s) are in use"
+    text = f"all {len(numbered)} slots of the {len(urls)} URLs are in use"
     raise AtCapacity(text, retry_after_s=RETRY_AFTER_S)

@@ -114,11 +114,11 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
     assert "greedy" in page
     (point,) = evaluation_points(source)
     assert (point["name"], point["step"], point["num_tasks"]) == ("on demand", 10, 40)
-    assert "on demand" in client.get(f"/experiments/{source.pk}/?tab=evaluations").content.decode()
+    assert "On demand" in client.get(f"/experiments/{source.pk}/?tab=evaluations").content.decode()
     told = Event.objects.filter(stream=f"experiment.{source.pk}").values_list("type", flat=True)
     assert {"checkpoint.evaluated", "evaluation.added"} <= set(told)
     own = client.get(f"/experiments/{queued.pk}/").content.decode()
-    assert f"evaluates step 10 of #{source.pk}" in own
+    assert f"Evaluates step 10 of #{source.pk}" in own
 
 
 def test_results_of_the_experiment_itself_stand_beside_the_checkpoint_of_that_policy(
@@ -206,7 +206,7 @@ def test_continue_opens_the_form_on_the_checkpoints_weights(
     url = f"/experiments/launch/?clone={checkpoint.experiment_id}&checkpoint={checkpoint.pk}"
     page = client.get(url).content.decode()
     assert f'value="{checkpoint.path}/model"' in page
-    assert "Goes on from the checkpoint of step 10" in page
+    assert "Continues from the checkpoint of step 10" in page
     assert "(from step 10)" in page
 
 

@@ -56,7 +56,7 @@ def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client,
     page = client.get("/experiments/").content.decode()
     assert "Ours" in page
     assert "+50 pts" in page
-    assert "20/20 steps" in page
+    assert "20 / 20 steps" in page
     assert "Theirs" not in page
 
 
@@ -145,7 +145,7 @@ def full_experiment(team: Team):
 
 def test_the_overview_shows_alarms_stages_wall_and_groups(client: Client, operator, team: Team):
     page = client.get(f"/experiments/{full_experiment(team).pk}/").content.decode()
-    for wanted in ("48.2", "Halve it", "5 / 20 steps", "all 2 solved it", "Click 50, 50", "turn 2/8", "42 %"):
+    for wanted in ("48.2", "Halve it", "5 / 20 steps", "all 2 solved it", "Click 50, 50", "Turn 2/8", "42 %"):
         assert wanted in page, wanted
     assert "2 h 30 min left" in page
 
@@ -268,4 +268,4 @@ def test_the_fleet_page_shows_workers_desktops_and_hides_foreign_work(client: Cl
     assert "env@one" in page
     assert ours.task.instruction in page
     assert foreign.task.instruction not in page
-    assert "another team" in page
+    assert "Another team" in page

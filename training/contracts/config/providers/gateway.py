@@ -64,7 +64,7 @@ class GatewayConfig(ProviderSection):
     def no_screen_reason(self) -> str:
         return (
             "Sandboxes of provider gateway answer with screenshots and take actions; sessions have no "
-            "live screen, so nobody can use one by hand."
+            "live screen, so people cannot use one by hand."
         )
 
 

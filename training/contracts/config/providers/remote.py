@@ -49,7 +49,8 @@ class RemoteConfig(ProviderSection):
         if not self.urls:
             yield "desktops.remote.urls", "the remote provider needs at least one URL"
         elif num_desktops > places:
-            text = f"{len(self.urls)} URL(s) with {self.slots_per_url} slot(s) each serve at most {places}"
+            slots = f"{len(self.urls)} in desktops.remote.urls, {self.slots_per_url} slots_per_url"
+            text = f"the remote servers offer {places} desktops: {slots}"
             yield "desktops.num_desktops", text
 
     def secrets(self) -> dict[str, str]:
@@ -59,7 +60,7 @@ class RemoteConfig(ProviderSection):
     def no_screen_reason(self) -> str:
         return (
             "Environments of provider remote answer with screenshots and take actions; the protocol has no "
-            "live screen, so nobody can use one by hand."
+            "live screen, so people cannot use one by hand."
         )
 
 
