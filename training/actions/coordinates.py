@@ -1,10 +1,11 @@
-"""What the numbers in a completion mean: one conversion for every coordinate space. Torch-free."""
+"""What the numbers in a completion mean: one conversion for every coordinate space."""
 
 from __future__ import annotations
 
 import math
 
 from training.contracts.config import CoordinateSpace
+from training.contracts.types import Action
 
 Size = tuple[int, int]
 Point = tuple[float, float]
@@ -38,6 +39,25 @@ def convert_point(point: Point, source: Size, target: Size) -> tuple[int, int]:
         for value, of, to in zip(point, source, target, strict=True)
     )
     return x, y
+
+
+def model_point(x: int, y: int, space: CoordinateSpace, screen: Size, image: Size | None = None) -> list[int]:
+    """Screen pixels -> the numbers a model writes; permille is rounded to PERMILLE_STEP."""
+    point = convert_point((x, y), screen, space_size(space, screen, image))
+    if space is CoordinateSpace.PERMILLE:
+        return [min(1000, round(value / PERMILLE_STEP) * PERMILLE_STEP) for value in point]
+    return list(point)
+
+
+def off_screen_error(action: Action, screen: Size) -> str | None:
+    """Why the desktop must refuse `action`: a point outside the screen; None when it may run."""
+    width, height = screen
+    for x, y in ((action.x, action.y), (action.to_x, action.to_y)):
+        if x is None or y is None:
+            continue
+        if not (0 <= x < width and 0 <= y < height):
+            return f"({x}, {y}) is off the {width}x{height} screen"
+    return None
 
 
 def resized_size(screen: Size, min_pixels: int, max_pixels: int, factor: int = 32) -> Size:

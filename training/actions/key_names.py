@@ -1,90 +1,79 @@
-"""Key names of every dialect -> one canonical, keysym-like name."""
+"""The one table of key names: a canonical name for each key, and every other spelling of it.
+
+`Action.keys` holds canonical names. Parsers read any spelling; tables elsewhere hold only what their
+hardware calls a key (X keysyms, QEMU's key codes, keysym numbers of VNC).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from training.actions.parse_result import ActionTextError
+from training.actions.errors import ActionTextError
 
 MODIFIERS = frozenset({"ctrl", "shift", "alt", "super"})
-EDITING = ("Return", "Tab", "Escape", "BackSpace", "Delete", "Insert", "space")
-MOVING = ("Home", "End", "Page_Up", "Page_Down", "Up", "Down", "Left", "Right")
-OTHER = ("Menu", "Print", "Pause", "Caps_Lock", "Num_Lock", "Scroll_Lock")
-NAMED = (*EDITING, *MOVING, *OTHER, *(f"F{n}" for n in range(1, 13)))
-ALIASES = {
-    "enter": "Return",
-    "ret": "Return",
-    "esc": "Escape",
-    "backspace": "BackSpace",
-    "bksp": "BackSpace",
-    "del": "Delete",
-    "ins": "Insert",
-    "spc": "space",
-    "spacebar": "space",
-    "pageup": "Page_Up",
-    "pgup": "Page_Up",
-    "pagedown": "Page_Down",
-    "pgdn": "Page_Down",
-    "arrowup": "Up",
-    "arrowdown": "Down",
-    "arrowleft": "Left",
-    "arrowright": "Right",
-    "capslock": "Caps_Lock",
-    "numlock": "Num_Lock",
-    "scrolllock": "Scroll_Lock",
-    "printscreen": "Print",
-    "prtsc": "Print",
-    "control": "ctrl",
-    "ctrlleft": "ctrl",
-    "ctrlright": "ctrl",
-    "control_l": "ctrl",
-    "shiftleft": "shift",
-    "shiftright": "shift",
-    "shift_l": "shift",
-    "option": "alt",
-    "altleft": "alt",
-    "altright": "alt",
-    "alt_l": "alt",
-    "win": "super",
-    "winleft": "super",
-    "meta": "super",
-    "meta_l": "super",
-    "super_l": "super",
-    "cmd": "super",
-    "command": "super",
-    "minus": "-",
-    "plus": "+",
+ALIASES: dict[str, tuple[str, ...]] = {
+    "ctrl": ("control", "ctrlleft", "ctrlright", "control_l", "control_r", "ctrl_r"),
+    "shift": ("shiftleft", "shiftright", "shift_l", "shift_r"),
+    "alt": ("option", "altleft", "altright", "alt_l", "alt_r", "optionleft", "optionright"),
+    "super": (
+        "win", "winleft", "winright", "meta", "meta_l", "meta_r", "super_l", "super_r", "cmd", "command",
+    ),
+    "Return": ("enter", "ret"),
+    "Tab": (),
+    "Escape": ("esc",),
+    "BackSpace": ("bksp", "back_space"),
+    "Delete": ("del",),
+    "Insert": ("ins",),
+    "space": ("spc", "spacebar"),
+    "Home": (),
+    "End": (),
+    "Page_Up": ("pageup", "pgup", "prior"),
+    "Page_Down": ("pagedown", "pgdn", "next"),
+    "Up": ("arrowup",),
+    "Down": ("arrowdown",),
+    "Left": ("arrowleft",),
+    "Right": ("arrowright",),
+    "Menu": ("apps",),
+    "Print": ("printscreen", "prtsc", "sysrq"),
+    "Pause": (),
+    "Caps_Lock": ("capslock",),
+    "Num_Lock": ("numlock",),
+    "Scroll_Lock": ("scrolllock",),
+    **{f"F{number}": () for number in range(1, 13)},
     # QEMU's names of punctuation keys, which the Windows seed's sendkey uses.
-    "comma": ",",
-    "dot": ".",
-    "slash": "/",
-    "backslash": "\\",
-    "semicolon": ";",
-    "apostrophe": "'",
-    "equal": "=",
-    "bracket_left": "[",
-    "bracket_right": "]",
-    "grave_accent": "`",
-    "caps_lock": "Caps_Lock",
-    "meta_r": "super",
-    "ctrl_r": "ctrl",
-    "shift_r": "shift",
-    "alt_r": "alt",
-    "sysrq": "Print",
-}
-_KNOWN = {name.lower(): name for name in NAMED} | {name: name for name in MODIFIERS} | ALIASES
+    "-": ("minus",),
+    "+": ("plus",),
+    ",": ("comma",),
+    ".": ("dot",),
+    "/": ("slash",),
+    "\\": ("backslash",),
+    ";": ("semicolon",),
+    "'": ("apostrophe",),
+    "=": ("equal",),
+    "[": ("bracket_left",),
+    "]": ("bracket_right",),
+    "`": ("grave_accent",),
+}  # fmt: skip
+"""Canonical name -> its other spellings, in small letters. Capitals never matter."""
+NAMED = tuple(name for name in ALIASES if len(name) > 1)
+"""Canonical names of the keys that make no printable character, space included."""
+_CANONICAL = {spelling: name for name, others in ALIASES.items() for spelling in (name.lower(), *others)}
+_CHARACTERS = {" ": "space", "\n": "Return", "\t": "Tab"}
 MAX_CHORD = 5
+
+
+def canonical_key(name: str) -> str | None:
+    """Canonical name of one key in any spelling, a character being its own; None for an unknown one."""
+    if name in _CHARACTERS:
+        return _CHARACTERS[name]
+    if len(name) == 1 and name.isprintable():
+        return name
+    return _CANONICAL.get(name.lower())
 
 
 def key_name(name: str) -> str:
     """Canonical name of one key; raises ActionTextError for an unknown one."""
-    if len(name) == 1 and name.isprintable():
-        return "space" if name == " " else name
-    if name == "\n":
-        return "Return"
-    if name == "\t":
-        return "Tab"
-    known = _KNOWN.get(name.lower())
+    known = canonical_key(name)
     if known is None:
         raise ActionTextError(f"unknown key {name[:20]!r}")
     return known

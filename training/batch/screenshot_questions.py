@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from training.actions.write.completion_text import model_point
+from training.actions.coordinates import model_point
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind, Trajectory
 

@@ -1,4 +1,4 @@
-"""Messages of a foreign record -> turns. The tool call, or one pyautogui call; nothing is ever evaluated."""
+"""Messages of a foreign record -> turns: `training.actions.parse`, and the spellings that others use."""
 
 from __future__ import annotations
 
@@ -7,28 +7,34 @@ import json
 import re
 from typing import Any
 
-from pydantic import ValidationError
-
-from training.contracts.types import Action, ActionKind, Completion, Observation, Source, Turn
+from training.actions.errors import ActionTextError
+from training.actions.parse import parse_completion
+from training.actions.parse.argument_values import MORE_THAN_ONE, Points
+from training.actions.parse.json_call import ACTIONS, action_of
+from training.actions.pointer_words import JSON_POINTER
+from training.contracts.config import CoordinateSpace
+from training.contracts.types import Action, Completion, Observation, ParsedCompletion, Source, Turn
 from webapp.replay.import_images import StoredImage
 
-TOOL_CALL = re.compile(r"<(tool_call|answer|action)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
-CALL = re.compile(r"pyautogui\.(\w+)\(")
+CLOSING_LINES = re.compile(
+    r"^<(tool_call|answer|action)>(.*)</\1>\s*\Z", re.IGNORECASE | re.DOTALL | re.MULTILINE
+)
+"""The tag that ends the message; what the agent types may hold tags too."""
+TAGGED = re.compile(r"<(tool_call|answer|action)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+CALL = re.compile(r"pyautogui\.\w+\(")
 TASK_PART = re.compile(r"\[Task\]\s*(.*?)(?:\n\s*\n\[|\Z)", re.DOTALL)
 IMAGE = "<image>"
-POINTED = {
-    "left_click": ActionKind.CLICK,
-    "click": ActionKind.CLICK,
-    "right_click": ActionKind.RIGHT_CLICK,
-    "rightclick": ActionKind.RIGHT_CLICK,
-    "double_click": ActionKind.DOUBLE_CLICK,
-    "doubleclick": ActionKind.DOUBLE_CLICK,
-    "triple_click": ActionKind.TRIPLE_CLICK,
-    "tripleclick": ActionKind.TRIPLE_CLICK,
-    "middle_click": ActionKind.MIDDLE_CLICK,
-    "move": ActionKind.MOVE,
-    "moveto": ActionKind.MOVE,
+FOREIGN_NAMES = {
+    "click": "left_click",
+    "rightclick": "right_click",
+    "doubleclick": "double_click",
+    "tripleclick": "triple_click",
+    "move": "mouse_move",
+    "moveto": "mouse_move",
 }
+AT_POINTER = {name: kind for kind, name in JSON_POINTER.items()}
+PIXELS = (2, 2)
+"""Source and target of coordinates that are pixels already: equal grids change nothing."""
 
 
 class ReadProblem(ValueError):
@@ -76,6 +82,7 @@ def read_message(message: Any, where: str) -> tuple[str, str]:
 
 def read_turn(index: int, screen: StoredImage, text: str, content: str, where: str) -> Turn:
     instruction = TASK_PART.search(text)
+    parsed = read_action(content, where)
     return Turn(
         index=index,
         source=Source.HUMAN,
@@ -86,26 +93,37 @@ def read_turn(index: int, screen: StoredImage, text: str, content: str, where: s
             text=instruction.group(1).strip() if instruction else "",
         ),
         completion=Completion(text=content),
-        action=read_action(content, where),
-        dialect="json" if TOOL_CALL.search(content) else "pyautogui",
+        action=parsed.action,
+        dialect=parsed.dialect,
     )
 
 
-def read_action(content: str, where: str) -> Action:
-    """The action of an assistant message. Raises ReadProblem."""
-    tagged = TOOL_CALL.search(content)
+def read_action(content: str, where: str) -> ParsedCompletion:
+    """The action of an assistant message, its coordinates in screen pixels. Raises ReadProblem."""
+    tagged = CLOSING_LINES.search(content)
+    if tagged is None and (parsed := _parsed(content)).action is not None:
+        return parsed
+    tagged = tagged or TAGGED.search(content)
     body = (tagged.group(2) if tagged else content).strip()
     if body.startswith("{"):
-        return from_arguments(load_object(body, where), where)
-    word = body.upper()
-    if word in ("DONE", "FAIL"):
-        return Action(kind=ActionKind.TERMINATE, status="success" if word == "DONE" else "failure")
-    if word == "WAIT":
-        return Action(kind=ActionKind.WAIT, seconds=1.0)
-    return from_call(content, where)
+        try:
+            return ParsedCompletion(action=from_arguments(load_arguments(body, where)), dialect="json")
+        except ActionTextError as error:
+            raise ReadProblem(f"{where}.content", str(error)) from error
+    is_keyboard_tag = tagged is not None and tagged.group(1) == "action"
+    parsed = _parsed(content if is_keyboard_tag else body)
+    if parsed.action is None and not is_keyboard_tag:
+        parsed = _parsed(first_call(content, where))
+    if parsed.action is None:
+        raise ReadProblem(f"{where}.content", str(parsed.error))
+    return parsed
 
 
-def load_object(body: str, where: str) -> dict[str, Any]:
+def _parsed(text: str) -> ParsedCompletion:
+    return parse_completion(text, space=CoordinateSpace.SCREEN, screen=PIXELS)
+
+
+def load_arguments(body: str, where: str) -> dict[str, Any]:
     try:
         data = json.loads(body)
     except ValueError as error:
@@ -116,89 +134,37 @@ def load_object(body: str, where: str) -> dict[str, Any]:
     return arguments
 
 
-def from_arguments(data: dict[str, Any], where: str) -> Action:
-    """Arguments of `computer_use` -> Action."""
-    name = str(data.get("action", "")).lower()
-    point = pixel(data.get("coordinate"), where)
-    values: dict[str, Any]
-    if name in POINTED:
-        values = {"kind": POINTED[name], **point}
-    elif name == "type":
-        values = {"kind": ActionKind.TYPE, "text": data.get("text", "")}
-    elif name == "key":
-        keys = data.get("keys", ())
-        values = {"kind": ActionKind.KEY, "keys": tuple([keys] if isinstance(keys, str) else keys)}
-    elif name == "scroll":
-        amount = data.get("amount", 3)
-        sign = 1 if data.get("direction", "down") == "down" else -1
-        values = {"kind": ActionKind.SCROLL, "scroll_y": sign * abs(int(amount)), **point}
-    elif name == "left_click_drag":
-        start = pixel(data.get("start_coordinate") or data.get("coordinate"), where)
-        end = pixel(data.get("end_coordinate"), where)
-        values = {"kind": ActionKind.DRAG, **start, "to_x": end.get("x"), "to_y": end.get("y")}
-    elif name == "wait":
-        values = {"kind": ActionKind.WAIT, "seconds": data.get("time", 1.0)}
-    elif name == "terminate":
-        status = "success" if data.get("status", "success") == "success" else "failure"
-        values = {"kind": ActionKind.TERMINATE, "status": status}
-    else:
-        raise ReadProblem(f"{where}.content", f"unknown action {name!r}")
-    return build(values, where)
+def from_arguments(arguments: dict[str, Any]) -> Action:
+    """Arguments of `computer_use` -> Action, arguments that we do not know left out.
+
+    Foreign names and defaults count: a click without a point is where the pointer is. Raises ActionTextError.
+    """
+    name = str(arguments.get("action", "")).lower()
+    name = FOREIGN_NAMES.get(name, name)
+    if name not in ACTIONS:
+        raise ActionTextError(f"unknown action {name!r}")
+    if name in AT_POINTER and arguments.get("coordinate") is None:
+        return Action(kind=AT_POINTER[name])
+    known = {key: arguments[key] for key in ACTIONS[name][1] if arguments.get(key) is not None}
+    if name == "scroll" and "pixels" not in known:
+        known.setdefault("direction", "down")
+    if name == "terminate" and known.get("status", "success") != "success":
+        known["status"] = "failure"
+    return action_of({"action": name, **known}, Points(PIXELS, PIXELS))
 
 
-def from_call(content: str, where: str) -> Action:
-    """The first pyautogui call with literal arguments -> Action."""
+def first_call(content: str, where: str) -> str:
+    """The one pyautogui call among other words; code is parsed, never run. Raises ReadProblem."""
     found = CALL.search(content)
     if found is None:
         raise ReadProblem(f"{where}.content", "holds no tool call and no pyautogui call")
-    name, args, named = literal_call(content[found.start() :], where)
-    low = name.lower()
-    if low == "click" and named.get("button") in ("middle", "right"):
-        low = f"{named['button']}_click"
-    if low in POINTED:
-        return build({"kind": POINTED[low], **pixel(args[:2] or None, where)}, where)
-    if low in ("write", "typewrite") and args:
-        return build({"kind": ActionKind.TYPE, "text": args[0]}, where)
-    if low in ("press", "hotkey") and args:
-        keys = args[0] if isinstance(args[0], list) else args
-        return build({"kind": ActionKind.KEY, "keys": tuple(keys)}, where)
-    if low == "scroll" and args:
-        return build({"kind": ActionKind.SCROLL, "scroll_y": -int(args[0])}, where)
-    raise ReadProblem(f"{where}.content", f"pyautogui.{name} is not an action that can be read")
-
-
-def literal_call(text: str, where: str) -> tuple[str, list[Any], dict[str, Any]]:
-    """Name and literal arguments of the call at the start of `text`; code is parsed, never run."""
-    for end in (i + 1 for i, letter in enumerate(text[:4000]) if letter == ")"):
+    text = content[found.start() :]
+    for end in (place + 1 for place, letter in enumerate(text[:4000]) if letter == ")"):
         try:
-            node = ast.parse(text[:end], mode="eval").body
+            ast.parse(text[:end], mode="eval")
         except SyntaxError:
             continue
-        try:
-            assert isinstance(node, ast.Call)
-            assert isinstance(node.func, ast.Attribute)
-            args = [ast.literal_eval(arg) for arg in node.args]
-            named = {str(item.arg): ast.literal_eval(item.value) for item in node.keywords}
-        except (ValueError, AssertionError) as error:
-            raise ReadProblem(
-                f"{where}.content", "arguments of the pyautogui call are not literal"
-            ) from error
-        return node.func.attr, args, named
+        if CALL.search(text[end:]):
+            raise ReadProblem(f"{where}.content", MORE_THAN_ONE)
+        return text[:end]
     raise ReadProblem(f"{where}.content", "the pyautogui call does not end")
-
-
-def pixel(value: Any, where: str) -> dict[str, int]:
-    """{"x", "y"} of a pair of numbers; empty without one."""
-    if value is None:
-        return {}
-    is_pair = isinstance(value, list | tuple) and len(value) == 2
-    if not is_pair or not all(isinstance(part, int | float) for part in value):
-        raise ReadProblem(f"{where}.content", f"not a coordinate: {value!r}")
-    return {"x": round(value[0]), "y": round(value[1])}
-
-
-def build(values: dict[str, Any], where: str) -> Action:
-    try:
-        return Action.model_validate(values)
-    except (ValidationError, TypeError, ValueError) as error:
-        raise ReadProblem(f"{where}.content", f"the action cannot be read: {values!r}") from error

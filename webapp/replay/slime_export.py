@@ -12,6 +12,9 @@ import json
 from base64 import b64encode
 from typing import Any, Literal
 
+from training.actions.pointer_words import JSON_POINTER
+from training.actions.write.json_call import json_arguments
+from training.actions.write.pyautogui_call import pyautogui_call
 from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.trajectories.frames import read_frame
@@ -24,19 +27,8 @@ SYSTEM = (
     "what you do, then call the tool once."
 )
 QUALITY = {Verdict.GOLD: 5, Verdict.ACCEPTED: 4, Verdict.INBOX: 2, Verdict.REJECTED: 0}
-TOOL_NAMES = {
-    ActionKind.CLICK: "left_click",
-    ActionKind.RIGHT_CLICK: "right_click",
-    ActionKind.DOUBLE_CLICK: "double_click",
-}
-CALLS = {
-    ActionKind.CLICK: "click({point})",
-    ActionKind.RIGHT_CLICK: "rightClick({point})",
-    ActionKind.DOUBLE_CLICK: "doubleClick({point})",
-    ActionKind.TRIPLE_CLICK: "tripleClick({point})",
-    ActionKind.MIDDLE_CLICK: 'click({point}button="middle")',
-    ActionKind.MOVE: "moveTo({point})",
-}
+PYAUTOGUI_KINDS = {*JSON_POINTER, ActionKind.TYPE}
+"""What else its readers know, as a pyautogui call."""
 ImageForm = Literal["base64", "sha256"]
 
 
@@ -134,47 +126,34 @@ def action_text(action: Action, where: str) -> str:
     if arguments is not None:
         call = json.dumps({"name": "computer_use", "arguments": arguments}, ensure_ascii=False)
         return f"Action: {words}\n<tool_call>\n{call}\n</tool_call>"
-    call_text = pyautogui_call(action)
-    if call_text is None:
+    if action.kind not in PYAUTOGUI_KINDS:
         raise CannotExport(f"{where}: “{words}” has no form in this format")
-    return f"Action: {action.kind.value.replace('_', ' ')}\n{call_text}"
+    return f"Action: {action.kind.value.replace('_', ' ')}\n{pyautogui_call(action, _pixels)}"
 
 
 def tool_arguments(action: Action) -> dict[str, Any] | None:
-    """Arguments of `computer_use`, None when the tool cannot say it."""
+    """Arguments of `computer_use`, None when Slime-OSWorld's version of the tool cannot say it."""
     has_point = action.x is not None and action.y is not None
-    if action.kind in TOOL_NAMES and has_point:
-        return {"action": TOOL_NAMES[action.kind], "coordinate": [action.x, action.y]}
-    if action.kind == ActionKind.TYPE and "\n" not in (action.text or ""):
-        return {"action": "type", "text": action.text or ""}
-    if action.kind == ActionKind.KEY:
-        return {"action": "key", "keys": list(action.keys)}
-    if action.kind == ActionKind.SCROLL and action.scroll_y and not action.scroll_x:
-        found: dict[str, Any] = {"action": "scroll", "direction": "down" if action.scroll_y > 0 else "up"}
-        if has_point:
-            found["coordinate"] = [action.x, action.y]
-        return {**found, "amount": abs(action.scroll_y)}
-    if action.kind == ActionKind.DRAG and has_point and action.to_x is not None:
-        start, end = [action.x, action.y], [action.to_x, action.to_y]
-        return {"action": "left_click_drag", "start_coordinate": start, "end_coordinate": end}
-    if action.kind == ActionKind.WAIT:
-        return {"action": "wait", "time": action.seconds}
-    if action.kind == ActionKind.TERMINATE:
-        return {"action": "terminate", "status": action.status or "success"}
+    match action.kind:
+        case ActionKind.CLICK | ActionKind.RIGHT_CLICK | ActionKind.DOUBLE_CLICK if has_point:
+            return json_arguments(action, _pixels)
+        case ActionKind.TYPE if "\n" not in (action.text or ""):
+            return json_arguments(action, _pixels)
+        case ActionKind.SCROLL if action.scroll_y and not action.scroll_x:
+            return json_arguments(action, _pixels)
+        case ActionKind.DRAG if has_point and action.to_x is not None:
+            arguments = json_arguments(action, _pixels)
+            end = arguments.pop("coordinate")
+            return {**arguments, "end_coordinate": end}
+        case ActionKind.KEY | ActionKind.WAIT:
+            return json_arguments(action, _pixels)
+        case ActionKind.TERMINATE:
+            return json_arguments(action.model_copy(update={"text": None}), _pixels)
     return None
 
 
-def pyautogui_call(action: Action) -> str | None:
-    """The action as one pyautogui call, None when there is none."""
-    if action.kind == ActionKind.TYPE:
-        return f"pyautogui.write({json.dumps(action.text or '')})"
-    pattern = CALLS.get(action.kind)
-    if pattern is None:
-        return None
-    point = "" if action.x is None or action.y is None else f"{action.x}, {action.y}"
-    if point and "{point}button" in pattern:
-        point += ", "
-    return "pyautogui." + pattern.format(point=point)
+def _pixels(x: int, y: int) -> list[int]:
+    return [x, y]
 
 
 def image_text(sha256: str, form: ImageForm) -> str:

@@ -53,6 +53,8 @@ class Record:
     source: str
     policy_version: int | None
     terms: list[dict[str, Any]] = field(default_factory=list)
+    desktops: dict[str, int] = field(default_factory=dict)
+    """{"max_turns"} under which it was recorded; empty when the line does not tell."""
     label: dict[str, Any] = field(default_factory=dict)
     """{"verdict", "tags", "note"} of our own exports."""
 
@@ -103,17 +105,17 @@ def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: T
         turns = own_turns(own["turns"], images)
     else:
         turns = turns_of_messages(data.get("messages") or data.get("conversations"), images)
-    raw = metadata.get("raw_reward")
     version = metadata.get("policy_version")
     return Record(
         task=task,
         turns=turns,
         reward=reward,
         is_reward_assumed=is_assumed,
-        score=float(raw) if isinstance(raw, int | float) else min(1.0, max(0.0, reward)),
-        source=own["source"] if own.get("source") in set(Source) else Source.HUMAN.value,
+        score=read_score(metadata, reward),
+        source=own["source"] if own.get("source") in tuple(Source) else Source.HUMAN.value,
         policy_version=version if isinstance(version, int) and own.get("turns") else None,
         terms=own["terms"] if isinstance(own.get("terms"), list) else [],
+        desktops=recorded_limit(own),
         label={name: own[name] for name in ("verdict", "tags", "note") if name in own},
     )
 
@@ -145,6 +147,26 @@ def read_reward(data: dict[str, Any]) -> tuple[float, bool]:
     if reward < ADMISSION_SCORE:
         raise ReadProblem("reward", f"{reward} is below {ADMISSION_SCORE}; only successes enter the buffer")
     return float(reward), False
+
+
+def read_score(metadata: dict[str, Any], reward: float) -> float:
+    """The evaluator's score, in [0, 1]; the reward cut to it when there is none."""
+    raw = metadata.get("raw_reward")
+    if not isinstance(raw, int | float):
+        return min(1.0, max(0.0, reward))
+    if not 0.0 <= raw <= 1.0:
+        raise ReadProblem("metadata.raw_reward", f"{raw} is no score; it must be from 0 to 1")
+    return float(raw)
+
+
+def recorded_limit(own: dict[str, Any]) -> dict[str, int]:
+    """`max_turns` of one of our own exports, as the group's desktops hold it."""
+    limit = own.get("max_turns")
+    if limit is None:
+        return {}
+    if not isinstance(limit, int) or limit < 1:
+        raise ReadProblem("metadata.deskhand.max_turns", f"not a number of turns: {limit!r}")
+    return {"max_turns": limit}
 
 
 def read_images(data: dict[str, Any]) -> list[str]:
@@ -182,6 +204,7 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
         task=record.task,
         purpose=Purpose.DEMONSTRATION,
         source=record.source,
+        desktops=record.desktops,
         size=1,
         num_final=1,
         num_scored=1,

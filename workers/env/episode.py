@@ -13,7 +13,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from training.actions.parse import off_screen_error
+from training.actions.coordinates import off_screen_error
 from training.contracts.types import Action, ActionKind, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import compute_reward
 from workers.desktops.contract import EnvError, ErrorKind

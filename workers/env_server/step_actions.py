@@ -8,7 +8,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from training.actions.parse import off_screen_error, parse_completion
+from training.actions.coordinates import off_screen_error
+from training.actions.parse import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, ActionKind
 from workers.desktops.contract import EnvError, ErrorKind

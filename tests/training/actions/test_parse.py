@@ -2,8 +2,8 @@
 
 import pytest
 
-from training.actions.coordinates import convert_point, resized_size, space_size
-from training.actions.parse import off_screen_error, parse_completion
+from training.actions.coordinates import convert_point, off_screen_error, resized_size, space_size
+from training.actions.parse import parse_completion
 from training.actions.write.completion_text import completion_text, format_action
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action, ActionKind

@@ -4,7 +4,8 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from training.actions.parse import off_screen_error, parse_completion
+from training.actions.coordinates import off_screen_error
+from training.actions.parse import parse_completion
 from training.actions.write.completion_text import completion_text
 from training.contracts.types import Action, Task
 from training.tasks.sets.first_desk import FAMILIES as FIRST_FAMILIES

@@ -6,6 +6,7 @@ from base64 import b64encode
 import pytest
 
 from testing.factories import (
+    make_experiment,
     make_group,
     make_replay_entry,
     make_task,
@@ -14,12 +15,14 @@ from testing.factories import (
     make_user,
 )
 from testing.first_desk_screens import menu_screen
+from training.contracts.config import parse_config
 from training.contracts.types import Action
-from webapp.replay.imported_messages import read_action
+from webapp.replay.imported_messages import ReadProblem, read_action
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import CannotExport, action_text, export_line, export_record
 from webapp.replay.slime_import import ASSUMED_TAG, ImportRefused, import_lines
+from webapp.trajectories.row_to_types import turn_limit
 
 pytestmark = pytest.mark.django_db
 
@@ -103,7 +106,87 @@ def test_a_turn_without_an_action_is_left_out_and_counted():
 )
 def test_every_kind_of_action_reads_back_as_itself(values):
     action = Action.model_validate(values)
-    assert read_action(action_text(action, "here"), "here") == action
+    assert read_action(action_text(action, "here"), "here").action == action
+
+
+CALLS = [
+    ({"action": "scroll", "coordinate": [5, 6], "direction": "left", "amount": 2}, {"scroll_x": -2}),
+    ({"action": "scroll", "coordinate": [5, 6], "direction": "right"}, {"scroll_x": 3}),
+    ({"action": "scroll", "coordinate": [5, 6]}, {"scroll_y": 3}),
+    ({"action": "scroll", "coordinate": [5, 6], "pixels": 4}, {"scroll_y": -4}),
+    ({"action": "mouse_move", "coordinate": [5, 6]}, {"kind": "move"}),
+    ({"action": "moveTo", "coordinate": [5, 6]}, {"kind": "move"}),
+    ({"action": "RightClick", "coordinate": [5, 6], "reason": "menu"}, {"kind": "right_click"}),
+    ({"action": "left_click", "coordinate": None}, {"kind": "click", "x": None, "y": None}),
+    ({"action": "key", "keys": ["CTRL", "pgup"]}, {"keys": ("ctrl", "Page_Up")}),
+    ({"action": "key", "keys": "ctrl+enter"}, {"keys": ("ctrl", "Return")}),
+    ({"action": "terminate", "status": "infeasible"}, {"status": "failure"}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "means"), CALLS, ids=[json.dumps(call) for call, _ in CALLS])
+def test_the_calls_of_others_mean_what_ours_mean(arguments, means):
+    kind = {"kind": arguments["action"], **means}["kind"]
+    point = {"x": 5, "y": 6} if "coordinate" in arguments else {}
+    content = f"<tool_call>{json.dumps({'name': 'computer_use', 'arguments': arguments})}</tool_call>"
+    assert read_action(content, "here").action == Action(**{**point, **means, "kind": kind})
+
+
+@pytest.mark.parametrize(
+    ("content", "action", "dialect"),
+    [
+        ("pyautogui.hscroll(-2, 5, 6)", {"kind": "scroll", "x": 5, "y": 6, "scroll_x": -2}, "pyautogui"),
+        ("pyautogui.hotkey('CTRL', 'pagedown')", {"kind": "key", "keys": ["ctrl", "Page_Down"]}, "pyautogui"),
+        ("Now pyautogui.click(5, 6) will do.", {"kind": "click", "x": 5, "y": 6}, "pyautogui"),
+        ("pyautogui.click(5, 6, button='right')", {"kind": "right_click", "x": 5, "y": 6}, "pyautogui"),
+        ("<action>scroll left 2</action>", {"kind": "scroll", "scroll_x": -2}, "keyboard-mouse"),
+        ('<answer>{"action": "wait"}</answer>', {"kind": "wait", "seconds": 1.0}, "json"),
+        ("<answer>FAIL</answer>", {"kind": "terminate", "status": "failure"}, "words"),
+    ],
+)
+def test_every_dialect_of_a_policy_can_be_imported(content, action, dialect):
+    found = read_action(content, "here")
+    assert (found.action, found.dialect) == (Action.model_validate(action), dialect)
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ('{"action": "key", "keys": ["volume_wheel"]}', "unknown key 'volume_wheel'"),
+        ("pyautogui.click(5, 6); pyautogui.write('x')", "more than one action"),
+        ("First pyautogui.click(5, 6), then pyautogui.write('x').", "more than one action"),
+        ("pyautogui.click(open('x'), 6)", "literal"),
+        ("pyautogui.click(5, 6", "does not end"),
+        ("<action>fly</action>", "unknown verb"),
+    ],
+)
+def test_what_no_desktop_can_do_is_refused_by_its_field(content, part):
+    with pytest.raises(ReadProblem, match=r"^messages\[2\]\.content: ") as refused:
+        read_action(content, "messages[2]")
+    assert part in str(refused.value)
+
+
+def test_the_turn_limit_of_the_recording_comes_along():
+    experiment = make_experiment(config=parse_config({"desktops": {"max_turns": 15}}).model_dump(mode="json"))
+    entry = make_replay_entry(trajectory=make_trajectory(experiment=experiment, turns=12))
+    task_set = entry.trajectory.task.task_set
+    (back,) = import_lines(lines=[export_line(entry)], team=entry.team, task_set=task_set, user=make_user())
+    assert (back.trajectory.experiment, turn_limit(back.trajectory)) == (None, 15)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field"),
+    [
+        ({"raw_reward": 1.5}, "metadata.raw_reward: 1.5 is no score"),
+        ({"deskhand": {"max_turns": "many"}}, "metadata.deskhand.max_turns: not a number"),
+    ],
+)
+def test_a_number_that_would_break_a_later_reward_is_refused(metadata, field):
+    task = make_task()
+    with pytest.raises(ImportRefused, match=field):
+        import_lines(
+            lines=[line(task, metadata=metadata)], team=make_team(), task_set=task.task_set, user=make_user()
+        )
 
 
 def test_what_the_format_cannot_say_is_refused_by_name():

@@ -11,12 +11,13 @@ from starlette.routing import Route
 
 from testing.workers.asgi_faults import Fault, Misbehaving
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
+from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.environments.registry import AtCapacity, EnvironmentRequest
-from workers.environments.remote.environment import RemoteEnvironment, action_code
+from workers.environments.remote.environment import RemoteEnvironment
 from workers.tasks.errors import EvaluatorError, SetupError
 
 pytestmark = pytest.mark.desktop
@@ -178,7 +179,7 @@ def test_drags_and_lines_of_text_arrive_as_they_are(server, url, episodes):
     environment.act(Action(kind=ActionKind.SCROLL, x=5, y=6, scroll_y=3))
     assert episodes.held()[0].num_steps == 4
     environment.close()
-    text = action_code(Action(kind=ActionKind.TYPE, text="one\ntwo"), (512, 384))
+    text = pyautogui_code(Action(kind=ActionKind.TYPE, text="one\ntwo"))
     assert text == "pyautogui.write('one\\ntwo')"
 
 

@@ -4,6 +4,6 @@ One dialect per module; each offers `start(text)` (where its action begins, None
 in that dialect) and `parse(text, points)`, which raises `ActionTextError` when nothing can be done.
 """
 
-from training.actions.parse.dialects import off_screen_error, parse_completion
+from training.actions.parse.dialects import parse_completion
 
-__all__ = ["off_screen_error", "parse_completion"]
+__all__ = ["parse_completion"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from training.actions.parse_result import Found, Points
+from training.actions.parse.argument_values import Found, Points
 from training.contracts.types import Action, ActionKind
 
 NAME = "words"

@@ -6,14 +6,16 @@ import re
 from types import ModuleType
 
 from training.actions.coordinates import Size, space_size
+from training.actions.errors import ActionTextError
 from training.actions.parse import control_words, json_call, keyboard, keyboard_mouse, pyautogui_call
-from training.actions.parse_result import ActionTextError, Points
+from training.actions.parse.argument_values import Points
 from training.contracts.config import CoordinateSpace
-from training.contracts.types import Action, ParsedCompletion
+from training.contracts.types import ParsedCompletion
 
 MAX_COMPLETION_CHARACTERS = 40_000
 """Longer completions are refused unread: no dialect needs them and parsers cost time."""
-_SPECIAL = re.compile(r"<\|(?:im_end|endoftext|eot_id)\|>|</s>")
+_END_MARKS = re.compile(r"(?:\s|<\|(?:im_end|endoftext|eot_id)\|>|</s>)+\Z")
+"""What engines leave at the end of a completion; elsewhere it is text that the agent types."""
 
 DIALECTS: dict[str, tuple[ModuleType, ...]] = {
     "auto": (control_words, keyboard_mouse, pyautogui_call, json_call),
@@ -38,7 +40,7 @@ def parse_completion(
     `screen` is the desktop's size in pixels, `image` the resized image's (resized space only).
     """
     points = Points(space_size(space, screen, image), screen)
-    text = _SPECIAL.sub("", text).strip()
+    text = _END_MARKS.sub("", text).lstrip()
     if not text:
         return ParsedCompletion(error="the completion is empty")
     if len(text) > MAX_COMPLETION_CHARACTERS:
@@ -57,14 +59,3 @@ def parse_completion(
 def _printable(text: str) -> str:
     """Lone surrogates, which no encoding holds, as question marks."""
     return text.encode("utf-8", "replace").decode()
-
-
-def off_screen_error(action: Action, screen: Size) -> str | None:
-    """Why the desktop must refuse `action`: a point outside the screen; None when it may run."""
-    width, height = screen
-    for x, y in ((action.x, action.y), (action.to_x, action.to_y)):
-        if x is None or y is None:
-            continue
-        if not (0 <= x < width and 0 <= y < height):
-            return f"({x}, {y}) is off the {width}x{height} screen"
-    return None

@@ -11,17 +11,19 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from training.actions.errors import ActionTextError
 from training.actions.key_names import chord, split_chord
-from training.actions.parse_result import (
+from training.actions.parse.argument_values import (
     MORE_THAN_ONE,
     TEXT_AFTER,
-    ActionTextError,
     Found,
     Points,
     notches,
+    scroll,
     seconds,
     typed_text,
 )
+from training.actions.pointer_words import JSON_POINTER
 from training.contracts.types import Action, ActionKind
 
 NAME = "json"
@@ -99,13 +101,15 @@ def _at_point(kind: ActionKind) -> Callable[[Arguments, Points], Action]:
 
 
 def _drag(arguments: Arguments, points: Points) -> Action:
-    """Start and end are (start_coordinate, coordinate) or (coordinate, end_coordinate)."""
+    """The start is start_coordinate or coordinate, the end is end_coordinate or coordinate."""
+    if len(_DRAG & arguments.keys()) == 3:
+        raise ActionTextError("left_click_drag takes one start and one end")
     end_key = "end_coordinate" if "end_coordinate" in arguments else "coordinate"
-    start_key = "coordinate" if end_key == "end_coordinate" else "start_coordinate"
+    start_key = "start_coordinate" if "start_coordinate" in arguments else "coordinate"
     if end_key not in arguments:
         raise ActionTextError("left_click_drag needs a coordinate")
     to_x, to_y = points.pair(arguments[end_key], end_key)
-    if start_key not in arguments:
+    if start_key not in arguments or start_key == end_key:
         return Action(kind=ActionKind.DRAG, to_x=to_x, to_y=to_y)
     x, y = points.pair(arguments[start_key], start_key)
     return Action(kind=ActionKind.DRAG, x=x, y=y, to_x=to_x, to_y=to_y)
@@ -116,17 +120,7 @@ def _scroll(arguments: Arguments, points: Points) -> Action:
     x, y = points.pair(arguments["coordinate"], "coordinate") if "coordinate" in arguments else (None, None)
     if "pixels" in arguments:
         return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=-notches(arguments["pixels"]))
-    amount = notches(arguments.get("amount", 3))
-    match arguments.get("direction"):
-        case "down":
-            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=amount)
-        case "up":
-            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_y=-amount)
-        case "right":
-            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=amount)
-        case "left":
-            return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=-amount)
-    raise ActionTextError("direction must be up, down, left or right")
+    return scroll(arguments.get("direction"), notches(arguments.get("amount", 3)), x, y)
 
 
 def _hscroll(arguments: Arguments, points: Points) -> Action:
@@ -172,17 +166,13 @@ def _answer(arguments: Arguments, points: Points) -> Action:
 
 _POINT = frozenset({"coordinate"})
 _SCROLL = frozenset({"coordinate", "direction", "amount", "pixels"})
+_DRAG = frozenset({"coordinate", "start_coordinate", "end_coordinate"})
 _KEYS = frozenset({"keys", "key"})
 _NOTHING: frozenset[str] = frozenset()
 ACTIONS: dict[str, tuple[Callable[[Arguments, Points], Action], frozenset[str]]] = {
-    "left_click": (_at_point(ActionKind.CLICK), _POINT),
+    **{name: (_at_point(kind), _POINT) for kind, name in JSON_POINTER.items()},
     "click": (_at_point(ActionKind.CLICK), _POINT),
-    "right_click": (_at_point(ActionKind.RIGHT_CLICK), _POINT),
-    "middle_click": (_at_point(ActionKind.MIDDLE_CLICK), _POINT),
-    "double_click": (_at_point(ActionKind.DOUBLE_CLICK), _POINT),
-    "triple_click": (_at_point(ActionKind.TRIPLE_CLICK), _POINT),
-    "mouse_move": (_at_point(ActionKind.MOVE), _POINT),
-    "left_click_drag": (_drag, frozenset({"coordinate", "start_coordinate", "end_coordinate"})),
+    "left_click_drag": (_drag, _DRAG),
     "scroll": (_scroll, _SCROLL),
     "hscroll": (_hscroll, _SCROLL),
     "type": (_type, frozenset({"text"})),

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from training.actions.errors import ActionTextError
 from training.actions.key_names import split_chord
-from training.actions.parse_result import MORE_THAN_ONE, ActionTextError, Found, Points, seconds, typed_text
+from training.actions.parse.argument_values import MORE_THAN_ONE, Found, Points, seconds, typed_text
 from training.contracts.types import Action, ActionKind
 
 NAME = "keyboard"

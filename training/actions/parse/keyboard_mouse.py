@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
+from training.actions.errors import ActionTextError
+from training.actions.parse.argument_values import Found, Points, notches, scroll
 from training.actions.parse.keyboard import VERBS as KEYBOARD_VERBS
 from training.actions.parse.keyboard import Verb, parse_tag, start
-from training.actions.parse_result import ActionTextError, Found, Points, notches
+from training.actions.pointer_words import TAG_POINTER
 from training.contracts.types import Action, ActionKind
 
 __all__ = ["NAME", "parse", "start"]
@@ -53,23 +54,11 @@ def _drag(rest: str, points: Points) -> Action:
 def _scroll(rest: str, points: Points) -> Action:
     direction, _, amount = rest.strip().partition(" ")
     number = _numbers(amount, 1, "scroll DIRECTION N")[0] if amount.strip() else DEFAULT_NOTCHES
-    turned = abs(notches(number))
-    move: Callable[[], Action] | None = {
-        "down": lambda: Action(kind=ActionKind.SCROLL, scroll_y=turned),
-        "up": lambda: Action(kind=ActionKind.SCROLL, scroll_y=-turned),
-        "right": lambda: Action(kind=ActionKind.SCROLL, scroll_x=turned),
-        "left": lambda: Action(kind=ActionKind.SCROLL, scroll_x=-turned),
-    }.get(direction)
-    if move is None:
-        raise ActionTextError("scroll needs up, down, left or right")
-    return move()
+    return scroll(direction, abs(notches(number)))
 
 
 VERBS: dict[str, Verb] = KEYBOARD_VERBS | {
-    "click": _at(ActionKind.CLICK, "click"),
-    "doubleclick": _at(ActionKind.DOUBLE_CLICK, "doubleclick"),
-    "rightclick": _at(ActionKind.RIGHT_CLICK, "rightclick"),
-    "move": _at(ActionKind.MOVE, "move"),
+    **{verb: _at(kind, verb) for kind, verb in TAG_POINTER.items()},
     "drag": _drag,
     "scroll": _scroll,
 }

@@ -11,17 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from training.actions.errors import ActionTextError
 from training.actions.key_names import chord
-from training.actions.parse_result import (
+from training.actions.parse.argument_values import (
     MORE_THAN_ONE,
     TEXT_AFTER,
-    ActionTextError,
     Found,
     Points,
     notches,
     seconds,
     typed_text,
 )
+from training.actions.pointer_words import PYAUTOGUI_POINTER
 from training.contracts.types import Action, ActionKind
 
 NAME = "pyautogui"
@@ -203,17 +204,13 @@ def _sleep(values: Values, points: Points) -> Action:
 _XY = ("x", "y")
 _SCROLL = ("clicks", "x", "y")
 FUNCTIONS: dict[str, Row] = {
+    **{f"pyautogui.{name}": Row(_clicks(kind), _XY) for kind, name in PYAUTOGUI_POINTER.items()},
     "pyautogui.click": Row(
         _click,
         ("x", "y", "clicks", "interval", "button"),
         frozenset({"duration", "tween", "logScreenshot", "_pause"}),
     ),
     "pyautogui.leftClick": Row(_clicks(ActionKind.CLICK), _XY),
-    "pyautogui.doubleClick": Row(_clicks(ActionKind.DOUBLE_CLICK), _XY),
-    "pyautogui.tripleClick": Row(_clicks(ActionKind.TRIPLE_CLICK), _XY),
-    "pyautogui.rightClick": Row(_clicks(ActionKind.RIGHT_CLICK), _XY),
-    "pyautogui.middleClick": Row(_clicks(ActionKind.MIDDLE_CLICK), _XY),
-    "pyautogui.moveTo": Row(_clicks(ActionKind.MOVE), _XY),
     "pyautogui.dragTo": Row(
         _drag,
         ("x", "y", "duration", "tween", "button"),

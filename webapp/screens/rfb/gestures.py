@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from training.actions.key_names import canonical_key
 from training.contracts.types import Action, ActionKind
 from webapp.screens.rfb import keysyms
 from webapp.screens.rfb.protocol import InputEvent, KeyEvent, PointerEvent
@@ -263,4 +264,4 @@ def _near(x: int, y: int, at: PointerEvent) -> bool:
 
 def _chord_name(char: str) -> str:
     """Letters of a shortcut are written small; Shift stands beside them when it is held."""
-    return "space" if char == " " else char.lower()
+    return canonical_key(char.lower()) or char

@@ -1,4 +1,4 @@
-"""X keysyms (RFC 6143, 7.5.4) -> characters and the key names of `training.contracts.types.Action.keys`."""
+"""Keysym numbers of VNC (RFC 6143, 7.5.4) -> characters, canonical names of `training.actions.key_names`."""
 
 from __future__ import annotations
 

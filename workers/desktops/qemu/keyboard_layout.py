@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from training.actions.key_names import canonical_key
 from workers.desktops.console import ActionRefused
-from workers.desktops.keysym_names import TEXT_CONTROL, canonical_key
+from workers.desktops.keysym_names import TEXT_CONTROL
 
 SHIFT = "shift"
 BY_NAME = {
     "Return": "ret", "Escape": "esc", "Tab": "tab", "BackSpace": "backspace", "Delete": "delete",
-    "Insert": "insert", "Home": "home", "End": "end", "Prior": "pgup", "Next": "pgdn", "Left": "left",
+    "Insert": "insert", "Home": "home", "End": "end", "Page_Up": "pgup", "Page_Down": "pgdn", "Left": "left",
     "Right": "right", "Up": "up", "Down": "down", "Print": "print", "Menu": "menu", "Pause": "pause",
-    "Caps_Lock": "caps_lock", "Num_Lock": "num_lock", "Scroll_Lock": "scroll_lock", "Control_L": "ctrl",
-    "Control_R": "ctrl_r", "Alt_L": "alt", "Alt_R": "alt_r", "Shift_L": "shift", "Shift_R": "shift_r",
-    "Super_L": "meta_l", "Super_R": "meta_r", "space": "spc",
+    "Caps_Lock": "caps_lock", "Num_Lock": "num_lock", "Scroll_Lock": "scroll_lock", "ctrl": "ctrl",
+    "alt": "alt", "shift": SHIFT, "super": "meta_l", "space": "spc",
     **{f"F{number}": f"f{number}" for number in range(1, 13)},
 }  # fmt: skip
+"""Canonical name -> QEMU's key code."""
+RIGHT_HAND = {"Control_R": "ctrl_r", "Alt_R": "alt_r", "Shift_R": "shift_r", "Super_R": "meta_r"}
+"""X's names of the right modifiers, which have no canonical name of their own."""
 PUNCTUATION = {
     "`": "grave_accent", "-": "minus", "=": "equal", "[": "bracket_left", "]": "bracket_right",
     "\\": "backslash", ";": "semicolon", "'": "apostrophe", ",": "comma", ".": "dot", "/": "slash",
@@ -44,11 +47,10 @@ def keys_of_chord(names: tuple[str, ...]) -> list[str]:
         raise ActionRefused("a key action needs at least one key")
     keys: list[str] = []
     for name in names:
-        found = keys_of_char(name) if len(name) == 1 else None
+        known = canonical_key(name) or name
+        qcode = RIGHT_HAND.get(name) or BY_NAME.get(known)
+        found = (qcode,) if qcode else keys_of_char(known) if len(known) == 1 else None
         if found is None:
-            qcode = BY_NAME.get(canonical_key(name) or name)
-            if qcode is None:
-                raise ActionRefused(f"there is no key named {name!r}")
-            found = (qcode,)
+            raise ActionRefused(f"there is no key named {name!r}")
         keys += [key for key in found if key not in keys]
     return keys

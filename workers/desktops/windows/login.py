@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from training.actions.errors import ActionTextError
 from training.actions.parse import keyboard
-from training.actions.parse_result import ActionTextError, Points
+from training.actions.parse.argument_values import Points
 from training.contracts.secrets import NAME
 from training.contracts.types import Action
 from workers.desktops.console import ActionRefused

@@ -9,7 +9,7 @@ from Xlib.ext import xtest
 
 from training.contracts.types import Action, ActionKind
 from workers.desktops.console import MAX_WAIT_S, ActionRefused
-from workers.desktops.keysym_names import TEXT_CONTROL, canonical_key
+from workers.desktops.keysym_names import TEXT_CONTROL, x_name
 from workers.desktops.screen_at_rest import Settle, host_strain, wait_until_settled
 from workers.desktops.x11.display import X11Display
 
@@ -24,9 +24,10 @@ READ_S, READ_LIMIT_S = 0.15, 30.0
 
 def keysym_of(name: str) -> int:
     """X keysym of a key name or a single character. Raises ActionRefused."""
-    if len(name) == 1:
-        return char_keysym(name)
-    keysym = XK.string_to_keysym(canonical_key(name) or name)
+    known = x_name(name)
+    if len(known) == 1:
+        return char_keysym(known)
+    keysym = XK.string_to_keysym(name) or XK.string_to_keysym(known)
     if not keysym:
         raise ActionRefused(f"there is no key named {name!r}")
     return keysym

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 
-from training.actions.write.pyautogui_code import python_of
+from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
 from training.contracts.secrets import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
@@ -161,10 +161,10 @@ class OsworldEnvironment:
 
     def act(self, action: Action) -> None:
         knobs = self._knobs
-        # DesktopEnv pauses twice for WAIT: once for the action, once after it.
         is_wait = action.kind is ActionKind.WAIT
+        # DesktopEnv pauses twice for WAIT: once for the action, once after it.
         pause_s = max(action.seconds, knobs.pause_s) / 2 if is_wait else knobs.pause_s
-        arguments = Act(action=python_of(action), pause_s=pause_s, settle_s=knobs.settle_s)
+        arguments = Act(action=action_code(action), pause_s=pause_s, settle_s=knobs.settle_s)
         timeout_s = knobs.act_timeout_s + 2 * pause_s + knobs.settle_s + MARGIN_S
         self._seen = self._call_seen("act", arguments, timeout_s)
 
@@ -202,6 +202,11 @@ def osworld_task(task: Task) -> dict[str, Any]:
         "config": list(task.config),
         "evaluator": task.evaluator,
     }
+
+
+def action_code(action: Action) -> str:
+    """What DesktopEnv takes: Python for pyautogui, or WAIT."""
+    return "WAIT" if action.kind is ActionKind.WAIT else pyautogui_code(action)
 
 
 def ending_of(last_action: Action | None) -> Any:

@@ -19,8 +19,8 @@ from urllib.parse import urlsplit
 import redis
 from django.conf import settings
 
-from training.actions.write.completion_text import format_action
-from training.contracts.config import CoordinateSpace, RemoteConfig
+from training.actions.write.pyautogui_call import pyautogui_code
+from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.importers import to_osworld
 from workers.desktops.contract import EnvError, ErrorKind
@@ -48,7 +48,6 @@ class RemoteEnvironment:
         self._seat = seat
         self._transport = transport
         self._knobs = request.knobs
-        self._screen = request.screen
         self._key = request.key or secrets.token_hex(8)
         self._num_requests = 0
         self._episode_id = ""
@@ -147,7 +146,7 @@ class RemoteEnvironment:
 
     def act(self, action: Action) -> None:
         self._frame = None
-        self._step(action_code(action, self._screen))
+        self._step(pyautogui_code(action))
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
         if last_action is not None and last_action.kind is ActionKind.TERMINATE:
@@ -235,12 +234,3 @@ class RemoteEnvironment:
             return frame_of(base64.b64decode(encoded, validate=True))
         except binascii.Error as error:
             raise EnvError(f"{self._seat.url} sent a screenshot that is not base64") from error
-
-
-def action_code(action: Action, screen: tuple[int, int]) -> str:
-    """The pyautogui code of an action, coordinates in screen pixels."""
-    if action.kind is ActionKind.DRAG and action.x is not None:
-        start = Action(kind=ActionKind.MOVE, x=action.x, y=action.y)
-        drag = action.model_copy(update={"x": None, "y": None})
-        return f"{action_code(start, screen)}\n{action_code(drag, screen)}"
-    return format_action(action, "pyautogui", CoordinateSpace.SCREEN, screen)

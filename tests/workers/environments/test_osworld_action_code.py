@@ -2,9 +2,9 @@
 
 import pytest
 
-from training.actions.write.pyautogui_code import python_of
 from training.contracts.config import DesktopConfig, parse_config
 from training.contracts.types import Action, ActionKind
+from workers.environments.osworld.environment import action_code
 
 
 @pytest.mark.parametrize(
@@ -32,13 +32,13 @@ from training.contracts.types import Action, ActionKind
     ],
 )
 def test_every_kind_of_action_is_said_in_pyautogui(action, python):
-    assert python_of(action) == python
+    assert action_code(action) == python
     compile(python, "action", "exec")
 
 
 def test_what_the_agent_types_cannot_become_code():
     text = "'); import os; os.system('x"
-    tree = compile(python_of(Action(kind=ActionKind.TYPE, text=text)), "action", "exec")
+    tree = compile(action_code(Action(kind=ActionKind.TYPE, text=text)), "action", "exec")
     assert "os" not in tree.co_names
 
 

@@ -1,4 +1,4 @@
-"""What all dialects share: the result, the error, and the reading of numbers."""
+"""Values in a completion: numbers, points, texts and amounts, each checked against its limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.actions.coordinates import Size, convert_point
-from training.contracts.types import Action
+from training.actions.errors import ActionTextError
+from training.actions.pointer_words import DIRECTIONS
+from training.contracts.types import Action, ActionKind
 
 MAX_TYPED_CHARACTERS = 4000
 MAX_WAIT_S = 60.0
@@ -16,10 +18,6 @@ MAX_SCROLL_NOTCHES = 50
 MAX_COORDINATE = 100_000
 MORE_THAN_ONE = "more than one action; write one per turn"
 TEXT_AFTER = "text after the action"
-
-
-class ActionTextError(ValueError):
-    """Raised when a completion is in a known dialect but says no action that can be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +63,7 @@ def typed_text(value: Any) -> str:
         raise ActionTextError("text must be a non-empty string")
     if len(value) > MAX_TYPED_CHARACTERS:
         raise ActionTextError(f"text is longer than {MAX_TYPED_CHARACTERS} characters")
-    if any(ord(char) < 32 and char not in "\n\t" for char in value) or any(
-        0xD800 <= ord(c) < 0xE000 for c in value
-    ):
+    if any(_is_untypable(char) for char in value):
         raise ActionTextError("text holds characters that no keyboard has")
     return value
 
@@ -84,6 +80,14 @@ def notches(value: Any) -> int:
     """Wheel notches, cut to the maximum, sign kept."""
     amount = round(number(value, "amount"))
     return max(-MAX_SCROLL_NOTCHES, min(MAX_SCROLL_NOTCHES, amount))
+
+
+def scroll(direction: object, amount: int, x: int | None = None, y: int | None = None) -> Action:
+    """Turn the wheel `amount` notches up, down, left or right."""
+    if not isinstance(direction, str) or direction not in DIRECTIONS:
+        raise ActionTextError("direction must be up, down, left or right")
+    right, down = DIRECTIONS[direction]
+    return Action(kind=ActionKind.SCROLL, x=x, y=y, scroll_x=right * amount, scroll_y=down * amount)
 
 
 def _is_untypable(char: str) -> bool:

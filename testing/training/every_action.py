@@ -1,0 +1,51 @@
+"""Hypothesis strategy of actions: every kind, with every part that it can have."""
+
+from hypothesis import strategies as st
+
+from training.actions.key_names import NAMED
+from training.contracts.types import Action, ActionKind
+
+SCREEN = (1280, 720)
+K = ActionKind
+AT = {"x": st.integers(0, SCREEN[0] - 1), "y": st.integers(0, SCREEN[1] - 1)}
+TO = {"to_x": AT["x"], "to_y": AT["y"]}
+NOTCHES = st.integers(-50, 50)
+SIGNS = [*"\n\t<'\"\\{}()- ", "</s>", "<|im_end|>", "pyautogui.click("]
+TAGS = ["<action>", "</action>", "<tool_call>", "</tool_call>", "<answer>", "</answer>"]
+CHARACTER = st.one_of(st.sampled_from(SIGNS + TAGS), st.characters(exclude_categories=["Cs", "Cc"]))
+TEXT = st.lists(CHARACTER, min_size=1, max_size=20).map("".join)
+CHARACTERS = st.characters(min_codepoint=33, max_codepoint=0x2FF).filter(str.isprintable)
+KEYS = st.lists(st.one_of(st.sampled_from(sorted(NAMED)), CHARACTERS), min_size=1, max_size=5).map(tuple)
+POINTER_KINDS = st.sampled_from(
+    [K.CLICK, K.DOUBLE_CLICK, K.TRIPLE_CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK, K.MOVE]
+)
+
+
+def actions(kind, **parts):
+    return st.builds(Action, kind=kind if hasattr(kind, "map") else st.just(kind), **parts)
+
+
+EVERY_KIND = st.one_of(
+    actions(POINTER_KINDS),
+    actions(POINTER_KINDS, **AT),
+    actions(K.DRAG, **TO),
+    actions(K.DRAG, **AT, **TO),
+    actions(K.SCROLL, scroll_x=NOTCHES),
+    actions(K.SCROLL, scroll_y=NOTCHES, **AT),
+    actions(K.SCROLL, scroll_x=NOTCHES, **AT),
+    actions(K.SCROLL, scroll_x=NOTCHES, scroll_y=NOTCHES),
+    actions(K.TYPE, text=TEXT),
+    actions(K.KEY, keys=KEYS),
+    actions(K.WAIT, seconds=st.floats(0, 60)),
+    actions(K.TERMINATE, status=st.sampled_from(["success", "failure"])),
+    actions(K.TERMINATE, status=st.just("success"), text=TEXT),
+)
+"""Every kind of action with every part that it can have."""
+
+
+def is_diagonal(action: Action) -> bool:
+    return bool(action.scroll_x and action.scroll_y)
+
+
+def is_answer(action: Action) -> bool:
+    return action.kind is K.TERMINATE and action.text is not None

@@ -1,0 +1,82 @@
+"""What a writer writes, its parser reads as the same action; what it cannot say it refuses whole."""
+
+import json
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testing.training.every_action import AT, EVERY_KIND, SCREEN, actions, is_answer, is_diagonal
+from training.actions.coordinates import model_point
+from training.actions.key_names import ALIASES, MODIFIERS
+from training.actions.parse import parse_completion
+from training.actions.write.completion_text import format_action
+from training.contracts.config import CoordinateSpace
+from training.contracts.types import Action, ActionKind
+
+K = ActionKind
+DIALECTS = ("json", "pyautogui", "keyboard", "keyboard-mouse")
+
+CAN_SAY = {
+    "json": lambda a: not is_diagonal(a) and (a.kind not in POINTED or a.x is not None),
+    "pyautogui": lambda a: not (is_diagonal(a) or is_answer(a)) and (a.kind is not K.DRAG or a.x is None),
+    "keyboard": lambda a: a.kind in (K.TYPE, K.KEY, K.WAIT) or _is_done(a),
+    "keyboard-mouse": lambda a: (
+        a.kind in (K.TYPE, K.KEY, K.WAIT)
+        or _is_done(a)
+        or (a.kind is K.SCROLL and a.x is None and not is_diagonal(a))
+        or (a.kind in (K.CLICK, K.DOUBLE_CLICK, K.RIGHT_CLICK, K.MOVE, K.DRAG) and a.x is not None)
+    ),
+}
+"""What a writer may not refuse."""
+POINTED = {K.CLICK, K.DOUBLE_CLICK, K.TRIPLE_CLICK, K.RIGHT_CLICK, K.MIDDLE_CLICK, K.MOVE}
+
+
+def _is_done(action: Action) -> bool:
+    return action.kind is K.TERMINATE and action.status == "success" and not action.text
+
+
+def parse(text: str, dialect: str) -> Action | None:
+    parsed = parse_completion(text, dialect=dialect, space=CoordinateSpace.SCREEN, screen=SCREEN)
+    assert parsed.error is None, f"{text!r}: {parsed.error}"
+    return parsed.action
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@settings(max_examples=400, deadline=None)
+@given(action=EVERY_KIND)
+def test_every_dialect_reads_what_it_writes(dialect, action):
+    try:
+        text = format_action(action, dialect, CoordinateSpace.SCREEN, SCREEN)
+    except ValueError:
+        is_own_tag = dialect.startswith("keyboard") and "</action>" in (action.text or "")
+        assert is_own_tag or not CAN_SAY[dialect](action)
+        return
+    assert parse(text, dialect) == action
+    assert parse(text, "auto") == action
+
+
+@settings(max_examples=200, deadline=None)
+@given(actions(st.sampled_from([K.CLICK, K.MOVE]), **AT))
+def test_points_come_back_within_the_rounding_of_their_space(action):
+    image = (640, 360)
+    for space, off in ((CoordinateSpace.PERMILLE, 8), (CoordinateSpace.RESIZED, 2)):
+        text = format_action(action, "json", space, SCREEN, image)
+        back = parse_completion(text, space=space, screen=SCREEN, image=image).action
+        assert back is not None
+        assert abs(back.x - action.x) <= off
+        assert abs(back.y - action.y) <= off
+
+
+def test_permille_points_are_multiples_of_ten():
+    point = partial(model_point, space=CoordinateSpace.PERMILLE, screen=SCREEN)
+    assert point(1279, 0) == [1000, 0]
+    assert point(640, 360) == [500, 500]
+
+
+@pytest.mark.parametrize("name", [name for name in ALIASES if name not in MODIFIERS])
+def test_every_spelling_of_a_key_is_the_key(name):
+    for spelling in (name, name.upper(), *ALIASES[name]):
+        text = json.dumps({"action": "key", "keys": [spelling]})
+        assert parse(text, "json") == Action(kind=K.KEY, keys=(name,))

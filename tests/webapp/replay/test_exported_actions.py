@@ -1,0 +1,24 @@
+"""The importer of replay entries reads every action that the exporter writes."""
+
+from hypothesis import assume, given, settings
+
+from testing.training.every_action import EVERY_KIND, is_answer
+from training.contracts.types import ActionKind
+from webapp.replay.imported_messages import read_action
+from webapp.replay.slime_export import CannotExport, action_text
+
+
+@settings(max_examples=400, deadline=None)
+@given(EVERY_KIND)
+def test_the_importer_reads_what_the_exporter_writes(action):
+    assume(not is_answer(action))  # the format ends with a status alone
+    try:
+        text = action_text(action, "here")
+    except CannotExport:
+        assert (
+            action.kind is ActionKind.SCROLL
+            and (action.scroll_x or not action.scroll_y)
+            or action.kind is ActionKind.DRAG
+        )
+        return
+    assert read_action(text, "here").action == action

@@ -1,0 +1,31 @@
+"""A desktop that takes pyautogui code does what the action says."""
+
+import re
+
+from hypothesis import assume, given, settings
+
+from testing.training.every_action import EVERY_KIND, SCREEN, K, is_diagonal
+from training.actions.write.pyautogui_call import pyautogui_code
+from training.contracts.types import Action
+from workers.env_server.step_actions import read_program
+
+
+@settings(max_examples=400, deadline=None)
+@given(EVERY_KIND)
+def test_a_desktop_that_takes_pyautogui_does_what_the_action_says(action):
+    assume(action.kind is not K.TERMINATE)
+    done = read_program(pyautogui_code(action), SCREEN, pause_s=0.0)
+    assert done == calls_of(action)
+
+
+def calls_of(action: Action) -> list[Action]:
+    """What pyautogui does one after the other for one action."""
+    if action.kind is K.DRAG and action.x is not None:
+        return [Action(kind=K.MOVE, x=action.x, y=action.y), action.model_copy(update={"x": None, "y": None})]
+    if is_diagonal(action):
+        return [action.model_copy(update={"scroll_x": 0}), action.model_copy(update={"scroll_y": 0})]
+    if action.kind is K.TYPE:
+        less = Action(kind=K.KEY, keys=("shift", ","))
+        parts = re.split("(<)", action.text or "")
+        return [less if part == "<" else Action(kind=K.TYPE, text=part) for part in parts if part]
+    return [action]

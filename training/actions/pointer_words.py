@@ -1,0 +1,28 @@
+"""The words of pointer actions in each dialect; parsers and writers share them."""
+
+from training.contracts.types import ActionKind
+
+JSON_POINTER: dict[ActionKind, str] = {
+    ActionKind.CLICK: "left_click",
+    ActionKind.RIGHT_CLICK: "right_click",
+    ActionKind.MIDDLE_CLICK: "middle_click",
+    ActionKind.DOUBLE_CLICK: "double_click",
+    ActionKind.TRIPLE_CLICK: "triple_click",
+    ActionKind.MOVE: "mouse_move",
+}
+PYAUTOGUI_POINTER: dict[ActionKind, str] = {
+    ActionKind.CLICK: "click",
+    ActionKind.DOUBLE_CLICK: "doubleClick",
+    ActionKind.TRIPLE_CLICK: "tripleClick",
+    ActionKind.RIGHT_CLICK: "rightClick",
+    ActionKind.MIDDLE_CLICK: "middleClick",
+    ActionKind.MOVE: "moveTo",
+}
+TAG_POINTER: dict[ActionKind, str] = {
+    ActionKind.CLICK: "click",
+    ActionKind.DOUBLE_CLICK: "doubleclick",
+    ActionKind.RIGHT_CLICK: "rightclick",
+    ActionKind.MOVE: "move",
+}
+DIRECTIONS = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
+"""Word -> one notch of the wheel as (scroll_x, scroll_y)."""
