@@ -19,10 +19,11 @@ from webapp.trajectories.lifecycle import beat_trajectories
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.registry import open_console
-from workers.env import reporting, slots
+from workers.env import slots
 from workers.env.actors import Decision
-from workers.env.episode import Episode, Stopped
-from workers.env.takeover.person_in_control import watched
+from workers.env.reporting.assignments import claim
+from workers.env.rollout import Rollout, TrajectoryEnded
+from workers.env.takeover.screen_offer import screen_offered
 from workers.env.trajectory_job import run
 
 LIMIT_S = 90
@@ -81,7 +82,7 @@ class EnvWorker:
 
     def _work(self, work: Callable[[int], None], pk: int) -> None:
         try:
-            with contextlib.suppress(Stopped):
+            with contextlib.suppress(TrajectoryEnded):
                 work(pk)
         finally:
             slots.drop_environment()
@@ -89,11 +90,11 @@ class EnvWorker:
 
     def _run_agent(self, pk: int) -> None:
         close_old_connections()
-        assignment = reporting.claim(pk)
+        assignment = claim(pk)
         assert assignment is not None
         environment = slots.clean_environment(assignment.config.desktops, assignment.task.screen, f"t-{pk}")
-        with watched(pk, environment):
-            Episode(assignment, environment, self.agent).run()
+        with screen_offered(pk, environment):
+            Rollout(assignment, environment, self.agent).run()
 
     def stop(self) -> None:
         """Cancel what still runs and wait for its end."""

@@ -1,1 +1,1 @@
-"""The env worker: jobs, episodes, slots, people who take over."""
+"""The env worker: its job, rollouts, slots, people who take over."""

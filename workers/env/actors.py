@@ -1,4 +1,4 @@
-"""Who decides what to do at a turn: the policy server, a task's oracle, or a fixed script."""
+"""What decides the next action: the policy server, a task's oracle, or nothing at all."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Protocol
 from training.actions.coordinates import resized_size
 from training.actions.parse import parse_completion
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
-from workers.env import reporting
 from workers.env.policy_client import PolicyClient, RecordedTurn
-from workers.env.reporting import Assignment, NoPolicy
+from workers.env.reporting.assignments import Assignment, NoPolicy
+from workers.env.reporting.trajectories import screenshot
 from workers.tasks.oracles import next_action
 
 
@@ -97,7 +97,7 @@ class PolicyActor:
                 RecordedTurn(
                     text=turn.observation.text,
                     completion=turn.completion,
-                    screenshot=None if is_blind else reporting.screenshot(turn.observation),
+                    screenshot=None if is_blind else screenshot(turn.observation),
                 )
                 for turn in own
                 if turn.completion is not None

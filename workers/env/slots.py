@@ -1,6 +1,6 @@
 """A slot is one thread of an env worker with one environment, kept between trajectories.
 
-    nothing -> clean -> (a trajectory) -> dirty -> reset -> clean -> (idle for long) -> nothing
+    nothing -> clean -> (a trajectory) -> dirty -> reset -> clean -> (idle) -> nothing
 An environment is reset right after its trajectory, so the next one starts on a clean screen at once.
 """
 
@@ -13,13 +13,13 @@ import time
 from training.contracts.config import DesktopConfig
 from workers import identity
 from workers.desktops.contract import EnvError
-from workers.env import reporting
+from workers.env.reporting.desktops import end_remote_desktop
 from workers.environments.registry import Environment, EnvironmentRequest, open_environment
 
 log = logging.getLogger(__name__)
 
 IDLE_S = 120.0
-"""A slot without a trajectory for so long gives its environment back."""
+"""A slot that had no trajectory for this long gives its environment back."""
 
 
 class Slot:
@@ -30,12 +30,12 @@ class Slot:
         self._request: EnvironmentRequest | None = None
         self._is_dirty = False
         self._is_busy = False
-        """From `clean` to `reset_soon`."""
+        """From `clean` to `reset_after_trajectory`."""
         self._used_at = time.monotonic()
         self._giving_up = threading.Lock()
 
     def clean(self, request: EnvironmentRequest) -> Environment:
-        """A clean environment of this kind. Raises EnvError. `reset_soon` has to follow in any case."""
+        """A clean environment of this kind; `reset_after_trajectory` has to follow. Raises EnvError."""
         with self._giving_up:
             self._is_busy = True
         if self._environment is not None and (self._request != request or self._environment.is_lost):
@@ -48,7 +48,7 @@ class Slot:
         self._is_dirty = True
         return self._environment
 
-    def reset_soon(self) -> None:
+    def reset_after_trajectory(self) -> None:
         """Clean up after a trajectory; an environment that cannot be cleaned is given back."""
         try:
             if self._environment is not None and self._is_dirty:
@@ -62,7 +62,7 @@ class Slot:
             self._is_busy = False
 
     def give_up_idle(self, idle_s: float) -> None:
-        """Called from another thread: drop what nobody used for a while."""
+        """Called from another thread: drop an environment that was not used for `idle_s`."""
         with self._giving_up:
             if not self._is_busy and time.monotonic() - self._used_at > idle_s:
                 self.drop()
@@ -73,7 +73,7 @@ class Slot:
         self._request = None
         self._is_dirty = False
         if environment is not None:
-            reporting.desktop_given_up(environment.desktop_id)
+            end_remote_desktop(environment.desktop_id)
             environment.close()
 
 
@@ -94,9 +94,9 @@ def clean_environment(config: DesktopConfig, screen: tuple[int, int], key: str) 
     return _slot().clean(EnvironmentRequest.of(config, screen, holder=holder, key=key))
 
 
-def reset_soon() -> None:
+def reset_after_trajectory() -> None:
     """Clean this thread's environment after its trajectory."""
-    _slot().reset_soon()
+    _slot().reset_after_trajectory()
 
 
 def drop_environment() -> None:

@@ -9,18 +9,19 @@ from __future__ import annotations
 import logging
 
 import httpx
-from django.db import close_old_connections
 
 from training.contracts.types import Source
-from workers import lifecycle
 from workers.desktops.contract import EnvError
-from workers.env import reporting, slots
+from workers.env import slots
 from workers.env.actors import Actor, IdleActor, OracleActor, PolicyActor
-from workers.env.branches import SnapshotLost
-from workers.env.episode import Episode, Stopped
+from workers.env.held_trajectories import held
 from workers.env.policy_client import PolicyError
-from workers.env.reporting import Assignment, NoPolicy
-from workers.env.takeover.person_in_control import Abandoned, watched
+from workers.env.reporting import desktops, trajectories
+from workers.env.reporting.assignments import Assignment, NoPolicy, claim
+from workers.env.rollout import Rollout, TrajectoryEnded
+from workers.env.takeover.screen_offer import screen_offered
+from workers.env.takeover.takeovers import DemonstrationAbandoned
+from workers.env.turn_snapshots import SnapshotLost
 from workers.environments.registry import AtCapacity
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 
@@ -40,44 +41,50 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
 
 def run(trajectory_id: int) -> None:
     """Body of the env job."""
-    close_old_connections()
-    assignment = reporting.claim(trajectory_id)
+    assignment = claim(trajectory_id)
     if assignment is None:
         return
-    lifecycle.hold(trajectory_id)
+    try:
+        with held(trajectory_id):
+            _run_recorded(assignment)
+    finally:
+        slots.reset_after_trajectory()
+
+
+def _run_recorded(assignment: Assignment) -> None:
+    """Run it, and record why it ended when it broke."""
+    row = assignment.row
     try:
         _run_claimed(assignment)
-    except (Stopped, Abandoned):
-        reporting.cancelled(assignment.row)
+    except (TrajectoryEnded, DemonstrationAbandoned):
+        trajectories.end_cancelled(row)
     except tuple(PLAIN_ERRORS) as error:
         kind = next(kind for known, kind in PLAIN_ERRORS.items() if isinstance(error, known))
-        reporting.errored(assignment.row, kind, str(error))
+        trajectories.end_errored(row, kind, str(error))
     except AtCapacity as error:
         slots.drop_environment()
-        reporting.park(assignment.row, error, _parking_limit_s(assignment))
+        desktops.park(row, error, _parking_limit_s(assignment))
     except EnvError as error:
         slots.drop_environment()
-        reporting.errored(assignment.row, f"desktop_{error.kind}", str(error))
+        trajectories.end_errored(row, f"desktop_{error.kind}", str(error))
     except Exception as error:
-        log.exception("trajectory %s broke", trajectory_id)
+        log.exception("trajectory %s broke", row.pk)
         slots.drop_environment()
-        reporting.errored(assignment.row, "worker", f"env worker error: {error!r}")
+        trajectories.end_errored(row, "worker", f"env worker error: {error!r}")
         raise
-    finally:
-        lifecycle.let_go(trajectory_id)
-        slots.reset_soon()
 
 
 def _run_claimed(assignment: Assignment) -> None:
     actor = _actor(assignment)
     try:
-        desktops, screen = assignment.config.desktops, assignment.task.screen
-        environment = slots.clean_environment(desktops, screen, reporting.key_of(assignment.row))
-        if not reporting.unpark(assignment.row):
-            raise Stopped
-        is_persons = assignment.source is Source.HUMAN
-        with watched(assignment.row.pk, environment, is_persons=is_persons):
-            Episode(assignment, environment, actor).run()
+        environment = slots.clean_environment(
+            assignment.config.desktops, assignment.task.screen, desktops.key_of(assignment.row)
+        )
+        if not desktops.unpark(assignment.row):
+            raise TrajectoryEnded
+        is_demonstration = assignment.source is Source.HUMAN
+        with screen_offered(assignment.row.pk, environment, is_needed=is_demonstration):
+            Rollout(assignment, environment, actor).run()
     finally:
         actor.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from training.contracts.config import DesktopConfig
-from workers.env import reporting, slots
+from workers.env import slots
 from workers.environments.registry import EnvironmentRequest
 
 REQUEST = EnvironmentRequest.of(DesktopConfig(), (512, 384), holder="me", key="t1")
@@ -30,7 +30,7 @@ class Room:
 def room(monkeypatch: pytest.MonkeyPatch) -> Room:
     made = Room()
     monkeypatch.setattr(slots, "open_environment", lambda request: made)
-    monkeypatch.setattr(reporting, "desktop_given_up", lambda desktop_id: made.calls.append(desktop_id))
+    monkeypatch.setattr(slots, "end_remote_desktop", lambda desktop_id: made.calls.append(desktop_id))
     return made
 
 
@@ -39,7 +39,7 @@ def test_an_idle_slot_gives_its_desktop_back_and_takes_one_again(room: Room):
     slot.clean(REQUEST)
     slot.give_up_idle(0)
     assert room.calls == [], "a trajectory runs on it"
-    slot.reset_soon()
+    slot.reset_after_trajectory()
     slot.give_up_idle(60)
     assert room.calls == ["reset"], "it was used just now"
     slot.give_up_idle(0)

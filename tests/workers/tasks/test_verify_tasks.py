@@ -15,7 +15,8 @@ from webapp.experiments.models import TaskRecord
 from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.models import Trajectory
 from workers import identity
-from workers.env import reporting, slots, trajectory_job
+from workers.env import slots, trajectory_job
+from workers.env.reporting.assignments import claim
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 
@@ -113,5 +114,5 @@ def test_a_provider_is_asked_for_by_name(team):
     assert set(Trajectory.objects.values_list("group__desktops__provider", flat=True)) == {"qemu"}
     assert waiting_desktops() == {("qemu", *COLOUR.screen): 2}
     identity.announce(identity.Identity(name="env1@test", queue="env", slots=1))
-    assignment = reporting.claim(Trajectory.objects.first().pk)
+    assignment = claim(Trajectory.objects.first().pk)
     assert assignment.config.desktops.provider == "qemu"

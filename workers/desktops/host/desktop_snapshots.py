@@ -125,6 +125,6 @@ def kept(meta: SnapshotMeta) -> KeptSnapshot:
 
 def _taker(provider: Provider) -> SnapshotTaker:
     if not provider.info.can(Capability.SNAPSHOT):
-        message = f"desktops of {provider.name} cannot be saved while they run"
+        message = f"desktops of {provider.info.name} cannot be saved while they run"
         raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
     return cast("SnapshotTaker", provider)

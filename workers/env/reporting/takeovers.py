@@ -1,35 +1,28 @@
-"""What a take-over asks of and tells the database; calls the web application's services."""
+"""Screens that are open to people, control of them, and what people did."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
-from django.conf import settings
 from django.utils import timezone
 
 from training.contracts.types import Action
-from webapp.screens import relay_tickets, screen_control
+from webapp.screens import screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
-from workers.env.takeover.screen_relay import Relay
+from webapp.screens.relay_tickets import read_ticket
 
-__all__ = ["Control", "ControlStatus", "Deed", "close_screen", "make_relay", "open_screen"]
+__all__ = ["Control", "ControlStatus", "HumanAction", "close_screen", "open_screen", "read_ticket"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class HumanAction:
     """One action of a person; `action` is None while it goes on."""
 
     index: int
     began_at: datetime
     action: Action | None
     ended_at: datetime | None
-
-
-def make_relay() -> Relay:
-    """The relay of this process."""
-    return Relay(Path(settings.RUN_DIR), relay_tickets.read_ticket, settings.SCREEN_HOST)
 
 
 def open_screen(trajectory_id: int, addresses: list[str]) -> None:
@@ -54,7 +47,7 @@ def grant(control: Control) -> bool:
     return screen_control.grant_control(control=control)
 
 
-def look_again(control: Control) -> Control:
+def refresh(control: Control) -> Control:
     """The same row as it is now."""
     control.refresh_from_db()
     if control.is_active and control.expires_at < timezone.now():
@@ -63,11 +56,11 @@ def look_again(control: Control) -> Control:
     return control
 
 
-def deeds(control: Control, first: int) -> list[Deed]:
+def human_actions(control: Control, first: int) -> list[HumanAction]:
     """What the person did from number `first` on, in order."""
     rows = HumanInput.objects.filter(control=control, index__gte=first).order_by("index")
     return [
-        Deed(
+        HumanAction(
             index=row.index,
             began_at=row.began_at,
             action=Action.model_validate(row.action) if row.action else None,

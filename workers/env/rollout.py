@@ -1,6 +1,6 @@
-"""One episode: observation -> decision -> action -> observation, until it ends; then one evaluation.
+"""One rollout: observation -> decision -> action -> observation, until it ends; then one evaluation.
 
-    setup | wake up -> [open turn -> decide -> act -> close turn]* -> evaluate -> reward
+    setup | wake -> [open turn -> decide -> act -> close turn]* -> evaluate -> reward
 Every turn is recorded when its screenshot is taken and again when its action was done, so that
 people watch it happen.
 """
@@ -9,25 +9,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
-
-from django.utils import timezone
+from datetime import UTC, datetime
 
 from training.actions.coordinates import off_screen_error
 from training.contracts.types import Action, ActionKind, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.env import reporting
 from workers.env.actors import Actor, Decision
-from workers.env.branches import SnapshotKeeper, wake_up
 from workers.env.policy_client import ContextFull
-from workers.env.reporting import Assignment
-from workers.env.takeover.person_in_control import Seat
+from workers.env.reporting import trajectories
+from workers.env.reporting.assignments import Assignment
+from workers.env.takeover.takeovers import Takeovers
+from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.environments.registry import Environment
 
 
-class Stopped(Exception):
-    """Raised when the trajectory was cancelled while it ran."""
+class TrajectoryEnded(Exception):
+    """Raised when the trajectory was ended from outside while it ran."""
 
 
 @dataclass(slots=True)
@@ -38,7 +36,7 @@ class Ending:
     last_action: Action | None
 
 
-class Episode:
+class Rollout:
     """Runs one claimed trajectory in an environment."""
 
     def __init__(self, assignment: Assignment, environment: Environment, actor: Actor) -> None:
@@ -50,20 +48,20 @@ class Episode:
         self._turns: list[Turn] = []
 
     def run(self) -> None:
-        """The whole episode; raises what went wrong, the caller decides what that means."""
+        """All of it. Raises what went wrong: the caller decides what that means."""
         self._begin()
         desktop_id, provider = self._environment.desktop_id, self._environment.provider
-        if not reporting.begin_running(self._row, desktop_id, provider, self._task.screen):
-            raise Stopped
+        if not trajectories.begin_running(self._row, desktop_id, provider, self._task.screen):
+            raise TrajectoryEnded
         ending = self._take_turns()
-        if not reporting.begin_evaluating(self._row):
-            raise Stopped
+        if not trajectories.begin_evaluating(self._row):
+            raise TrajectoryEnded
         score = self._environment.evaluate(self._task, ending.last_action)
         rewards = self._assignment.config.rewards
         result = compute_reward(
             self._turns, score, rewards.preset, alpha=rewards.alpha, max_turns=self._max_turns()
         )
-        reporting.finish(self._row, ending.status, score, result)
+        trajectories.finish(self._row, ending.status, score, result)
 
     def _begin(self) -> None:
         """Bring the desktop to the first turn: the task's set-up, or where the parent of a branch was."""
@@ -71,15 +69,15 @@ class Episode:
         if branch is None:
             self._environment.prepare(self._task)
             return
-        wake_up(self._environment, branch.snapshot)
+        wake_from(self._environment, branch.snapshot)
         self._turns.extend(branch.turns)
         self._actor.resume(branch.turns)
 
     def _max_turns(self) -> int:
         return self._task.max_turns or self._assignment.config.desktops.max_turns
 
-    def _is_stopped(self) -> bool:
-        return reporting.is_stopped(self._row)
+    def _has_ended(self) -> bool:
+        return trajectories.has_ended(self._row)
 
     def _take_turns(self) -> Ending:
         deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
@@ -87,28 +85,28 @@ class Episode:
         branch = self._assignment.branch
         text = branch.text if branch else self._task.instruction
         action = next((turn.action for turn in reversed(self._turns) if turn.action), None)
-        seat = Seat(self._assignment, self._environment, self._turns)
-        keeper = SnapshotKeeper(self._assignment, self._environment)
+        takeovers = Takeovers(self._assignment, self._environment, self._turns)
+        snapshots = TurnSnapshots(self._assignment, self._environment)
         num_decided = sum(turn.source is not Source.HUMAN for turn in self._turns)
         while num_decided < self._max_turns():
-            if self._is_stopped():
-                raise Stopped
-            if visit := seat.visit(self._is_stopped):
-                action = visit.last_action or action
-                if visit.is_finished:
+            if self._has_ended():
+                raise TrajectoryEnded
+            if takeover := takeovers.wait(self._has_ended):
+                action = takeover.last_action or action
+                if takeover.is_finished:
                     return Ending(TrajectoryStatus.TERMINATED, action)
-                deadline += visit.duration_s
-                frame, text = self._environment.observe(), visit.text_for_agent(text, num_decided)
+                deadline += takeover.duration_s
+                frame, text = self._environment.observe(), takeover.text_for_agent(text, num_decided)
                 continue
             index, num_decided = len(self._turns), num_decided + 1
-            observation = reporting.open_turn(self._row, index, frame, text, self._assignment.source)
-            deadline += keeper.keep(index)
+            observation = trajectories.open_turn(self._row, index, frame, text, self._assignment.source)
+            deadline += snapshots.take(index)
             try:
                 decision = self._actor.decide(index, frame.png, observation, self._turns)
             except ContextFull:
                 # The screenshot stays on record; without a completion it is no turn of a sample.
                 return Ending(TrajectoryStatus.TRUNCATED, action)
-            action, completed_at = decision.action, timezone.now()
+            action, completed_at = decision.action, datetime.now(UTC)
             if action is not None and action.kind is ActionKind.TERMINATE:
                 self._close(index, observation, decision, None, None, completed_at)
                 return Ending(TrajectoryStatus.TERMINATED, action)
@@ -123,11 +121,11 @@ class Episode:
         return Ending(TrajectoryStatus.TRUNCATED, action)
 
     def _act(self, action: Action | None) -> str | None:
-        """Do it; what the desktop refuses is the agent's mistake, recorded, and the episode goes on."""
+        """Do it; what the desktop refuses is the agent's mistake: recorded, and the rollout goes on."""
         if action is None:
             return None
-        if error := off_screen_error(action, self._task.screen):
-            return error
+        if mistake := off_screen_error(action, self._task.screen):
+            return mistake
         try:
             self._environment.act(action)
         except EnvError as error:
@@ -157,7 +155,7 @@ class Episode:
             screen_changed=changed,
         )
         self._turns.append(turn)
-        reporting.close_turn(self._row, turn, decision.thought, completed_at)
+        trajectories.close_turn(self._row, turn, decision.thought, completed_at)
 
 
 def result_text(decision: Decision, action_error: str | None) -> str:

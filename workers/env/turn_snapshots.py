@@ -1,8 +1,8 @@
-"""An episode's part in branches: snapshots before its turns, and a start from somebody else's.
+"""A rollout's part in branches: snapshots before its turns, and a start from another trajectory's snapshot.
 
-Snapshots are kept of so many members of each group as the config says, and of any running trajectory for
-which a person switched them on. One that fails for want of room is told and does without; a desktop that
-is lost over it is lost.
+Snapshots are taken of as many members of each group as the config says, and of every running trajectory for
+which a person switched them on. One that fails for want of space is recorded and does without; a desktop that
+is lost by it is lost.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import logging
 import time
 
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.env import reporting
-from workers.env.reporting import Assignment
+from workers.env.reporting import snapshots
+from workers.env.reporting.assignments import Assignment
 from workers.environments.contract import Branchable
 from workers.environments.registry import Environment
 
@@ -23,8 +23,8 @@ class SnapshotLost(Exception):
     """Raised when a branch cannot start because its snapshot is gone; no other desktop has it."""
 
 
-class SnapshotKeeper:
-    """Takes the snapshots of one episode."""
+class TurnSnapshots:
+    """Takes the snapshots of one trajectory."""
 
     def __init__(self, assignment: Assignment, environment: Environment) -> None:
         self._row = assignment.row
@@ -32,12 +32,12 @@ class SnapshotKeeper:
         machines = assignment.config.desktops.machines
         self._num_members = machines.snapshot_members if machines else 0
         branch = assignment.branch
-        self._parents = len(branch.turns) if branch else None
-        """The turn before which the parent's snapshot stands for this branch, too."""
+        self._branch_turn = len(branch.turns) if branch else None
+        """A branch needs none before its first turn: its parent's stands for it."""
 
-    def keep(self, index: int) -> float:
+    def take(self, index: int) -> float:
         """Save the desktop before turn `index` if that is wanted; seconds that it took."""
-        if self._environment is None or index == self._parents or not self._is_wanted():
+        if self._environment is None or index == self._branch_turn or not self._is_wanted():
             return 0.0
         started = time.monotonic()
         try:
@@ -46,21 +46,21 @@ class SnapshotKeeper:
             if error.kind is ErrorKind.INFRA:
                 raise
             log.warning("trajectory %s, turn %s: no snapshot: %s", self._row.pk, index + 1, error)
-            reporting.snapshot_failed(self._row, str(error))
+            snapshots.record_problem(self._row, str(error))
             return time.monotonic() - started
         took_s = time.monotonic() - started
-        reporting.snapshot_kept(self._row, index, kept, took_s)
+        snapshots.record_snapshot(self._row, index, kept, took_s)
         return took_s
 
     def _is_wanted(self) -> bool:
         assert self._environment is not None
         if not self._environment.can_be_saved:
             return False
-        return self._row.member < self._num_members or reporting.wants_snapshots(self._row)
+        return self._row.member < self._num_members or snapshots.wants_snapshots(self._row)
 
 
-def wake_up(environment: Environment, snapshot: str) -> None:
-    """Bring the desktop to where the parent's was. Raises SnapshotLost, EnvError."""
+def wake_from(environment: Environment, snapshot: str) -> None:
+    """Let the desktop go on where the parent's snapshot was taken. Raises SnapshotLost, EnvError."""
     if not snapshot:
         raise SnapshotLost("the snapshot of this branch was deleted with the trajectory that it was kept of")
     if not isinstance(environment, Branchable):
@@ -70,5 +70,5 @@ def wake_up(environment: Environment, snapshot: str) -> None:
     except EnvError as error:
         if not (error.kind is ErrorKind.TASK and error.permanent):
             raise
-        reporting.snapshot_lost(snapshot)
+        snapshots.record_lost(snapshot)
         raise SnapshotLost(str(error)) from error

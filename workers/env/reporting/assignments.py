@@ -1,0 +1,93 @@
+"""Claims trajectories for this worker, with all that running one needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import close_old_connections
+
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import Purpose, Source, Task, Turn
+from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.trajectories import branching, parking
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.lifecycle.desktop_taken import hand_back_job
+from webapp.trajectories.models import Trajectory as TrajectoryRow
+from webapp.trajectories.row_to_types import turn_of
+from workers import worker_row
+
+__all__ = ["Assignment", "Branch", "NoPolicy", "TrajectoryRow", "claim"]
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a branch starts."""
+
+    snapshot: str
+    """Name on this machine's desk host; "" when there is none any more."""
+    turns: tuple[Turn, ...]
+    """What happened before, in its parents."""
+    text: str
+    """What the agent is told at its first turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """All that the env worker needs to know of a claimed trajectory."""
+
+    row: TrajectoryRow
+    task: Task
+    config: ExperimentConfig
+    source: Source
+    temperature: float
+    policy_url: str
+    policy_token: str
+    branch: Branch | None = None
+    """Set when it is continued from another trajectory's state."""
+
+
+class NoPolicy(Exception):
+    """Raised when the experiment's policy server is not (or no longer) there."""
+
+
+def claim(trajectory_id: int) -> Assignment | None:
+    """Take the trajectory for this worker; None when another worker has it or it was cancelled."""
+    close_old_connections()
+    worker = worker_row.find()
+    if worker.is_draining:
+        hand_back_job(trajectory_id=trajectory_id)
+        return None
+    row = trajectories.claim_trajectory(trajectory_id=trajectory_id, worker=worker) or parking.claim_parked(
+        trajectory_id=trajectory_id, worker=worker
+    )
+    if row is None:
+        return None
+    alone = {"desktops": row.group.desktops}
+    config = ExperimentConfig.model_validate(row.experiment.config if row.experiment else alone)
+    attempt = _running_attempt(row) if row.source == Source.POLICY else None
+    return Assignment(
+        row=row,
+        task=Task.model_validate(row.task.spec),
+        config=config,
+        source=Source(row.source),
+        temperature=row.group.temperature,
+        policy_url=attempt.policy_url if attempt else "",
+        policy_token=attempt.policy_token if attempt else "",
+        branch=_branch_of(row) if row.purpose == Purpose.BRANCH else None,
+    )
+
+
+def _branch_of(row: TrajectoryRow) -> Branch:
+    snapshot = row.group.snapshot
+    return Branch(
+        snapshot=snapshot.name if snapshot else "",
+        turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
+        text=branching.first_text(row),
+    )
+
+
+def _running_attempt(row: TrajectoryRow) -> Attempt | None:
+    running = Attempt.objects.filter(experiment=row.experiment, status=AttemptStatus.RUNNING)
+    if row.purpose == Purpose.BRANCH:  # a person's wish, not the trainer's: any policy of the experiment
+        return running.order_by("-number").first()
+    return running.filter(number=row.group.attempt).first()

@@ -1,0 +1,35 @@
+"""Snapshots that this machine keeps before turns, for branches."""
+
+from __future__ import annotations
+
+from webapp.trajectories import snapshots
+from workers import identity
+from workers.desktops.host.messages import KeptSnapshot
+from workers.env.reporting.assignments import TrajectoryRow
+
+
+def wants_snapshots(row: TrajectoryRow) -> bool:
+    """True when a person switched them on for this trajectory."""
+    return snapshots.wants_snapshots(trajectory_id=row.pk)
+
+
+def record_snapshot(row: TrajectoryRow, index: int, kept: KeptSnapshot, took_s: float) -> None:
+    snapshots.record_snapshot(
+        trajectory_id=row.pk,
+        turn=index,
+        host=identity.current().host,
+        name=kept.name,
+        size_mb=kept.size_mb,
+        pause_s=kept.pause_s,
+        took_s=round(took_s, 3),
+    )
+
+
+def record_problem(row: TrajectoryRow, problem: str) -> None:
+    """The trajectory goes on without it."""
+    snapshots.record_problem(trajectory_id=row.pk, problem=problem)
+
+
+def record_lost(name: str) -> None:
+    """This machine's desk host does not have it any more."""
+    snapshots.lose_snapshot(host=identity.current().host, name=name)

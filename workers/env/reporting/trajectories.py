@@ -1,0 +1,96 @@
+"""What becomes of a claimed trajectory: its status, turns, score and reward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from training.contracts.types import Observation, Purpose, RewardTerm, Source, TrajectoryStatus, Turn
+from training.rewards import Reward
+from webapp.fleet import worker_reports
+from webapp.fleet.models import Desktop, DesktopPhase
+from webapp.replay import admission
+from webapp.trajectories import frames
+from webapp.trajectories import lifecycle as trajectories
+from workers import identity
+from workers.desktops.leased_desktop import Frame
+from workers.env.held_trajectories import all_held
+from workers.env.reporting.assignments import TrajectoryRow
+
+
+def beat_held() -> None:
+    """The heartbeat of all trajectories that this process runs."""
+    if running := all_held():
+        trajectories.beat_trajectories(running)
+
+
+def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
+    """The desktop is set up; False when the trajectory was cancelled meanwhile."""
+    desktop: Desktop = worker_reports.record_desktop(
+        name=desktop_id,
+        phase=DesktopPhase.LEASED,
+        host=identity.current().host,
+        provider=provider,
+        width=screen[0],
+        height=screen[1],
+        worker=row.worker,
+    )
+    return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
+
+
+def begin_evaluating(row: TrajectoryRow) -> bool:
+    return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
+
+
+def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
+    """Store the screenshot, then the turn that shows it."""
+    sha = frames.store_frame(row.team_id, frame.png, frame.image())
+    observation = Observation(sha256=sha, width=frame.width, height=frame.height, text=text)
+    observed_at = datetime.fromtimestamp(frame.taken_at, tz=UTC)
+    trajectories.open_turn(
+        trajectory=row, index=index, source=source, observation=observation, observed_at=observed_at
+    )
+    return observation
+
+
+def close_turn(row: TrajectoryRow, turn: Turn, thought: str, completed_at: datetime) -> None:
+    trajectories.close_turn(trajectory=row, turn=turn, thought=thought, completed_at=completed_at)
+
+
+def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: Reward) -> None:
+    """Record score and reward; offer a success to the replay inbox."""
+    turn_terms = {index: _plain(terms) for index, terms in enumerate(result.turn_terms) if terms}
+    trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
+    ended = trajectories.end_trajectory(
+        trajectory_id=row.pk, status=status, score=score, reward=result.reward, terms=_plain(result.terms)
+    )
+    row.refresh_from_db()
+    if ended and (row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN):
+        admission.offer_to_inbox(trajectory=row)
+
+
+def screenshot(observation: Observation) -> bytes | None:
+    """The lossless PNG of a recorded observation; None when it had none."""
+    return frames.read_frame(observation.sha256) if observation.sha256 else None
+
+
+def end_errored(row: TrajectoryRow, kind: str, error: str) -> None:
+    """Infrastructure failed: never a reward; its place in the group is run again."""
+    trajectories.end_trajectory(
+        trajectory_id=row.pk, status=TrajectoryStatus.ERRORED, error=error[:4000], error_kind=kind
+    )
+
+
+def end_cancelled(row: TrajectoryRow) -> None:
+    trajectories.end_trajectory(trajectory_id=row.pk, status=TrajectoryStatus.CANCELLED)
+
+
+def has_ended(row: TrajectoryRow) -> bool:
+    """True when the trajectory was ended from outside while it ran."""
+    status = TrajectoryRow.objects.values_list("status", flat=True).get(pk=row.pk)
+    return TrajectoryStatus(status).is_final()
+
+
+def _plain(terms: Iterable[RewardTerm]) -> list[dict[str, Any]]:
+    return [term.model_dump(mode="json") for term in terms]

@@ -1,0 +1,52 @@
+"""Offers the screen of a running trajectory to people, through this process's relay."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+
+from workers.desktops.contract import EnvError
+from workers.env.reporting import takeovers
+from workers.env.takeover.screen_relay import Relay
+from workers.environments.contract import Watchable
+from workers.environments.registry import Environment
+
+NO_SCREEN = (
+    "this {provider} desktop has no VNC server that a person could use; see its host on the fleet page"
+)
+
+_relay: Relay | None = None
+_relay_lock = threading.Lock()
+
+
+def _relay_of_process() -> Relay:
+    global _relay
+    with _relay_lock:
+        if _relay is None:
+            _relay = Relay(Path(settings.RUN_DIR), takeovers.read_ticket, settings.SCREEN_HOST)
+        return _relay
+
+
+@contextlib.contextmanager
+def screen_offered(
+    trajectory_id: int, environment: Environment, *, is_needed: bool = False
+) -> Iterator[None]:
+    """Inside the block people can watch the environment and ask for control, if it has a screen to offer.
+
+    `is_needed`: a person is to demonstrate on it. Raises EnvError when it has none.
+    """
+    if not isinstance(environment, Watchable) or not environment.vnc_socket:
+        if is_needed:
+            raise EnvError(NO_SCREEN.format(provider=environment.provider), permanent=True)
+        yield
+        return
+    with _relay_of_process().offered(trajectory_id, lambda: environment.vnc_socket) as addresses:
+        takeovers.open_screen(trajectory_id, addresses)
+        try:
+            yield
+        finally:
+            takeovers.close_screen(trajectory_id)

@@ -1,0 +1,83 @@
+"""A person in the agent's place: the agent waits while the person acts, and what they do becomes turns.
+
+no control -> requested -> agent paused, person acts: [turn opens with the screen before -> closes]*
+       -> handed back | expired: the agent goes on       (a demonstration has no agent: cancelled)
+       -> finished: one more turn says so, then the evaluator decides
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from training.contracts.types import Action, Source, Turn
+from workers.env.reporting import takeovers
+from workers.env.reporting.assignments import Assignment
+from workers.env.reporting.takeovers import Control, ControlStatus
+from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
+from workers.environments.registry import Environment
+
+ABANDONED_S = 60.0
+"""A demonstration whose person stays away this long is cancelled."""
+NOTICE = "A person used this desktop since your last action."
+
+
+class DemonstrationAbandoned(Exception):
+    """Raised when a demonstration has lost its person: there is no agent to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """What became of a person's time in control."""
+
+    is_finished: bool
+    last_action: Action | None
+    duration_s: float
+
+    def text_for_agent(self, text: str, num_decided: int) -> str:
+        """What the agent reads at its next turn; `text` is what it would have read."""
+        return NOTICE if num_decided else text
+
+
+class Takeovers:
+    """Asks between the agent's turns whether a person wants the desktop, and lets them have it."""
+
+    def __init__(self, assignment: Assignment, environment: Environment, turns: list[Turn]) -> None:
+        self._row = assignment.row
+        self._task = assignment.task
+        self._has_agent = assignment.source is not Source.HUMAN
+        self._environment = environment
+        self._turns = turns
+        """The rollout's own list; a person's turns are added to it."""
+
+    def wait(self, has_ended: Callable[[], bool]) -> Takeover | None:
+        """Let a person act until they stop; None when no person wants to.
+
+        Raises DemonstrationAbandoned when there is no agent either.
+        """
+        started = time.monotonic()
+        while True:
+            control = takeovers.active_control(self._row.pk)
+            if control is not None and takeovers.grant(control):
+                takeover = self._attend(control, has_ended, started)
+                if takeover.is_finished or self._has_agent or has_ended():
+                    return takeover
+                started = time.monotonic()
+            elif self._has_agent:
+                return None
+            elif time.monotonic() - started > ABANDONED_S or has_ended():
+                raise DemonstrationAbandoned
+            time.sleep(POLL_S)
+
+    def _attend(self, control: Control, has_ended: Callable[[], bool], started: float) -> Takeover:
+        """Record what the person does until control is over."""
+        recorder = TurnRecorder(control, self._row, self._environment, self._task.instruction, self._turns)
+        while control.status == ControlStatus.HELD and not has_ended():
+            recorder.poll()
+            time.sleep(POLL_S)
+            control = takeovers.refresh(control)
+        recorder.drain()
+        is_finished = control.status == ControlStatus.FINISHED
+        last_action = recorder.record_finish(control.claim) if is_finished else recorder.last_action
+        return Takeover(is_finished, last_action, time.monotonic() - started)

@@ -1,0 +1,106 @@
+"""Makes turns of what a person does.
+
+The web process's proxy sees the input and writes it down; here the screen is read often enough to know what
+it showed before each action.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from datetime import UTC, datetime
+
+from training.contracts.types import Action, ActionKind, Observation, Source, Turn
+from workers.desktops.leased_desktop import Frame
+from workers.env.reporting import takeovers, trajectories
+from workers.env.reporting.assignments import TrajectoryRow
+from workers.env.reporting.takeovers import Control, HumanAction
+from workers.environments.registry import Environment
+
+POLL_S = 0.1
+"""How often the screen and the database are read while a person acts."""
+KEPT_FRAMES = 12
+DRAIN_LIMIT_S = 3.0
+"""How long the proxy may need to write down the last actions after the end."""
+
+
+class TurnRecorder:
+    """Makes turns of one person's actions."""
+
+    def __init__(
+        self,
+        control: Control,
+        row: TrajectoryRow,
+        environment: Environment,
+        instruction: str,
+        turns: list[Turn],
+    ) -> None:
+        self._control = control
+        self._row = row
+        self._environment = environment
+        self._instruction = instruction
+        self._turns = turns
+        self._frames: deque[Frame] = deque([environment.observe()], maxlen=KEPT_FRAMES)
+        self._next_index = 0
+        self._open: tuple[Frame, Observation] | None = None
+        self.last_action: Action | None = None
+
+    def poll(self) -> None:
+        """See what the screen shows now and what the person did since the last call."""
+        frame = self._environment.observe()
+        if frame.raw_digest != self._frames[-1].raw_digest:
+            self._frames.append(frame)
+        for done in takeovers.human_actions(self._control, self._next_index):
+            self._record(done)
+
+    def drain(self) -> None:
+        """After the end: wait until the proxy has written down everything, then take it."""
+        deadline = time.monotonic() + DRAIN_LIMIT_S
+        while not takeovers.refresh(self._control).is_drained and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        self.poll()
+        if self._open is not None:
+            self._close(None)
+
+    def record_finish(self, claim: str) -> Action:
+        """The closing turn, as an agent would take it."""
+        action = Action(kind=ActionKind.TERMINATE, status="failure" if claim == "failure" else "success")
+        self._begin(self._environment.observe())
+        self._close(action)
+        return action
+
+    def _record(self, done: HumanAction) -> None:
+        """Open a turn when an action has begun, close it when it is over."""
+        if self._open is None:
+            self._begin(self._frame_before(done.began_at.timestamp()))
+        if done.action is not None:
+            self._close(done.action)
+            self._next_index = done.index + 1
+
+    def _frame_before(self, moment: float) -> Frame:
+        """What the person saw when they began; of an action that began before all kept frames, the oldest."""
+        earlier = [frame for frame in self._frames if frame.taken_at <= moment]
+        return earlier[-1] if earlier else self._frames[0]
+
+    def _begin(self, frame: Frame) -> None:
+        index = len(self._turns)
+        text = self._instruction if index == 0 else ""
+        self._open = (frame, trajectories.open_turn(self._row, index, frame, text, Source.HUMAN))
+
+    def _close(self, action: Action | None) -> None:
+        """End the open turn; without an action when the proxy went away in the middle of it."""
+        assert self._open is not None
+        before, observation = self._open
+        is_last = action is not None and action.kind is ActionKind.TERMINATE
+        turn = Turn(
+            index=len(self._turns),
+            source=Source.HUMAN,
+            observation=observation,
+            action=action,
+            action_error=None if action else "the connection ended before the action did",
+            screen_changed=None if is_last else self._frames[-1].raw_digest != before.raw_digest,
+        )
+        self._turns.append(turn)
+        self._open = None
+        self.last_action = action or self.last_action
+        trajectories.close_turn(self._row, turn, "", datetime.now(UTC))
