@@ -149,5 +149,6 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "loggers": {"httpx": {"level": "WARNING"}},  # it would name every request
     "root": {"handlers": ["console"], "level": env_str("DESKHAND_LOG_LEVEL", "INFO")},
 }

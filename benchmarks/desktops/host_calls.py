@@ -22,8 +22,8 @@ from typing import Any
 import psutil
 
 from benchmarks.report import finish, percentile, print_table
-from workers.desktops.contract import Capability, DesktopSpec, Endpoints, EnvError, Health, ResetReport, Usage
-from workers.desktops.host import host
+from training.contracts.config import Capability, ProviderInfo
+from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, Health, ResetReport, Usage
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.host.host import DeskHost
 from workers.desktops.host.server import Server
@@ -63,11 +63,7 @@ class InstantDesktop:
 class InstantProvider:
     """Makes them in no time."""
 
-    name = PROVIDER
-    capabilities = frozenset({Capability.RESET_IN_PLACE})
-
-    def __init__(self, _places: Any) -> None:
-        pass
+    info = ProviderInfo(name=PROVIDER, title="Instant", capabilities=frozenset({Capability.RESET_IN_PLACE}))
 
     async def create(self, _name: str, _spec: DesktopSpec, _folder: Path) -> InstantDesktop:
         return InstantDesktop()
@@ -79,14 +75,11 @@ class InstantProvider:
         return Health(provider=PROVIDER, usable=True)
 
 
-def serve(folder: Path) -> None:
+async def serve(folder: Path) -> None:
     """The host's process."""
-    host.PROVIDERS[PROVIDER] = InstantProvider  # type: ignore[assignment]
-    asyncio.run(_serve(folder))
-
-
-async def _serve(folder: Path) -> None:
-    await Server(DeskHost(folder, max_desktops=64)).serve(folder / "s")
+    host = DeskHost(folder, max_desktops=64)
+    host.providers[PROVIDER] = InstantProvider()
+    await Server(host).serve(folder / "s")
 
 
 @contextmanager
@@ -155,7 +148,7 @@ def main() -> int:
     arguments.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if options.serve:
-        serve(options.serve)
+        asyncio.run(serve(options.serve))
         return 0
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
     try:

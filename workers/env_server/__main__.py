@@ -83,6 +83,7 @@ def server_of(options: argparse.Namespace) -> EnvServer:
 
 def main(argv: list[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s env server %(levelname)s %(message)s")
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it would name every request
     options = parse(argv)
     try:
         server = server_of(options)

@@ -21,7 +21,8 @@ from webapp.live.models import Event
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from workers import identity
-from workers.env import reporting, slots, trajectory_job
+from workers.env import slots, trajectory_job
+from workers.env.reporting import desktops
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere
 from workers.environments.registry import EnvironmentRequest
 
@@ -184,7 +185,7 @@ def test_a_lost_sandbox_is_deleted(cluster, worker):
     row = ended(oracle_group({"provider": "gateway", "gateway": cluster.knobs()}))
     wait_for("the sandbox's end", lambda: cluster.episodes.held() == [])
     lost = cluster.episodes.open(request_of_a_stranger(owner="deskhand-tests", key=f"trajectory-{row.pk}"))
-    assert delete_everywhere(reporting.gateways_in_use(), reporting.trajectory_keys) == 1
+    assert delete_everywhere(desktops.gateways_in_use(), desktops.trajectory_keys) == 1
     assert lost.is_closed
 
 

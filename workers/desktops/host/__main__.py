@@ -13,7 +13,7 @@ from pathlib import Path
 from workers.desktops.contract import EnvError
 from workers.desktops.host.host import REBUILD_EVERY, DeskHost
 from workers.desktops.host.server import Server
-from workers.desktops.host.warm_pool import IDLE_S, SLOW_RESET_S, WARM_LIMIT, Pool
+from workers.desktops.host.warm_pool import IDLE_S, SLOW_RESET_S, WARM_LIMIT, WarmPool
 from workers.desktops.host_storage import HostStorage, SnapshotLimits
 
 
@@ -66,7 +66,7 @@ async def run(options: argparse.Namespace) -> None:
         options.state_dir.resolve(),
         max_desktops=options.max_desktops,
         rebuild_every=options.rebuild_every,
-        pool=Pool(limit=options.warm_limit, idle_s=options.idle_s, slow_reset_s=options.slow_reset_s),
+        pool=WarmPool(limit=options.warm_limit, idle_s=options.idle_s, slow_reset_s=options.slow_reset_s),
         storage=storage(options),
     )
     server = Server(host)

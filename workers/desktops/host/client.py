@@ -33,7 +33,7 @@ BUILDING = frozenset({"create", "acquire", "reset", "prepare", "keep", "restart"
 
 
 class HostAway(EnvError):
-    """Raised when nobody answers on the desk host's socket; its supervisor starts it again within seconds."""
+    """Raised when the desk host's socket does not answer; its supervisor starts it again within seconds."""
 
 
 class DeskHostClient:
@@ -87,7 +87,7 @@ class DeskHostClient:
         return ResetResult.model_validate(self._call("keep", desktop_id=desktop_id, lease_id=lease_id))
 
     def snapshot(self, desktop_id: str, lease_id: str, label: str) -> KeptSnapshot:
-        """Save the desktop as it is now; it goes on. `label` says whose it is."""
+        """Save the desktop as it is now; it goes on. `label` names it for people."""
         answer = self._call("snapshot", desktop_id=desktop_id, lease_id=lease_id, label=label)
         return KeptSnapshot.model_validate(answer)
 
@@ -101,7 +101,7 @@ class DeskHostClient:
         return {row["name"]: KeptSnapshot.model_validate(row) for row in self._call("snapshots")}
 
     def drop_snapshots(self, names: Iterable[str]) -> int:
-        """Remove these; how many there were. Unknown names are fine: they are gone."""
+        """Remove these; returns how many there were. Unknown names are no error."""
         return int(self._call("drop_snapshots", names=list(names)))
 
     def destroy(self, desktop_id: str) -> None:
@@ -118,7 +118,7 @@ class DeskHostClient:
         return HostReport.model_validate(self._call("watch", after=after, wait_s=wait_s))
 
     def expect(self, provider: str, width: int, height: int, count: int) -> None:
-        """Tell the pool that so many more leases of this kind will be asked for soon."""
+        """Announce that `count` more leases of this kind will be asked for soon."""
         self._call("expect", provider=provider, width=width, height=height, count=count)
 
     def drain(self, on: bool) -> None:
@@ -146,7 +146,7 @@ class DeskHostClient:
         self._call("shutdown")
 
     def why_dead(self, desktop_id: str) -> str:
-        """The host's reason why a desktop is dead; "" when it lives or nobody knows."""
+        """The host's reason why a desktop is dead; "" when it lives or the reason is not known."""
         try:
             rows = [row for row in self.list() if row.info.desktop_id == desktop_id]
         except EnvError as exc:

@@ -1,4 +1,4 @@
-"""The host's book entry of one desktop: its phase, its lease, its counters."""
+"""The host's record of one desktop: its phase, lease and counters."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Kind = tuple[str, DesktopSpec]
 """Provider and spec: desktops of one kind are interchangeable."""
 
 
-def unheard() -> None:
-    """Default of `Managed.changed`."""
+def ignore_change() -> None:
+    """Default of `DesktopRecord.changed`."""
 
 
 @runtime_checkable
@@ -46,8 +46,8 @@ class HeldLease:
 
 
 @dataclass
-class Managed:
-    """One desktop in the host's book."""
+class DesktopRecord:
+    """What the host knows of one desktop."""
 
     desktop_id: str
     provider: str
@@ -55,7 +55,7 @@ class Managed:
     phase: Phase = Phase.STARTING
     reason: str = ""
     generation: int = 0
-    living: ProviderDesktop | None = None
+    instance: ProviderDesktop | None = None
     watcher: asyncio.Task | None = None
     lease: HeldLease | None = None
     resets: int = 0
@@ -63,16 +63,16 @@ class Managed:
     rebuilds: int = 0
     failures: int = 0
     started_at: float = field(default_factory=time.monotonic)
-    ended_for: str = ""
+    end_reason: str = ""
     """Why the host itself ended this generation, e.g. its memory."""
     is_dirty: bool = False
     """Something may have happened in it since the last reset."""
-    taken_because: str = ""
-    """Why it was taken from its holder; it has to be rebuilt before anyone gets it."""
-    heard_at: float = 0.0
+    rebuild_reason: str = ""
+    """Why it was taken from its holder; it is rebuilt before its next lease."""
+    answered_at: float = 0.0
     """time.monotonic() of the last sign of life of its agent."""
     is_paused: bool = False
-    """It stands still until somebody gets it."""
+    """It stands still until it is leased."""
     quarantine: str = ""
     """Why an operator keeps it; never leased and never cleaned while this stands."""
     ready_since: float = 0.0
@@ -82,7 +82,7 @@ class Managed:
     """As of the last `measure`."""
     cpu_percent: float = 0.0
     measured_at: float = 0.0
-    changed: Callable[[], None] = unheard
+    changed: Callable[[], None] = ignore_change
     """Called after each change of phase or lease."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -109,7 +109,7 @@ class Managed:
             if phase is Phase.READY:
                 self.ready_since = time.monotonic()
             if phase is Phase.LEASED:
-                self.heard_at = time.monotonic()
+                self.answered_at = time.monotonic()
         self.changed()
 
     @property
@@ -125,17 +125,17 @@ class Managed:
         self.enter(Phase.LEASED)
 
     async def pause_if_free(self) -> None:
-        """Let it stand still while nobody has it. Caller holds the lock."""
-        if self.phase is Phase.READY and isinstance(self.living, Pausable):
+        """Let it stand still until it is leased. Caller holds the lock."""
+        if self.phase is Phase.READY and isinstance(self.instance, Pausable):
             with contextlib.suppress(EnvError):  # then it runs on; one that died is noticed as always
-                await self.living.pause()
+                await self.instance.pause()
                 self.is_paused = True
 
     async def go_on(self) -> None:
-        """Somebody has it now. Raises EnvError."""
-        if self.is_paused and isinstance(self.living, Pausable):
+        """It is leased now. Raises EnvError."""
+        if self.is_paused and isinstance(self.instance, Pausable):
             self.is_paused = False
-            await self.living.go_on()
+            await self.instance.go_on()
 
     def info(self) -> DesktopInfo:
         return DesktopInfo(
@@ -143,7 +143,7 @@ class Managed:
             provider=self.provider,
             spec=self.spec,
             generation=self.generation,
-            endpoints=self.living.endpoints if self.living else Endpoints(),
+            endpoints=self.instance.endpoints if self.instance else Endpoints(),
         )
 
     def leased(self) -> Lease:
@@ -158,7 +158,7 @@ class Managed:
             info=self.info(),
             phase=self.phase,
             reason=self.reason,
-            pid=self.living.pid if self.living else 0,
+            pid=self.instance.pid if self.instance else 0,
             resets=self.resets,
             rebuilds=self.rebuilds,
             failures=self.failures,
@@ -168,8 +168,8 @@ class Managed:
             last_reset_s=self.last_reset_s,
             quarantine=self.quarantine,
         )
-        if self.living is not None and not measured:
-            status.usage = self.living.usage()
+        if self.instance is not None and not measured:
+            status.usage = self.instance.usage()
         if self.phase in (Phase.DEAD, Phase.QUARANTINED):
             status.log = self.console_log()
         if self.lease is not None:
@@ -180,40 +180,40 @@ class Managed:
 
     def console_log(self) -> str:
         """The end of its console log, where its provider keeps one."""
-        read = getattr(self.living, "console_log", None)
+        read = getattr(self.instance, "console_log", None)
         return read(LOG_LINES) if read is not None else ""
 
     def measure(self) -> None:
         """Look at its resources. Walks its processes: call it from a thread."""
-        living = self.living
-        if living is None:
+        instance = self.instance
+        if instance is None:
             self.usage, self.cpu_percent = Usage(), 0.0
             return
-        usage, now = living.usage(), time.monotonic()
+        usage, now = instance.usage(), time.monotonic()
         used_s, passed_s = usage.cpu_s - self.usage.cpu_s, now - self.measured_at
         # A rebuilt desktop's account starts at zero again.
         self.cpu_percent = round(max(0.0, used_s) / passed_s * 100, 1) if self.measured_at else 0.0
         self.usage, self.measured_at = usage, now
 
     def end(self, reason: str) -> None:
-        """SIGKILL; its watcher notices and tells the reason."""
-        if self.living is None or self.phase is Phase.DEAD:
+        """SIGKILL; its watcher notices and records the reason."""
+        if self.instance is None or self.phase is Phase.DEAD:
             return
-        self.ended_for = reason
+        self.end_reason = reason
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.living.pid, signal.SIGKILL)
+            os.kill(self.instance.pid, signal.SIGKILL)
 
-    def end_if_greedy(self) -> None:
+    def end_if_over_memory(self) -> None:
         """Where no memory group does it, end a desktop that uses more than its spec allows."""
-        if self.living is None or self.phase is Phase.DEAD:
+        if self.instance is None or self.phase is Phase.DEAD:
             return
-        limit_mb = self.living.memory_limit_mb
+        limit_mb = self.instance.memory_limit_mb
         if self.usage.rss_mb <= limit_mb:
             return
-        used_mb = self.living.private_mb()  # forked processes share most of what RSS counts for each
-        if used_mb > self.living.memory_limit_mb:
-            self.ended_for = (
-                f"it used {used_mb:.0f} MiB of its {self.living.memory_limit_mb:.0f} MiB of memory"
+        used_mb = self.instance.private_mb()  # forked processes share most of what RSS counts for each
+        if used_mb > self.instance.memory_limit_mb:
+            self.end_reason = (
+                f"it used {used_mb:.0f} MiB of its {self.instance.memory_limit_mb:.0f} MiB of memory"
             )
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.living.pid, signal.SIGKILL)
+                os.kill(self.instance.pid, signal.SIGKILL)

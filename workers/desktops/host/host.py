@@ -1,4 +1,4 @@
-"""The desk host's core: desktops, how they are made, cleaned and ended.
+"""The desk host's core: its desktops, how they are made and ended.
 
 Everything runs on one event loop in the main thread; desktops are spawned from it, because they die
 with the thread that started them. One lock per desktop orders reset, rebuild and destroy.
@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-from training.contracts.config import Capability
 from workers.desktops.contract import (
     DesktopSpec,
     EnvError,
@@ -23,21 +22,19 @@ from workers.desktops.contract import (
     Health,
     Provider,
     ProviderDesktop,
-    ResetReport,
 )
 from workers.desktops.host.desktop_files import DesktopFiles
-from workers.desktops.host.desktop_record import HeldLease, Kind, Managed
+from workers.desktops.host.desktop_record import DesktopRecord, HeldLease, Kind
 from workers.desktops.host.leaks import LeakWatch
-from workers.desktops.host.leases import Leasing
-from workers.desktops.host.messages import DesktopInfo, DesktopStatus, Phase, ResetResult
+from workers.desktops.host.messages import DesktopInfo, DesktopStatus, Phase
 from workers.desktops.host.start_failures import BootFailures
-from workers.desktops.host.warm_pool import Pool
+from workers.desktops.host.warm_pool import WarmPool
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.registry import PROVIDERS
 
 log = logging.getLogger("deskhost")
 
-Make = Callable[[str, DesktopSpec, Path], Awaitable[ProviderDesktop]]
+MakeDesktop = Callable[[str, DesktopSpec, Path], Awaitable[ProviderDesktop]]
 """`Provider.create`, or another way to make a desktop: name, spec, folder."""
 
 REBUILD_EVERY = 500
@@ -56,7 +53,7 @@ class DeskHost:
         *,
         max_desktops: int = 16,
         rebuild_every: int = REBUILD_EVERY,
-        pool: Pool | None = None,
+        pool: WarmPool | None = None,
         storage: HostStorage | None = None,
     ) -> None:
         self.state_dir = state_dir
@@ -68,10 +65,9 @@ class DeskHost:
             name: make(storage or HostStorage(state_dir / "images", state_dir / "templates"))
             for name, make in PROVIDERS.items()
         }
-        self.desktops: dict[str, Managed] = {}
+        self.desktops: dict[str, DesktopRecord] = {}
         self.started_at = time.monotonic()
-        self.pool = pool or Pool()
-        self.leases = Leasing(self)
+        self.pool = pool or WarmPool()
         self.leak_watch = LeakWatch(self.files)
         self.boot_failures = BootFailures()
         self.is_draining = False
@@ -99,7 +95,7 @@ class DeskHost:
         """A new desktop without a lease. Raises EnvError (quota) when the host is full."""
         return (await self.make(provider, spec)).info()
 
-    async def make(self, provider: str, spec: DesktopSpec, lease: HeldLease | None = None) -> Managed:
+    async def make(self, provider: str, spec: DesktopSpec, lease: HeldLease | None = None) -> DesktopRecord:
         """A new desktop, for this lease if any. Raises EnvError (quota) when the host is full."""
         if provider not in self.providers:
             known = ", ".join(self.providers)
@@ -109,193 +105,142 @@ class DeskHost:
         if len(self.desktops) >= self.max_desktops:
             message = f"all {self.max_desktops} desktops of this host exist; release or destroy one"
             raise EnvError(message, kind=ErrorKind.QUOTA)
-        managed = Managed(f"d{secrets.token_hex(3)}", provider, spec, lease=lease, changed=self.note_change)
-        self.desktops[managed.desktop_id] = managed
-        async with managed.lock:
+        desktop_id = f"d{secrets.token_hex(3)}"
+        record = DesktopRecord(desktop_id, provider, spec, lease=lease, changed=self.note_change)
+        self.desktops[desktop_id] = record
+        async with record.lock:
             try:
-                await self._build(managed)
+                await self._build(record)
             except BaseException:
-                self.desktops.pop(managed.desktop_id, None)
+                self.desktops.pop(desktop_id, None)
                 self.note_change()
                 raise
-        return managed
+        return record
 
-    async def _build(self, managed: Managed, make: Make | None = None) -> None:
+    async def _build(self, record: DesktopRecord, make: MakeDesktop | None = None) -> None:
         """Start a new generation; the old one must be gone. Caller holds the lock."""
-        make = make or self.providers[managed.provider].create
-        managed.enter(Phase.STARTING)
-        managed.generation += 1
-        name = f"{managed.desktop_id}-{managed.generation}"
+        make = make or self.providers[record.provider].create
+        record.enter(Phase.STARTING)
+        record.generation += 1
+        name = f"{record.desktop_id}-{record.generation}"
         try:
             async with self._starting:
                 folder = self.files.folders / name
-                living = await make(name, managed.spec, folder)
+                instance = await make(name, record.spec, folder)
         except (EnvError, OSError) as exc:
             if getattr(exc, "kind", None) is not ErrorKind.QUOTA:  # no room is no fault of the desktop
-                self._count_failure(managed)
-                self.boot_failures.add(managed, exc)
-            managed.reason = str(exc)
-            managed.enter(Phase.DEAD)
+                self.count_failure(record)
+                self.boot_failures.add(record, exc)
+            record.reason = str(exc)
+            record.enter(Phase.DEAD)
             raise exc if isinstance(exc, EnvError) else EnvError(f"cannot start a desktop: {exc}") from exc
-        self.files.pids.add(name, living.pid, living.cgroups)
-        managed.living = living
-        managed.started_at = time.monotonic()
-        managed.resets_since_build = 0
-        managed.is_dirty, managed.ended_for, managed.taken_because = False, "", ""
-        managed.is_paused = False
-        managed.heard_at = time.monotonic()
-        managed.watcher = self.spawn(self._watch(managed, living, managed.generation))
-        managed.enter(managed.resting_phase)
-        await managed.pause_if_free()
+        self.files.pids.add(name, instance.pid, instance.cgroups)
+        record.instance = instance
+        record.started_at = time.monotonic()
+        record.resets_since_build = 0
+        record.is_dirty, record.end_reason, record.rebuild_reason = False, "", ""
+        record.is_paused = False
+        record.answered_at = time.monotonic()
+        record.watcher = self.spawn(self._watch(record, instance, record.generation))
+        record.enter(record.resting_phase)
+        await record.pause_if_free()
 
-    async def _watch(self, managed: Managed, living: ProviderDesktop, generation: int) -> None:
+    async def _watch(self, record: DesktopRecord, instance: ProviderDesktop, generation: int) -> None:
         """Notice that a desktop died by itself."""
-        reason = await living.wait_dead()
-        if managed.generation == generation and managed.living is living:
-            self._count_failure(managed)
-            managed.reason = f"desktop {managed.desktop_id} died: {managed.ended_for or reason}"
-            managed.enter(Phase.DEAD)
-            log.warning("%s", managed.reason)
+        reason = await instance.wait_dead()
+        if record.generation == generation and record.instance is instance:
+            self.count_failure(record)
+            record.reason = f"desktop {record.desktop_id} died: {record.end_reason or reason}"
+            record.enter(Phase.DEAD)
+            log.warning("%s", record.reason)
 
-    def _count_failure(self, managed: Managed) -> None:
-        managed.failures += 1
+    def count_failure(self, record: DesktopRecord) -> None:
+        record.failures += 1
         self.num_failures += 1
 
-    async def _tear_down(self, managed: Managed) -> None:
+    async def _tear_down(self, record: DesktopRecord) -> None:
         """End the current generation. Caller holds the lock."""
-        living, managed.living = managed.living, None
-        if managed.watcher is not None:
-            managed.watcher.cancel()
-            managed.watcher = None
-        if living is not None:
-            await living.destroy()
-            self.files.pids.remove(f"{managed.desktop_id}-{managed.generation}")
+        instance, record.instance = record.instance, None
+        if record.watcher is not None:
+            record.watcher.cancel()
+            record.watcher = None
+        if instance is not None:
+            await instance.destroy()
+            self.files.pids.remove(f"{record.desktop_id}-{record.generation}")
 
-    async def replace(self, managed: Managed, make: Make, *, saved_by: Awaitable[None] | None = None) -> None:
+    async def replace(
+        self, record: DesktopRecord, make: MakeDesktop, *, saved_by: Awaitable[None] | None = None
+    ) -> None:
         """A new generation, made as said, for the same lease; `saved_by` is done with the old one first."""
-        async with managed.lock:
-            if managed.watcher is not None:
-                managed.watcher.cancel()  # saving ends it, which is no death
+        async with record.lock:
+            if record.watcher is not None:
+                record.watcher.cancel()  # saving ends it, which is no death
             try:
                 if saved_by is not None:
                     await saved_by
             finally:
-                await self._tear_down(managed)
-            await self._build(managed, make)
-            managed.is_dirty = True
+                await self._tear_down(record)
+            await self._build(record, make)
+            record.is_dirty = True
 
-    async def rebuild(self, managed: Managed, reason: str) -> None:
+    async def rebuild(self, record: DesktopRecord, reason: str) -> None:
+        """End this generation because of `reason` and start the next one. Caller holds the lock."""
+        record.rebuilds += 1
+        record.reason = reason
+        log.info("rebuilding %s: %s", record.desktop_id, reason)
+        await self.start_generation(record)
+        record.is_dirty = record.lease is not None
+
+    async def start_generation(self, record: DesktopRecord) -> None:
         """End this generation and start the next one. Caller holds the lock."""
-        managed.rebuilds += 1
-        managed.reason = reason
-        log.info("rebuilding %s: %s", managed.desktop_id, reason)
-        await self._tear_down(managed)
-        await self._build(managed)
-        managed.is_dirty = managed.lease is not None
+        await self._tear_down(record)
+        await self._build(record)
 
-    async def reset(self, desktop_id: str, lease_id: str) -> ResetResult:
-        """A clean desktop for a lease: this one cleaned, or rebuilt when it is dead or not clean.
+    def held(self, desktop_id: str, lease_id: str) -> DesktopRecord:
+        """The desktop of a lease. Raises EnvError when the lease is over or for another desktop."""
+        record = self.by_lease(lease_id)
+        if record.desktop_id != desktop_id:
+            message = f"lease {lease_id} is for desktop {record.desktop_id}, not {desktop_id}"
+            raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+        return record
 
-        Where cleaning is slow and another one is clean already, the lease moves there.
-        """
-        managed = self.leases.held(desktop_id, lease_id)
-        if (clean := self._clean_instead_of(managed)) is not None:
-            lease, managed.lease = managed.lease, None
-            assert lease is not None
-            clean.give_to(lease)
-            await clean.go_on()
-            self.spawn(self.clean_or_drop(managed))
-            return ResetResult(desktop=clean.info(), report=ResetReport())
-        report = await self._reset(managed)
-        return ResetResult(desktop=managed.info(), report=report)
+    def by_lease(self, lease_id: str) -> DesktopRecord:
+        """The desktop of a lease. Raises EnvError when the lease is over."""
+        for record in self.desktops.values():
+            if record.lease is not None and record.lease.lease_id == lease_id:
+                return record
+        raise EnvError("the lease has expired or was released; acquire a new one", kind=ErrorKind.QUOTA)
 
-    def _clean_instead_of(self, managed: Managed) -> Managed | None:
-        if managed.phase is not Phase.LEASED or not self.pool.is_slow(managed.kind):
-            return None
-        return self.free_one(managed.kind)
-
-    def of_kind(self, kind: Kind) -> Iterator[Managed]:
+    def of_kind(self, kind: Kind) -> Iterator[DesktopRecord]:
         """All desktops of this kind."""
-        return (managed for managed in self.desktops.values() if managed.kind == kind)
+        return (record for record in self.desktops.values() if record.kind == kind)
 
-    def free_one(self, kind: Kind) -> Managed | None:
-        """A clean desktop of this kind that nobody has."""
-        return next((managed for managed in self.of_kind(kind) if managed.is_free), None)
-
-    async def clean_or_drop(self, managed: Managed) -> None:
-        """Clean a desktop that was given back; one that cannot be cleaned is ended."""
-        try:
-            await self._reset(managed, only_if_free=True)
-        except EnvError as exc:
-            log.warning("dropping %s: %s", managed.desktop_id, exc)
-            await self.destroy(managed.desktop_id)
-
-    async def _reset(self, managed: Managed, *, only_if_free: bool = False) -> ResetReport:
-        started = time.monotonic()
-        async with managed.lock:
-            if only_if_free and (managed.lease is not None or not managed.is_dirty or managed.quarantine):
-                return ResetReport()  # cleaned, perhaps leased again, while we waited for the lock
-            if managed.quarantine:
-                message = f"desktop {managed.desktop_id} is in quarantine: {managed.quarantine}"
-                raise EnvError(message, kind=ErrorKind.QUOTA)
-            if managed.phase is Phase.GONE:
-                raise EnvError(f"desktop {managed.desktop_id} was destroyed", kind=ErrorKind.QUOTA)
-            managed.resets += 1
-            managed.resets_since_build += 1
-            report = await self._reset_in_place(managed)
-            if isinstance(report, ResetReport):
-                managed.enter(managed.resting_phase)
-            else:
-                await self.rebuild(managed, report)
-                report = ResetReport(rebuilt=True, reason=report)
-            managed.is_dirty = managed.lease is not None
-            report.wall_s = managed.last_reset_s = time.monotonic() - started
-        self.num_resets += 1
-        self.reset_times.append((time.monotonic(), report.wall_s))
-        self.pool.note_reset(managed.kind, report.wall_s)
-        return report
-
-    async def _reset_in_place(self, managed: Managed) -> ResetReport | str:
-        """The report, or why the desktop has to be rebuilt."""
-        if managed.phase is Phase.DEAD or managed.living is None:
-            return managed.reason or "it was dead"
-        if managed.taken_because:
-            return managed.taken_because
-        if managed.resets_since_build >= self.rebuild_every:
-            return f"routine rebuild after {self.rebuild_every} resets"
-        managed.enter(Phase.RESETTING)
-        if not self.providers[managed.provider].info.can(Capability.RESET_IN_PLACE):
-            await self._tear_down(managed)  # a fresh one is the cheapest clean one
-            await self._build(managed)
-            return ResetReport()
-        try:
-            return await managed.living.reset()
-        except EnvError as exc:
-            self._count_failure(managed)
-            return f"not clean: {exc}"
+    def free_one(self, kind: Kind) -> DesktopRecord | None:
+        """A clean desktop of this kind without a lease."""
+        return next((record for record in self.of_kind(kind) if record.is_free), None)
 
     async def destroy(self, desktop_id: str) -> None:
         """End a desktop whether leased or not. Unknown ids are fine: it is gone."""
-        managed = self.desktops.get(desktop_id)
-        if managed is None:
+        record = self.desktops.get(desktop_id)
+        if record is None:
             return
-        async with managed.lock:
-            await self._tear_down(managed)
-            managed.enter(Phase.GONE)
-            managed.lease = None
+        async with record.lock:
+            await self._tear_down(record)
+            record.enter(Phase.GONE)
+            record.lease = None
             self.desktops.pop(desktop_id, None)
 
     # -- for people --------------------------------------------------------------------------
 
     def list(self) -> list[DesktopStatus]:
         """Every desktop, oldest first, with its resources as of now."""
-        return [self.status(managed) for managed in self.desktops.values()]
+        return [self.status(record) for record in self.desktops.values()]
 
-    def status(self, managed: Managed, *, measured: bool = False) -> DesktopStatus:
-        status = managed.status(measured=measured)
-        if managed.phase is Phase.STARTING:
-            name = f"{managed.desktop_id}-{managed.generation}"
-            status.boot_phase = self.providers[managed.provider].boot_phase(name)
+    def status(self, record: DesktopRecord, *, measured: bool = False) -> DesktopStatus:
+        status = record.status(measured=measured)
+        if record.phase is Phase.STARTING:
+            name = f"{record.desktop_id}-{record.generation}"
+            status.boot_phase = self.providers[record.provider].boot_phase(name)
         return status
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task:

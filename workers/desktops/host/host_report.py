@@ -10,7 +10,7 @@ import time
 from workers.desktops.contract import Health
 from workers.desktops.host.desktop_snapshots import use as snapshot_use
 from workers.desktops.host.host import DeskHost
-from workers.desktops.host.machine_load import look_at_machine
+from workers.desktops.host.machine_load import measure_machine
 from workers.desktops.host.messages import HostHealth, HostReport, Phase, ResetTimes
 
 RESET_WINDOW_S = 60.0
@@ -29,8 +29,8 @@ def provider_health(host: DeskHost) -> list[Health]:
 def health(host: DeskHost, probes: list[Health] | None = None) -> HostHealth:
     """The host as a whole; every provider is probed anew unless `probes` are given."""
     counts: dict[Phase, int] = {}
-    for managed in host.desktops.values():
-        counts[managed.phase] = counts.get(managed.phase, 0) + 1
+    for record in host.desktops.values():
+        counts[record.phase] = counts.get(record.phase, 0) + 1
     return HostHealth(
         pid=os.getpid(),
         uptime_s=round(time.monotonic() - host.started_at, 1),
@@ -50,8 +50,8 @@ async def watch(host: DeskHost, after: int, wait_s: float) -> HostReport:
     return HostReport(
         version=host.version,
         health=health(host, provider_health(host)),
-        machine=look_at_machine(host.state_dir),
-        desktops=[host.status(managed, measured=True) for managed in host.desktops.values()],
+        machine=measure_machine(host.state_dir),
+        desktops=[host.status(record, measured=True) for record in host.desktops.values()],
         resets=reset_times(host),
         num_resets=host.num_resets,
         num_failures=host.num_failures,

@@ -1,4 +1,4 @@
-"""Looks for what no desktop in the book accounts for: processes, folders, records, control groups.
+"""Looks for what no known desktop accounts for: processes, folders, records, control groups.
 
 Only looks: what may be ended is decided by records (`workers.processes.pid_records`), never by a search.
 A finding counts once two looks in a row have seen it, because starting and ending take a moment.

@@ -12,7 +12,7 @@ from workers.desktops.host.messages import Machine
 MIB = 1 << 20
 
 
-def look_at_machine(folder: Path) -> Machine:
+def measure_machine(folder: Path) -> Machine:
     """Cores, CPU since the last call, memory, and the file system that holds `folder`."""
     memory, disk = psutil.virtual_memory(), psutil.disk_usage(str(folder))
     return Machine(

@@ -1,4 +1,4 @@
-"""What the desk host tells about desktops and leases; JSON by pydantic over its socket.
+"""What the desk host answers about desktops and leases.
 
 starting -> ready -> leased -> resetting -> leased | ready
 every phase -> dead (noticed) -> starting (rebuilt) or gone
@@ -121,7 +121,7 @@ class DesktopStatus(BaseModel):
 
 
 class BootFailure(BaseModel):
-    """A desktop that did not come up."""
+    """A desktop that did not start."""
 
     number: int
     """Counts up during the host's life."""
@@ -138,7 +138,7 @@ class BootFailure(BaseModel):
 
 
 class Leak(BaseModel):
-    """Something of a desktop that no desktop in the book accounts for."""
+    """Something of a desktop that no known desktop accounts for."""
 
     kind: str
     """process, folder, record or cgroup."""
@@ -169,7 +169,7 @@ class ResetTimes(BaseModel):
 
 
 class PoolKind(BaseModel):
-    """The pool's book of one kind of desktop."""
+    """The pool's state of one kind of desktop."""
 
     provider: str
     width: int
@@ -203,7 +203,7 @@ class KeptSnapshot(BaseModel):
 
     name: str
     label: str
-    """Whose it is, for people."""
+    """Which trajectory and turn, for people."""
     size_mb: float
     pause_s: float
     """How long the desktop stood still for it."""

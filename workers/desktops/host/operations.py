@@ -3,68 +3,71 @@
 from __future__ import annotations
 
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.host.desktop_record import Managed
+from workers.desktops.host.desktop_record import DesktopRecord
 from workers.desktops.host.host import DeskHost
+from workers.desktops.host.leases import Leases
 from workers.desktops.host.messages import Phase
 
 
-async def quarantine(host: DeskHost, desktop_id: str, reason: str) -> str:
-    """Take it from whoever has it and keep it as it is, until it is released, restarted or killed."""
-    if not reason.strip():
-        raise EnvError("reason: say why it is kept", kind=ErrorKind.TASK, permanent=True)
-    managed = _find(host, desktop_id)
-    holder = managed.lease.holder if managed.lease else ""
-    managed.quarantine = reason.strip()  # from here on nobody leases, resets or cleans it
-    managed.lease = None
-    async with managed.lock:
-        if managed.phase is not Phase.DEAD:
-            managed.enter(Phase.QUARANTINED)
-            await managed.go_on()
-    return f"kept as it is{_taken_from(holder)}"
+class Operations:
+    """The operators' calls of one host."""
 
+    def __init__(self, host: DeskHost, leases: Leases) -> None:
+        self._host = host
+        self._leases = leases
 
-async def release(host: DeskHost, desktop_id: str) -> str:
-    """Back to the pool: out of quarantine, or taken from its holder; cleaned before anyone gets it."""
-    managed = _find(host, desktop_id)
-    if managed.lease is None and not managed.quarantine:
-        return "nobody held it"
-    holder = managed.lease.holder if managed.lease else ""
-    managed.quarantine = ""
-    managed.is_dirty = True
-    host.leases.take_back(managed, because="released by an operator")
-    return f"given back to the pool{_taken_from(holder)}"
+    async def quarantine(self, desktop_id: str, reason: str) -> str:
+        """Take it from its holder and keep it as it is, until it is released, restarted or killed."""
+        if not reason.strip():
+            raise EnvError("reason: say why it is kept", kind=ErrorKind.TASK, permanent=True)
+        record = self._find(desktop_id)
+        holder = record.lease.holder if record.lease else ""
+        record.quarantine = reason.strip()  # from here on it is not leased, reset or cleaned
+        record.lease = None
+        async with record.lock:
+            if record.phase is not Phase.DEAD:
+                record.enter(Phase.QUARANTINED)
+                await record.go_on()
+        return f"kept as it is{_taken_from(holder)}"
 
+    async def release(self, desktop_id: str) -> str:
+        """Back to the pool: out of quarantine, or taken from its holder; cleaned before its next lease."""
+        record = self._find(desktop_id)
+        if record.lease is None and not record.quarantine:
+            return "it had no holder"
+        holder = record.lease.holder if record.lease else ""
+        record.quarantine = ""
+        record.is_dirty = True
+        self._leases.take_back(record, because="released by an operator")
+        return f"given back to the pool{_taken_from(holder)}"
 
-async def restart(host: DeskHost, desktop_id: str, reason: str) -> str:
-    """A new generation at once. A lease stays; what ran on the old generation fails."""
-    managed = _find(host, desktop_id)
-    managed.quarantine = ""
-    async with managed.lock:
-        if managed.phase is Phase.GONE:
-            raise EnvError(f"desktop {desktop_id} was destroyed meanwhile", kind=ErrorKind.QUOTA)
-        await host.rebuild(managed, reason)
-    return f"generation {managed.generation} started"
+    async def restart(self, desktop_id: str, reason: str) -> str:
+        """A new generation at once. A lease stays; what ran on the old generation fails."""
+        record = self._find(desktop_id)
+        record.quarantine = ""
+        async with record.lock:
+            if record.phase is Phase.GONE:
+                raise EnvError(f"desktop {desktop_id} was destroyed meanwhile", kind=ErrorKind.QUOTA)
+            await self._host.rebuild(record, reason)
+        return f"generation {record.generation} started"
 
+    async def kill(self, desktop_id: str) -> str:
+        """End it and everything in it."""
+        record = self._find(desktop_id)
+        holder = record.lease.holder if record.lease else ""
+        await self._host.destroy(desktop_id)
+        return f"ended{_taken_from(holder)}"
 
-async def kill(host: DeskHost, desktop_id: str) -> str:
-    """End it and everything in it."""
-    managed = _find(host, desktop_id)
-    holder = managed.lease.holder if managed.lease else ""
-    await host.destroy(desktop_id)
-    return f"ended{_taken_from(holder)}"
+    def drain(self, on: bool) -> None:
+        """Lease nothing new and give up what is free; leases go on until they are released."""
+        self._host.is_draining = on
+        self._host.note_change()
 
-
-def drain(host: DeskHost, on: bool) -> None:
-    """Lease nothing new and give up what is free; leases go on until they are released."""
-    host.is_draining = on
-    host.note_change()
-
-
-def _find(host: DeskHost, desktop_id: str) -> Managed:
-    managed = host.desktops.get(desktop_id)
-    if managed is None:
-        raise EnvError(f"desktop {desktop_id} does not exist any more", kind=ErrorKind.QUOTA)
-    return managed
+    def _find(self, desktop_id: str) -> DesktopRecord:
+        record = self._host.desktops.get(desktop_id)
+        if record is None:
+            raise EnvError(f"desktop {desktop_id} does not exist any more", kind=ErrorKind.QUOTA)
+        return record
 
 
 def _taken_from(holder: str) -> str:

@@ -27,10 +27,13 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.host import host_report, operations
+from workers.desktops.host import host_report
 from workers.desktops.host.desktop_snapshots import Snapshots
 from workers.desktops.host.host import DeskHost
-from workers.desktops.host.housekeeping import Tender
+from workers.desktops.host.housekeeping import Housekeeping
+from workers.desktops.host.leases import Leases
+from workers.desktops.host.operations import Operations
+from workers.desktops.host.resets import Resets
 from workers.desktops.host.task_templates import TaskTemplates
 from workers.processes.unix_socket import connect_unix, short_path
 
@@ -48,16 +51,19 @@ class Server:
     def __init__(self, host: DeskHost) -> None:
         self.host = host
         self.stopping = asyncio.Event()
+        self._resets = Resets(host)
+        self._leases = Leases(host, self._resets)
         self._calls = {name: validate_call(call) for name, call in self._table().items()}
 
     def _table(self) -> dict[str, Call]:
         host, snapshots, templates = self.host, Snapshots(self.host), TaskTemplates(self.host)
+        operations = Operations(host, self._leases)
         return {
             "create": host.create,
-            "acquire": host.leases.acquire,
-            "renew": host.leases.renew,
-            "release": host.leases.release,
-            "reset": host.reset,
+            "acquire": self._leases.acquire,
+            "renew": self._leases.renew,
+            "release": self._leases.release,
+            "reset": self._resets.reset,
             "prepare": templates.prepare,
             "keep": templates.keep,
             "snapshot": snapshots.take,
@@ -69,11 +75,11 @@ class Server:
             "health": partial(host_report.health, host),
             "watch": partial(host_report.watch, host),
             "expect": host.pool.expect,
-            "drain": partial(operations.drain, host),
-            "quarantine": partial(operations.quarantine, host),
-            "release_desktop": partial(operations.release, host),
-            "restart": partial(operations.restart, host),
-            "kill": partial(operations.kill, host),
+            "drain": operations.drain,
+            "quarantine": operations.quarantine,
+            "release_desktop": operations.release,
+            "restart": operations.restart,
+            "kill": operations.kill,
             "shutdown": self.stopping.set,
         }
 
@@ -92,7 +98,7 @@ class Server:
         server = uvicorn.Server(config)
         listener = listen(socket_path)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
-        housekeeping = asyncio.create_task(Tender(self.host).run())
+        housekeeping = asyncio.create_task(Housekeeping(self.host, self._leases).run())
         log.info("desk host ready on %s", socket_path)
         try:
             await self.stopping.wait()

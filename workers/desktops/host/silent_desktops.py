@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import EnvError
-from workers.desktops.host.desktop_record import Managed
+from workers.desktops.host.desktop_record import DesktopRecord
 from workers.desktops.host.host import DeskHost
 from workers.desktops.host.messages import Phase
 
@@ -31,28 +31,28 @@ class Answering(Protocol):
         """Whether it answers within the limit."""
 
 
-def listened_to(host: DeskHost) -> list[Managed]:
-    """Desktops in somebody's hands."""
-    return [managed for managed in host.desktops.values() if managed.phase is Phase.LEASED]
+def leased_desktops(host: DeskHost) -> list[DesktopRecord]:
+    """Desktops that are leased."""
+    return [record for record in host.desktops.values() if record.phase is Phase.LEASED]
 
 
-async def listen(managed: Managed) -> None:
-    """Ask for a sign of life; end the desktop when there has been none for too long."""
-    generation, living = managed.generation, managed.living
+async def check_answers(record: DesktopRecord) -> None:
+    """Ask it for an answer; end it when it has been silent for too long."""
+    generation, instance = record.generation, record.instance
     asked_at = time.monotonic()
-    if isinstance(living, Answering):
-        answered = await living.is_alive(ANSWER_S)
-    elif living is not None and living.endpoints.agent:
-        answered = await asyncio.to_thread(_answers, living.endpoints.agent)
+    if isinstance(instance, Answering):
+        answered = await instance.is_alive(ANSWER_S)
+    elif instance is not None and instance.endpoints.agent:
+        answered = await asyncio.to_thread(_answers, instance.endpoints.agent)
     else:
         return
-    if managed.generation != generation or managed.living is not living:
+    if record.generation != generation or record.instance is not instance:
         return
     if answered:
-        managed.heard_at = max(managed.heard_at, asked_at)
-    elif managed.phase is Phase.LEASED and time.monotonic() - managed.heard_at > SILENCE_S:
-        log.warning("ending %s: it is silent", managed.desktop_id)
-        managed.end(f"it did not answer for {SILENCE_S:.0f} s")
+        record.answered_at = max(record.answered_at, asked_at)
+    elif record.phase is Phase.LEASED and time.monotonic() - record.answered_at > SILENCE_S:
+        log.warning("ending %s: it does not answer", record.desktop_id)
+        record.end(f"it did not answer for {SILENCE_S:.0f} s")
 
 
 def _answers(address: str) -> bool:

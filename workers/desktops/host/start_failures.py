@@ -1,4 +1,4 @@
-"""Desktops that did not come up: what people need to see why."""
+"""Desktops that did not start: what people need to see why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 from itertools import count
 
 from workers.desktops.contract import BootFailed
-from workers.desktops.host.desktop_record import Managed
+from workers.desktops.host.desktop_record import DesktopRecord
 from workers.desktops.host.messages import BootFailure
 
 KEPT = 50
@@ -20,13 +20,13 @@ class BootFailures:
         self._numbers = count(1)
         self.kept: deque[BootFailure] = deque(maxlen=KEPT)
 
-    def add(self, managed: Managed, error: Exception) -> None:
+    def add(self, record: DesktopRecord, error: Exception) -> None:
         """`BootFailed` says more than other errors: how far it came, log, picture of the screen."""
         failure = BootFailure(
             number=next(self._numbers),
             at=time.time(),
-            desktop_id=managed.desktop_id,
-            provider=managed.provider,
+            desktop_id=record.desktop_id,
+            provider=record.provider,
             reason=str(error),
         )
         if isinstance(error, BootFailed):

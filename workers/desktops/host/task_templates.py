@@ -3,7 +3,7 @@
     prepare(key) -> ready: the desktop is a clone of the template
                  -> not ready: it is a machine to run the setup on, then keep(): saved, cloned, ready
 While one desktop prepares a key, others that ask for it wait. A desktop that is reset, lost or destroyed
-before `keep` gives its turn to the next one.
+before `keep` lets the next one prepare it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from workers.desktops.contract import (
     ProviderDesktop,
     ResetReport,
 )
-from workers.desktops.host.desktop_record import Managed
-from workers.desktops.host.host import DeskHost, Make
+from workers.desktops.host.desktop_record import DesktopRecord
+from workers.desktops.host.host import DeskHost, MakeDesktop
 from workers.desktops.host.messages import Prepared, ResetResult
 
 WAIT_S = 600.0
@@ -30,7 +30,7 @@ WAIT_S = 600.0
 POLL_S = 0.05
 
 
-class SnapshotProvider(Protocol):
+class TemplateProvider(Protocol):
     """What a provider with Capability.SNAPSHOT offers beside `Provider`."""
 
     async def task_template(self, spec: DesktopSpec, key: str) -> str:
@@ -39,26 +39,30 @@ class SnapshotProvider(Protocol):
     async def has_template(self, spec: DesktopSpec, name: str) -> bool:
         """Whether it is there and fits."""
 
-    def from_template(self, name: str) -> Make:
+    def from_template(self, name: str) -> MakeDesktop:
         """Makes a clone of it."""
 
-    def to_prepare(self) -> Make:
+    def to_prepare(self) -> MakeDesktop:
         """Makes a clean desktop that can be kept as a template."""
 
-    async def keep(self, living: ProviderDesktop, name: str) -> None:
+    async def keep(self, instance: ProviderDesktop, name: str) -> None:
         """Save a desktop as this template; it is ended by that."""
 
 
 @dataclass(frozen=True)
-class Turn:
-    """Whose turn it is to prepare a template."""
+class Preparation:
+    """A desktop on which a template is being prepared."""
 
-    managed: Managed
-    living: ProviderDesktop
+    record: DesktopRecord
+    instance: ProviderDesktop
 
     @property
-    def stands(self) -> bool:
-        return self.managed.living is self.living and self.managed.lease is not None
+    def is_current(self) -> bool:
+        return self.record.instance is self.instance and self.record.lease is not None
+
+    def is_of_another_than(self, record: DesktopRecord) -> bool:
+        """Whether another desktop is at it now."""
+        return self.is_current and self.record is not record
 
 
 class TaskTemplates:
@@ -66,52 +70,52 @@ class TaskTemplates:
 
     def __init__(self, host: DeskHost) -> None:
         self._host = host
-        self._turns: dict[str, Turn] = {}
+        self._preparations: dict[str, Preparation] = {}
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def prepare(self, desktop_id: str, lease_id: str, key: str) -> Prepared:
         """A desktop with the setup done, or one on which the caller has to do it. Raises EnvError."""
-        managed = self._host.leases.held(desktop_id, lease_id)
-        provider = self._provider(managed)
-        name = await provider.task_template(managed.spec, key)
+        record = self._host.held(desktop_id, lease_id)
+        provider = self._provider(record)
+        name = await provider.task_template(record.spec, key)
         deadline = time.monotonic() + WAIT_S
         async with self._locks.setdefault(name, asyncio.Lock()):
-            while (turn := self._turns.get(name)) and turn.stands and turn.managed is not managed:
+            while (making := self._preparations.get(name)) and making.is_of_another_than(record):
                 if time.monotonic() > deadline:
-                    message = f"desktop {turn.managed.desktop_id} still prepares this task after {WAIT_S:g} s"
-                    raise EnvError(message)
+                    other = making.record.desktop_id
+                    raise EnvError(f"desktop {other} still prepares this task after {WAIT_S:g} s")
                 await asyncio.sleep(POLL_S)
-            is_ready = await provider.has_template(managed.spec, name)
+            is_ready = await provider.has_template(record.spec, name)
             make = provider.from_template(name) if is_ready else provider.to_prepare()
-            self._host.pool.note_prepared(managed.kind)
-            await self._host.replace(managed, make)
+            self._host.pool.note_prepared(record.kind)
+            await self._host.replace(record, make)
             if not is_ready:
-                assert managed.living is not None
-                self._turns[name] = Turn(managed, managed.living)
-        return Prepared(desktop=managed.info(), is_ready=is_ready)
+                assert record.instance is not None
+                self._preparations[name] = Preparation(record, record.instance)
+        return Prepared(desktop=record.info(), is_ready=is_ready)
 
     async def keep(self, desktop_id: str, lease_id: str) -> ResetResult:
         """Save the prepared desktop, and go on with a clone of it. Raises EnvError."""
         started = time.monotonic()
-        managed = self._host.leases.held(desktop_id, lease_id)
-        provider = self._provider(managed)
-        name = next((n for n, turn in self._turns.items() if turn.managed is managed and turn.stands), None)
-        if name is None:
+        record = self._host.held(desktop_id, lease_id)
+        provider = self._provider(record)
+        made = {name: of for name, of in self._preparations.items() if of.record is record and of.is_current}
+        if not made:
             message = "this desktop is not being prepared; call prepare first"
             raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
-        living = self._turns[name].living
+        name, preparation = made.popitem()
         try:
-            saved = provider.keep(living, name)
-            await self._host.replace(managed, provider.from_template(name), saved_by=saved)
+            saved = provider.keep(preparation.instance, name)
+            await self._host.replace(record, provider.from_template(name), saved_by=saved)
         finally:
-            self._turns.pop(name, None)
+            self._preparations.pop(name, None)
         return ResetResult(
-            desktop=managed.info(), report=ResetReport(wall_s=time.monotonic() - started, reason="")
+            desktop=record.info(), report=ResetReport(wall_s=time.monotonic() - started, reason="")
         )
 
-    def _provider(self, managed: Managed) -> SnapshotProvider:
-        provider = self._host.providers[managed.provider]
+    def _provider(self, record: DesktopRecord) -> TemplateProvider:
+        provider = self._host.providers[record.provider]
         if not provider.info.can(Capability.SNAPSHOT):
-            message = f"desktops of {managed.provider} cannot be saved"
+            message = f"desktops of {record.provider} cannot be saved"
             raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
-        return cast("SnapshotProvider", provider)
+        return cast("TemplateProvider", provider)

@@ -18,11 +18,17 @@ from workers.desktops.contract import (
     Usage,
 )
 from workers.desktops.host.host import DeskHost
-from workers.desktops.host.housekeeping import Tender
+from workers.desktops.host.housekeeping import Housekeeping
+from workers.desktops.host.leases import Leases
 from workers.desktops.host.messages import Phase
-from workers.desktops.host.warm_pool import Pool
+from workers.desktops.host.resets import Resets
+from workers.desktops.host.warm_pool import WarmPool
 
 SPEC = DesktopSpec()
+
+
+def leases_of(host: DeskHost) -> Leases:
+    return Leases(host, Resets(host))
 
 
 @dataclass
@@ -94,49 +100,49 @@ async def test_a_desktop_stands_still_exactly_while_nobody_has_it(tmp_path: Path
     host = DeskHost(tmp_path)
     host.providers = {"slow": PausingProvider()}
     desktop_id = (await host.create("slow", SPEC)).desktop_id
-    managed = host.desktops[desktop_id]
-    assert not managed.living.is_running
-    await host.leases.acquire("slow", SPEC, "a test", 60)
-    assert managed.lease is not None
-    assert managed.living.is_running
-    made_for_a_lease = await host.leases.acquire("slow", SPEC, "a test", 60)
-    assert host.desktops[made_for_a_lease.desktop.desktop_id].living.is_running
+    record = host.desktops[desktop_id]
+    assert not record.instance.is_running
+    await leases_of(host).acquire("slow", SPEC, "a test", 60)
+    assert record.lease is not None
+    assert record.instance.is_running
+    made_for_a_lease = await leases_of(host).acquire("slow", SPEC, "a test", 60)
+    assert host.desktops[made_for_a_lease.desktop.desktop_id].instance.is_running
     await host.close()
 
 
 async def test_a_desktop_that_does_not_go_on_is_taken_back_and_rebuilt(tmp_path: Path) -> None:
     host = DeskHost(tmp_path)
     host.providers = {"slow": PausingProvider()}
-    managed = host.desktops[(await host.create("slow", SPEC)).desktop_id]
-    managed.living.goes_on = False
+    record = host.desktops[(await host.create("slow", SPEC)).desktop_id]
+    record.instance.goes_on = False
     with pytest.raises(EnvError, match="does not answer"):
-        await host.leases.acquire("slow", SPEC, "a test", 60)
-    assert managed.lease is None
+        await leases_of(host).acquire("slow", SPEC, "a test", 60)
+    assert record.lease is None
     async with asyncio.timeout(20):
-        while managed.generation == 1 or not managed.is_free:
+        while record.generation == 1 or not record.is_free:
             await asyncio.sleep(0.01)
-    assert (await host.leases.acquire("slow", SPEC, "a test", 60)).desktop.generation == 2
+    assert (await leases_of(host).acquire("slow", SPEC, "a test", 60)).desktop.generation == 2
     await host.close()
 
 
 async def test_a_lease_ends_although_giving_up_another_desktop_hangs(tmp_path: Path) -> None:
     provider = SlowProvider()
-    host = DeskHost(tmp_path, pool=Pool(idle_s=0.0))
+    host = DeskHost(tmp_path, pool=WarmPool(idle_s=0.0))
     host.providers = {"slow": provider}
     await host.create("slow", SPEC)  # nobody wants it: the pool gives it up, and that hangs
     await host.create("slow", SPEC)
-    tending = asyncio.ensure_future(Tender(host).run())
+    housekeeping = asyncio.ensure_future(Housekeeping(host, leases_of(host)).run())
     try:
         async with asyncio.timeout(20):
-            while not any(managed.lock.locked() for managed in host.desktops.values()):
+            while not any(record.lock.locked() for record in host.desktops.values()):
                 await asyncio.sleep(0.01)
-            lease = await host.leases.acquire("slow", SPEC, "a test", 0.2)
-            managed = host.desktops[lease.desktop.desktop_id]
-            assert managed.phase is Phase.LEASED
-            while managed.lease is not None:
+            lease = await leases_of(host).acquire("slow", SPEC, "a test", 0.2)
+            record = host.desktops[lease.desktop.desktop_id]
+            assert record.phase is Phase.LEASED
+            while record.lease is not None:
                 await asyncio.sleep(0.01)
     finally:
-        tending.cancel()
+        housekeeping.cancel()
         provider.ended.set()
         await host.close()
-    assert managed.reason == "its holder a test fell silent"
+    assert record.reason == "its holder a test fell silent"

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from workers.desktops.contract import DesktopSpec
-from workers.desktops.host.desktop_record import HeldLease, Managed
+from workers.desktops.host.desktop_record import DesktopRecord, HeldLease
 from workers.desktops.host.messages import Phase
-from workers.desktops.host.warm_pool import PEAK_WINDOW_S, SLOW_RESET_S, Pool, Stock, wanted_free
+from workers.desktops.host.warm_pool import PEAK_WINDOW_S, SLOW_RESET_S, KindState, WarmPool, wanted_free
 
 KIND = ("x11", DesktopSpec())
 SLOW = SLOW_RESET_S * 4
@@ -28,34 +28,36 @@ def clock() -> Clock:
     return Clock()
 
 
-def make_pool(clock: Clock, **options: float) -> Pool:
-    return Pool(clock=clock, **options)  # type: ignore[arg-type]
+def make_pool(clock: Clock, **options: float) -> WarmPool:
+    return WarmPool(clock=clock, **options)  # type: ignore[arg-type]
 
 
-def desktop(name: str, phase: Phase = Phase.READY, *, leased: bool = False, since: float = 0.0) -> Managed:
+def desktop(
+    name: str, phase: Phase = Phase.READY, *, leased: bool = False, since: float = 0.0
+) -> DesktopRecord:
     lease = HeldLease("l", "someone", 15, 0) if leased else None
-    return Managed(name, *KIND, phase=phase, lease=lease, ready_since=since)
+    return DesktopRecord(name, *KIND, phase=phase, lease=lease, ready_since=since)
 
 
 def test_wanted_free_follows_demand():
-    assert wanted_free(Stock(leased=0)) == 0
-    assert wanted_free(Stock(leased=4, peak=4)) == 0, "everyone has one and a reset is quick"
-    assert wanted_free(Stock(leased=3, peak=4)) == 1, "one was given back: its holder comes again"
-    assert wanted_free(Stock(leased=2, peak=2, waiting=3)) == 3
-    assert wanted_free(Stock(leased=2, peak=2, expected=5, waiting=3)) == 5, "who waits was expected"
-    assert wanted_free(Stock(leased=4, peak=4, reset_s=SLOW)) == 1, "a spare to swap with"
-    assert wanted_free(Stock(leased=9, peak=9, reset_s=SLOW)) == 3
-    assert wanted_free(Stock(leased=0, peak=0, reset_s=SLOW)) == 0, "no demand, no spares"
+    assert wanted_free(KindState(leased=0)) == 0
+    assert wanted_free(KindState(leased=4, peak=4)) == 0, "everyone has one and a reset is quick"
+    assert wanted_free(KindState(leased=3, peak=4)) == 1, "one was given back: its holder comes again"
+    assert wanted_free(KindState(leased=2, peak=2, waiting=3)) == 3
+    assert wanted_free(KindState(leased=2, peak=2, expected=5, waiting=3)) == 5, "the waiting were expected"
+    assert wanted_free(KindState(leased=4, peak=4, reset_s=SLOW)) == 1, "a spare to swap with"
+    assert wanted_free(KindState(leased=9, peak=9, reset_s=SLOW)) == 3
+    assert wanted_free(KindState(leased=0, peak=0, reset_s=SLOW)) == 0, "no demand, no spares"
 
 
 def test_a_lost_desktop_is_replaced_before_its_holder_asks_again(clock):
     pool = make_pool(clock)
     pool.note_leases(KIND, 2)
     pool.note_leases(KIND, 1)
-    book = [desktop("a", Phase.LEASED, leased=True)]
-    assert pool.to_build(book, room=5) == [KIND]
-    book.append(desktop("b", Phase.STARTING))
-    assert pool.to_build(book, room=5) == [], "one is already booting"
+    desktops = [desktop("a", Phase.LEASED, leased=True)]
+    assert pool.to_build(desktops, room=5) == [KIND]
+    desktops.append(desktop("b", Phase.STARTING))
+    assert pool.to_build(desktops, room=5) == [], "one is already booting"
 
 
 def test_demand_is_forgotten_after_its_window(clock):
@@ -126,11 +128,11 @@ def test_a_failing_build_is_tried_again_ever_more_seldom(clock):
 
 def test_idle_desktops_are_given_up_oldest_first_but_not_what_is_wanted(clock):
     pool = make_pool(clock, idle_s=30)
-    book = [desktop("old", since=900), desktop("older", since=800), desktop("new", since=990)]
-    assert [m.desktop_id for m in pool.to_give_up(book)] == ["older", "old"]
+    desktops = [desktop("old", since=900), desktop("older", since=800), desktop("new", since=990)]
+    assert [m.desktop_id for m in pool.to_give_up(desktops)] == ["older", "old"]
     pool.note_leases(KIND, 2)
     pool.note_leases(KIND, 0)
-    assert [m.desktop_id for m in pool.to_give_up(book)] == ["older"], "two are wanted"
+    assert [m.desktop_id for m in pool.to_give_up(desktops)] == ["older"], "two are wanted"
 
 
 def test_leased_and_quarantined_desktops_are_never_given_up(clock):
