@@ -23,7 +23,7 @@ app.conf.update(
     accept_content=["json"],
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # Never reached by early-acknowledged jobs; far above any experiment in case somebody changes that.
+    # Never reached by early-acknowledged jobs; far above any experiment in case that changes.
     broker_transport_options={"visibility_timeout": 7 * 24 * 3600},
     worker_hijack_root_logger=False,
     worker_send_task_events=False,

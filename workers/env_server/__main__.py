@@ -47,7 +47,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     add("--provider", default="x11", help="which desktops of the desk host to lend")
     add("--screen", type=screen, default=(1280, 720), help="when neither task nor client names one")
     add("--max-episodes", type=int, default=8, help="desktops lent at once; above it the answer is 429")
-    add("--ttl-s", type=float, default=600.0, help="an episode silent for so long is closed")
+    add("--ttl-s", type=float, default=600.0, help="an episode silent for this long is closed")
     add("--wait-s", type=float, default=900.0, help="how long POST /envs waits for a free desktop")
     add("--token-secret", default="env-server", help="name of the secret that clients must send")
     add("--secrets-dir", type=Path, default=data / "secrets")
@@ -61,7 +61,7 @@ def token_of(options: argparse.Namespace) -> str:
     """The token that clients must send; "" = none. Raises SecretError."""
     if options.no_token:
         if options.host not in LOOPBACK:
-            raise SecretError("--no-token is for 127.0.0.1 only: whoever reaches this port drives desktops")
+            raise SecretError("--no-token is for 127.0.0.1 only: any client of this port drives desktops")
         return ""
     path = options.secrets_dir / options.token_secret
     if not os.environ.get(variable_of(options.token_secret)):

@@ -1,7 +1,7 @@
 """The API of AReaL's OSWorld remote_server: /envs and what is below a session.
 
 Its client gives a trajectory up on any error answer. So, as there, a new session waits for a free desktop,
-and an action that cannot be done is told in `info` beside the unchanged screen.
+and an action that cannot be done is reported in `info` beside the unchanged screen.
 """
 
 from __future__ import annotations

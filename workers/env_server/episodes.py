@@ -1,4 +1,4 @@
-"""The episodes of an env server: who holds a desktop, since when it is silent, who waits for one.
+"""The episodes of an env server: desktops in the hands of clients, and clients that wait for one.
 
     opening -> open (start, step*, evaluate) -> closed by its holder, or after `ttl_s` of silence
 Calls of one episode are ordered by its own lock; episodes do not wait for each other.
@@ -180,7 +180,7 @@ class Episodes:
         return True
 
     def close_silent(self) -> list[str]:
-        """Close what nobody has used for `ttl_s`; their ids. What is at work is not silent."""
+        """Close what was not used for `ttl_s`; their ids. What is at work is not silent."""
         limit = time.monotonic() - self.ttl_s
         silent = [each for each in self.held() if each.used_at < limit and not each.lock.locked()]
         for episode in silent:

@@ -1,4 +1,4 @@
-"""Who waits for a desktop, in which order, and how long it will take. The owner's lock guards it."""
+"""The line of clients that wait for a desktop, and how long it will take. The owner's lock guards it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ NUM_REMEMBERED = 20
 
 
 class WaitingLine:
-    """Tickets by request key, first come first served; a ticket that nobody asks about is dropped."""
+    """Tickets by request key, first come first served; a ticket that is not asked about is dropped."""
 
     RETRY_AFTER_S = 2.0
     """Cheap to answer, and a free desktop stands idle for as long on average."""
     TICKET_S = 10.0
-    """Who has not asked for so long is gone, or comes back to the end of the line."""
+    """A client that has not asked for this long is gone, or comes back to the end of the line."""
 
     def __init__(self) -> None:
         self._tickets: dict[str, float] = {}
@@ -45,7 +45,7 @@ class WaitingLine:
         self._tickets.clear()
 
     def ended(self, duration_s: float) -> None:
-        """An episode took so long: the base of the estimate."""
+        """Note an episode's duration: the base of the estimate."""
         self._durations.append(duration_s)
 
     def expected_wait_s(self, position: int, num_desktops: int) -> float | None:

@@ -31,12 +31,12 @@ PAUSE_S = 0.4
 FIGURES_S = 3.0
 """How often CPU, memory and lease times are written, changed or not."""
 SAMPLE_S = 10.0
-TIDY_S = 5.0
+COMPARE_S = 5.0
 FORGET_S = 600.0
 
 
 class Mirror:
-    """One host's mirror in this process."""
+    """Copies one host's state into the database, round by round."""
 
     def __init__(self, client: DeskHostClient, host: str, name: str) -> None:
         self._client = client
@@ -44,7 +44,7 @@ class Mirror:
         self._name = name
         """Of this worker."""
         self._version = -1
-        self._figures_at = self._sampled_at = self._forgot_at = self._tidied_at = 0.0
+        self._figures_at = self._sampled_at = self._forgot_at = self._compared_at = 0.0
         self._is_draining: bool | None = None
 
     def run(self, stopping: threading.Event) -> None:
@@ -79,7 +79,7 @@ class Mirror:
             return False
         self.record(report)
         run_operations.carry_out(self._client, self._host)
-        self._tell_demand(num_leased=sum(bool(status.lease_id) for status in report.desktops))
+        self._announce_demand(num_leased=sum(bool(status.lease_id) for status in report.desktops))
         return True
 
     def record(self, report: HostReport) -> None:
@@ -94,21 +94,21 @@ class Mirror:
         if now - self._sampled_at >= SAMPLE_S:
             reporting.sample_host(host=self._host)
             self._sampled_at = now
-        if now - self._tidied_at >= TIDY_S:
-            self._tidied_at = now
-            self._tidy_snapshots()
+        if now - self._compared_at >= COMPARE_S:
+            self._compared_at = now
+            self._compare_snapshots()
         if now - self._forgot_at >= FORGET_S:
             reporting.forget_old()
             self._forgot_at = now
 
-    def _tidy_snapshots(self) -> None:
+    def _compare_snapshots(self) -> None:
         """What the host dropped is gone for people, too; what no trajectory knows any more is dropped."""
         asked_at = datetime.now(UTC)
         try:
             kept = self._client.snapshots()
             self._client.drop_snapshots(reporting.unknown_snapshots(kept.values(), asked_at))
         except EnvError as error:
-            log.warning("mirror: snapshots not looked after, trying again: %s", error)
+            log.warning("mirror: snapshots not compared, trying again: %s", error)
 
     def _follow_drain(self) -> None:
         """Tell the desk host what operators want; also after it was started anew."""
@@ -117,14 +117,14 @@ class Mirror:
             self._client.drain(wanted)
             self._is_draining = wanted
 
-    def _tell_demand(self, num_leased: int) -> None:
+    def _announce_demand(self, num_leased: int) -> None:
         """Queued trajectories become warm desktops before slots ask; slots that have one ask for none."""
         free_slots = max(0, reporting.count_slots_of_host(self._host) - num_leased)
         for (provider, width, height), count in reporting.waiting_desktops().items():
             try:
                 self._client.expect(provider, width, height, min(count, free_slots))
             except EnvError as error:
-                log.warning("mirror: the desk host was not told of the queue: %s", error)
+                log.warning("mirror: the desk host did not get the queue's length: %s", error)
                 return
 
 

@@ -17,9 +17,9 @@ from webapp.fleet.desk_host_reports import (
     record_problem,
     sample_host,
 )
+from webapp.fleet.free_slots import count_slots_of_host, is_host_draining
 from webapp.fleet.models import DesktopPhase, Operation, OperationStatus, Verb
 from webapp.fleet.operations import take_operations
-from webapp.fleet.free_slots import count_slots_of_host, is_host_draining
 from webapp.trajectories import snapshots
 from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.lifecycle.desktop_taken import live_on_desktop, take_away

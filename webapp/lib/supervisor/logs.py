@@ -30,7 +30,7 @@ class Terminal:
         try:
             sys.stdout.write(f"{label} {text}\n")
             sys.stdout.flush()
-        except BrokenPipeError:  # whoever read our output has gone; the files go on
+        except BrokenPipeError:  # our output is read no more; the files go on
             self.show_children = False
 
     def writer(self, name: str) -> Callable[[str], None]:

@@ -30,7 +30,7 @@ class Plan:
     redis_url: str
     redis_port: int
     redis_password: str | None
-    """None: somebody else runs Redis."""
+    """None: Redis is not ours to run."""
     deskhost_socket: Path
     deskhost_state_dir: Path
     slots: int
@@ -53,7 +53,7 @@ class Plan:
         }
 
     def redis_stage(self) -> list[ChildSpec]:
-        """What everything else needs first; empty when somebody else runs Redis."""
+        """What everything else needs first; empty when Redis is not ours to run."""
         return [self.redis()] if self.redis_password else []
 
     def worker_stage(self) -> list[ChildSpec]:
@@ -119,7 +119,7 @@ class Plan:
 
 
 async def at_once() -> bool:
-    """The dispatcher serves nobody: it is ready when it runs."""
+    """The dispatcher serves no requests: it is ready when it runs."""
     return True
 
 

@@ -91,7 +91,7 @@ class Supervisor:
         self.say(f"{child.spec.name} is ready ({time.monotonic() - started:.1f} s)")
 
     async def until_stop(self, work: Awaitable[object]) -> None:
-        """Await `work`, but no longer than until somebody asks us to stop."""
+        """Await `work`, but only until a signal asks us to stop."""
         working = asyncio.ensure_future(work)
         stop = asyncio.create_task(self.asked_to_stop.wait())
         await asyncio.wait({working, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -31,7 +31,10 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
         "--warm-limit", type=int, default=WARM_LIMIT, help="desktops of one kind kept ready without a lease"
     )
     parser.add_argument(
-        "--idle-s", type=float, default=IDLE_S, help="seconds after which a desktop nobody needs is given up"
+        "--idle-s",
+        type=float,
+        default=IDLE_S,
+        help="seconds after which an unneeded desktop is given up",
     )
     parser.add_argument(
         "--slow-reset-s",
@@ -78,7 +81,7 @@ async def run(options: argparse.Namespace) -> None:
 
 def main() -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s deskhost %(levelname)s %(message)s")
-    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # the end of a machine is no news
+    logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs the end of every machine
     try:
         asyncio.run(run(parse()))
     except EnvError as exc:

@@ -97,7 +97,7 @@ class DesktopRecord:
 
     @property
     def is_coming(self) -> bool:
-        """Will be free soon: booting or about to be cleaned, for nobody in particular."""
+        """Will be free soon: booting or being cleaned, without a lease."""
         is_busy = self.phase in (Phase.STARTING, Phase.RESETTING, Phase.LEASED)
         return self.lease is None and is_busy and not self.quarantine
 
@@ -147,7 +147,7 @@ class DesktopRecord:
         )
 
     def leased(self) -> Lease:
-        """What the holder of the lease is told."""
+        """The lease as its holder gets it."""
         held = self.lease
         assert held is not None
         return Lease(lease_id=held.lease_id, holder=held.holder, ttl_s=held.ttl_s, desktop=self.info())

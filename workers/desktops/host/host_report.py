@@ -1,4 +1,4 @@
-"""What the host tells of itself: health, and the whole report that the fleet page shows."""
+"""What the host reports: its health, and all that the fleet page shows."""
 
 from __future__ import annotations
 

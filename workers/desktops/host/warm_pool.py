@@ -102,7 +102,7 @@ class WarmPool:
 
     @contextmanager
     def waiting(self, kind: Kind) -> Iterator[Callable[[], int]]:
-        """While a request waits; gives what tells how many requests stand before it now."""
+        """Inside the block a request waits; gives a function: how many requests wait before it."""
         history = self.history(kind)
         history.used_at = self._clock()
         ticket = object()

@@ -28,7 +28,7 @@ class Branch:
     turns: tuple[Turn, ...]
     """What happened before, in its parents."""
     text: str
-    """What the agent is told at its first turn."""
+    """The text of the agent's first observation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ def close_screen(trajectory_id: int) -> None:
 
 
 def active_control(trajectory_id: int) -> Control | None:
-    """Who wants or has control, after ending what nobody renewed."""
+    """The control that is requested or held, after ending one that was not renewed."""
     control = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
     if control is not None and control.expires_at < timezone.now():
         screen_control.expire_controls(trajectory_id=trajectory_id)

@@ -1,1 +1,1 @@
-"""People at a desktop: its screen for the web process, and the turns of whoever takes it over."""
+"""People at a desktop: its screen for the web process, and the turns of a person who takes it over."""

@@ -1,10 +1,10 @@
-"""The env worker's door to its live screens: a ticket in, then the desktop's VNC server.
+"""Connects the web process to the screens of running trajectories: a ticket in, then the VNC server.
 
     web: pass TICKET\\n  ->  relay: ok\\n and the connected socket itself   (unix sockets: no byte is copied)
     web: TICKET\\n       ->  relay: ok\\n, then RFB both ways                (TCP, from another machine)
     refused: no\\n
-One relay per worker process. A trajectory's connections are cut before its desktop is reset, so nobody
-watches or touches the next one: `shutdown` ends a socket for every process that has it. They end with the
+One relay per worker process. A trajectory's connections are cut before its desktop is reset, so that the next
+one is neither watched nor touched: `shutdown` ends a socket for every process that has it. They end with the
 worker for the same reason: the web lets go of a socket when the connection that brought it closes. Bytes wait
 in socket buffers only: a slow reader costs nothing.
 """

@@ -16,7 +16,7 @@ PROBE_LIMIT_S = 5.0
 
 
 def listen_unix(path: Path) -> socket.socket:
-    """A listening socket that nobody else may even ask."""
+    """A listening socket that only this user may connect to."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     before = os.umask(0o177)
