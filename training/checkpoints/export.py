@@ -26,6 +26,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from training.checkpoints.store import COMPLETE, is_weight_file
+from training.contracts.outcomes import ExitCode
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 SHARD_BYTES = 5 * 1000**3
@@ -164,7 +165,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
     except ExportError as error:
         sys.stderr.write(f"{error}\n")
-        return 2
+        return ExitCode.WRONG_SETTINGS
     sys.stdout.write(f"{folder}\n")
     return 0
 

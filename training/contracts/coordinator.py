@@ -206,7 +206,14 @@ ENGINE = Route(
     Nothing,
     "A colocated engine gives the GPUs' memory during the optimiser step; errors end the attempt.",
 )
-CONTROL = Route("GET", "/control", Nothing, ControlAnswer, "Asked between steps and while waiting.")
+CONTROL = Route(
+    "GET",
+    "/control",
+    Nothing,
+    ControlAnswer,
+    "Asked between steps and while waiting. `needs_weights`: a part of the engine was started again and "
+    "generates only after a weight sync.",
+)
 FRAME = Route(
     "GET",
     "/frames/{sha256}",

@@ -12,7 +12,7 @@ from training.contracts.types import Control
 
 
 class ExitCode(IntEnum):
-    """Exit code of the trainer's processes; any other one is a crash."""
+    """Exit code of the trainer's processes and of an export; any other one is a crash."""
 
     FINISHED = 0
     WRONG_SETTINGS = 2
@@ -59,7 +59,7 @@ class StageName(StrEnum):
     EVALUATION_AFTER = "evaluation-after"
 
 
-STAGE_LABELS = {
+STAGE_LABELS: dict[str, str] = {
     StageName.DEMONSTRATIONS: "Demonstrations",
     StageName.SFT: "SFT",
     StageName.EVALUATION_BEFORE: "Evaluation before",

@@ -16,6 +16,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
+from training.contracts.outcomes import ExitCode
 from webapp.experiments.checkpoints import exports
 from webapp.experiments.models import CheckpointExport
 from workers import identity
@@ -24,7 +25,6 @@ from workers.gpu.child_processes import start_child
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0
 REPORT_EVERY_S = 1.0
-EXIT_REFUSED = 2
 GRACE_S = 5.0
 
 
@@ -84,7 +84,11 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
         log_path.unlink(missing_ok=True)
     else:
         lines = child.tail(40).strip().splitlines() or ["it left no message"]
-        reason = lines[-1] if code == EXIT_REFUSED else f"the export ended with code {code}: {lines[-1]}"
+        reason = (
+            lines[-1]
+            if code == ExitCode.WRONG_SETTINGS
+            else f"the export ended with code {code}: {lines[-1]}"
+        )
         exports.fail_export(export=export, message=reason)
 
 

@@ -16,9 +16,13 @@ from pydantic import BaseModel
 from training.contracts import coordinator, policy_server
 from training.contracts.outcomes import STAGE_LABELS, ExitCode
 from training.contracts.routes import Nothing, Route
+from training.contracts.weight_requests import WEIGHTS_REQUEST
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "contracts.md"
-SPELLED_OUT = {f"training.contracts.{name}" for name in ("coordinator", "policy_server", "trainer_reports")}
+SPELLED_OUT = {
+    f"training.contracts.{name}"
+    for name in ("coordinator", "policy_server", "trainer_reports", "weight_requests")
+}
 """Models of these modules are written with their fields, others by their name."""
 
 
@@ -41,11 +45,8 @@ def words(kind: Any, *, is_outermost: bool = False) -> str:
     if origin in (Union, UnionType):
         return " or ".join(words(part, is_outermost=is_outermost) for part in parts)
     if origin in (list, tuple):
-        return (
-            f"[{words(parts[0])}]"
-            if len(parts) == 1 or parts[1] is ...
-            else "[" + ", ".join(map(words, parts)) + "]"
-        )
+        each = parts[:1] if parts[-1] is ... else parts
+        return "[" + ", ".join(map(words, each)) + "]"
     if origin is dict:
         return "{" + f"{words(parts[0])}: {words(parts[1])}" + "}"
     if kind is type(None):
@@ -60,6 +61,8 @@ def words(kind: Any, *, is_outermost: bool = False) -> str:
 
 
 def request_of(route: Route[Any, Any]) -> str:
+    if route.asks is WEIGHTS_REQUEST:
+        return "a step of a weight sync"
     if isinstance(route.asks, type) and issubclass(route.asks, BaseModel):
         text = fields_of(route.asks, route.path_fields)
     else:

@@ -66,6 +66,12 @@ def test_an_injected_success_gives_a_failed_group_its_advantages_again(prepare) 
     assert not replayed[0].as_likelihood
     assert batch.metrics["rollout/success"] == 0, "metrics describe what the desktops returned"
     assert batch.metrics["replay/failed_groups"] == batch.metrics["replay/injected"] == 1
+    nan = float("nan")
+    (unknown,) = batch.replay_uses(step=5, per_sequence={99: (nan, nan)})
+    assert unknown.importance_ratio is None, "of a skipped step"
+    key = next(key for key in batch.advantages if key != 99)
+    gaps = {one.trajectory_id: one.policy_logprob_gap for one in batch.member_updates({key: (nan, nan)})}
+    assert gaps[key] is None
     (use,) = batch.replay_uses(step=5, per_sequence={99: (0.8, 0.1)})
     assert (use.entry_id, use.importance_ratio, use.policy_age) == (9, 0.8, 2)
     assert 99 not in {update.trajectory_id for update in batch.member_updates({})}

@@ -5,6 +5,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.outcomes import stages_of
 from webapp.accounts.models import Team
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status
 from webapp.experiments.models import (
@@ -13,19 +14,6 @@ from webapp.experiments.models import (
     Stage,
 )
 from webapp.live.publish import publish
-
-
-def stages_of(config: ExperimentConfig) -> list[str]:
-    """Names of the stages that this config will run, in order."""
-    if config.evaluation.only:
-        return ["evaluation-before"]
-    names = ["demonstrations", "sft"] if config.sft.enabled else []
-    if config.evaluation.before and config.evaluation.num_tasks:
-        names.append("evaluation-before")
-    names.append("grpo")
-    if config.evaluation.after and config.evaluation.num_tasks:
-        names.append("evaluation-after")
-    return names
 
 
 @transaction.atomic

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from training.contracts.outcomes import ONLY_EVALUATION, StageName
 from webapp.experiments.models import (
     Experiment,
     ExperimentStatus,
@@ -20,7 +21,7 @@ ACTIVE = [status for status in ExperimentStatus if status.is_active()]
 
 def is_evaluation(stages: list[Stage]) -> bool:
     """True for the stages of an experiment that only measures."""
-    return [stage.name for stage in stages] == ["evaluation-before"]
+    return tuple(stage.name for stage in stages) == ONLY_EVALUATION
 
 
 def stage_fraction(stage: Stage) -> float:
@@ -80,6 +81,6 @@ def experiment_eta(views: list[StageView]) -> float | None:
     if running is None:
         return None
     took = {view.stage.name: view.seconds for view in views if view.stage.status == StageStatus.FINISHED}
-    known = took.get("evaluation-before") or 0.0
+    known = took.get(StageName.EVALUATION_BEFORE) or 0.0
     pending = [view for view in views if view.stage.status == StageStatus.PENDING]
     return running + sum(known for view in pending if view.stage.name.startswith("evaluation"))

@@ -11,6 +11,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from training.contracts.outcomes import STAGE_LABELS
+
 register = template.Library()
 
 MISSING = (None, "")
@@ -64,15 +66,6 @@ TONES = {
     "critical": "bad",
 }
 """Status word -> colour family; the same word has the same colour on every page."""
-
-
-STAGE_TITLES = {
-    "demonstrations": "Demonstrations",
-    "sft": "SFT",
-    "evaluation-before": "Evaluation before",
-    "grpo": "GRPO",
-    "evaluation-after": "Evaluation after",
-}
 
 
 @register.simple_tag
@@ -231,4 +224,4 @@ def query(context: template.Context, **changes: Any) -> str:
 @register.filter
 def stage_title(name: str) -> str:
     """The stage's name for people."""
-    return STAGE_TITLES.get(name, name.replace("-", " ").capitalize())
+    return STAGE_LABELS.get(name, name.replace("-", " ").capitalize())
