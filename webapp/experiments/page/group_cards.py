@@ -14,11 +14,11 @@ Context = dict[str, Any]
 
 NO_VARIANCE = "no-variance"
 GROUP_FILTERS = (
-    ("", "all"),
-    (Purpose.TRAIN.value, "train"),
-    (NO_VARIANCE, "no variance"),
-    (Purpose.EVALUATION.value, "evaluation"),
-    (Purpose.DEMONSTRATION.value, "demonstration"),
+    ("", "All"),
+    (Purpose.TRAIN.value, "Training"),
+    (NO_VARIANCE, "No variance"),
+    (Purpose.EVALUATION.value, "Evaluation"),
+    (Purpose.DEMONSTRATION.value, "Demonstration"),
 )
 """What the tab's links show: groups of a purpose, or those of training that teach nothing."""
 NUM_GROUPS = 24
