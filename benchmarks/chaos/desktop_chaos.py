@@ -190,7 +190,7 @@ class Chaos:
 
     def queue(self, experiment: Any, count: int) -> None:
         from webapp.experiments.models import TaskRecord, TaskSet
-        from webapp.trajectories.lifecycle import GroupRequest, create_group
+        from webapp.trajectories.lifecycle import GroupSpec, create_group
 
         turns = TURNS.get(experiment.config["desktops"]["provider"], OTHER_TURNS)
         task_set, _ = TaskSet.objects.get_or_create(name=f"{turns} turns")
@@ -207,7 +207,7 @@ class Chaos:
                     "spec": task.model_dump(mode="json"),
                 },
             )
-            request = GroupRequest(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+            request = GroupSpec(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
             create_group(request=request, team_id=self.team.pk, experiment=experiment)
 
     def outcome(self, fault: Fault, experiment: Any, count: int, reaped_s: float) -> dict[str, Any]:

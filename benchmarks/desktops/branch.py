@@ -153,7 +153,7 @@ class Stage:
         return {"folders": len(left), "rows": Snapshot.objects.count()}
 
     def _queue(self, *, snapshots: bool) -> Any:
-        from webapp.trajectories.lifecycle import GroupRequest, create_group
+        from webapp.trajectories.lifecycle import GroupSpec, create_group
 
         desktops = {
             "provider": "qemu",
@@ -168,7 +168,7 @@ class Stage:
             config=config.model_dump(mode="json")
         )
         self.experiment.refresh_from_db()
-        request = GroupRequest(task=self.record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+        request = GroupSpec(task=self.record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
         group = create_group(request=request, team_id=self.experiment.team_id, experiment=self.experiment)
         return group.trajectories.get()
 

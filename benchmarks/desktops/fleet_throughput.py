@@ -53,7 +53,7 @@ def measure(count: int) -> dict[str, Any]:
     django.setup()
     from webapp.accounts.models import Team
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.lifecycle import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
 
     team = Team.objects.order_by("pk").first()
@@ -61,7 +61,7 @@ def measure(count: int) -> dict[str, Any]:
     records = [_record(TaskRecord, task_set, task) for task in six_turn_tasks()]
     started = time.monotonic()
     for number in range(count):
-        request = GroupRequest(
+        request = GroupSpec(
             task=records[number % len(records)],
             size=1,
             purpose=Purpose.VERIFICATION,

@@ -62,7 +62,7 @@ def measure(count: int, socket: Path) -> dict[str, Any]:
 
     django.setup()
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.lifecycle import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
 
     experiment = running_experiment()
@@ -71,7 +71,7 @@ def measure(count: int, socket: Path) -> dict[str, Any]:
     started = time.monotonic()
     for record in records:
         size = count // len(records) + (record is records[0]) * (count % len(records))
-        request = GroupRequest(task=record, size=size, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+        request = GroupSpec(task=record, size=size, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
         create_group(request=request, team_id=experiment.team_id, experiment=experiment)
     rows = Trajectory.objects.filter(task__task_set=task_set)
     memory = Memory(socket)

@@ -24,7 +24,7 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from webapp.replay.admission import offer_to_inbox
     from webapp.replay.labels import label_many
     from webapp.replay.models import ReplayEntry
-    from webapp.trajectories.lifecycle import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
 
     member = Membership.objects.select_related("team", "user").order_by("pk")[0]
@@ -33,9 +33,7 @@ def main(seed: int, count: int, limit_s: float) -> int:
     tasks = [Task.model_validate(row.spec) for row in rows.order_by("task_id")]
     names = {task.task_id for task in TaskOrder(tasks, seed).take(0, count)}
     for name in sorted(names):
-        request = GroupRequest(
-            task=records[name], size=1, purpose=Purpose.DEMONSTRATION, source=Source.ORACLE
-        )
+        request = GroupSpec(task=records[name], size=1, purpose=Purpose.DEMONSTRATION, source=Source.ORACLE)
         create_group(request=request, team_id=member.team_id)
     demonstrations = Trajectory.objects.filter(purpose=Purpose.DEMONSTRATION)
     waiting = demonstrations.filter(ended_at=None)

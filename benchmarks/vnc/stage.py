@@ -131,7 +131,7 @@ def start_waiting() -> int:
     from webapp.accounts.models import Team
     from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
     from webapp.screens.models import Screen
-    from webapp.trajectories.lifecycle import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupSpec, create_group
 
     task = waiting_task()
     record = TaskRecord.objects.create(
@@ -146,7 +146,7 @@ def start_waiting() -> int:
     patient = Experiment.objects.create(
         team=team, name="waiting", status=ExperimentStatus.FINISHED, config=config.model_dump(mode="json")
     )
-    request = GroupRequest(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+    request = GroupSpec(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
     group = create_group(request=request, team_id=team.pk, experiment=patient)
     deadline = time.monotonic() + LIMIT_S
     while not Screen.objects.filter(trajectory__group=group, trajectory__num_turns__gt=0).exists():

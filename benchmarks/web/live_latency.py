@@ -77,7 +77,7 @@ def start_groups(num_turns: int, number: int) -> None:
     """Queue `number` groups of scripted trajectories of one editor task, one group for all desktops each."""
     from webapp.accounts.models import Team
     from webapp.experiments.models import TaskRecord, TaskSet
-    from webapp.trajectories.lifecycle import GroupRequest, create_group
+    from webapp.trajectories.lifecycle import GroupSpec, create_group
 
     task = typing_task(num_turns)
     record = TaskRecord.objects.create(
@@ -90,7 +90,7 @@ def start_groups(num_turns: int, number: int) -> None:
     )
     team_id = Team.objects.order_by("pk")[0].pk
     for _ in range(number):
-        request = GroupRequest(
+        request = GroupSpec(
             task=record, size=NUM_DESKTOPS, purpose=Purpose.VERIFICATION, source=Source.ORACLE
         )
         create_group(request=request, team_id=team_id)

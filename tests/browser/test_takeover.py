@@ -32,7 +32,7 @@ from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Control
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.client import DeskHostClient
 
@@ -56,7 +56,7 @@ def task(transactional_db: None) -> TaskRecord:
 @pytest.fixture
 def running(env_worker: EnvWorker, people: People, task: TaskRecord) -> Trajectory:
     """A trajectory of an agent that waits, on its desktop."""
-    request = GroupRequest(task=task, size=1, purpose=Purpose.TRAIN, source=Source.SCRIPTED)
+    request = GroupSpec(task=task, size=1, purpose=Purpose.TRAIN, source=Source.SCRIPTED)
     trajectory = create_group(request=request, team_id=people.team.pk).trajectories.get()
     env_worker.start(trajectory)
     wait_for(lambda: Trajectory.objects.get(pk=trajectory.pk).num_turns > 0)

@@ -34,7 +34,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.frames import read_frame
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.client import DeskHostClient
 
@@ -93,7 +93,7 @@ def click(page: Page, place: tuple[int, int]) -> None:
 def test_a_machines_own_screen_is_watched_taken_over_and_handed_back(
     sign_in: SignIn, people: People, env_worker: EnvWorker
 ):
-    request = GroupRequest(
+    request = GroupSpec(
         task=record_of(note_task("blue hen")),
         size=1,
         purpose=Purpose.TRAIN,

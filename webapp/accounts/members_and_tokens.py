@@ -13,7 +13,7 @@ PASSWORD_BYTES = 12
 
 
 class MemberError(ValueError):
-    """Raised when a change would leave a team without an admin, or names nobody."""
+    """Raised when a change would leave a team without an admin, or names no user."""
 
 
 @transaction.atomic
@@ -56,7 +56,7 @@ def _keep_an_admin(membership: Membership, role: Role | None) -> None:
 def reset_password(*, membership: Membership) -> str:
     """Generate a new password for a member and return it once.
 
-    Only for people who belong to no other team: an admin here is nobody there.
+    Only for people who belong to no other team: an admin here has no rights there.
     """
     if membership.user.is_superuser or membership.user.memberships.exclude(team=membership.team_id).exists():
         raise MemberError(

@@ -17,7 +17,7 @@ from webapp.accounts.models import Membership, Role
 
 
 class LoginView(auth_views.LoginView):
-    """The sign-in page; somebody signed in already goes on to where they wanted."""
+    """The sign-in page; a person who is signed in already goes on to the page they wanted."""
 
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
@@ -36,7 +36,7 @@ class PasswordView(auth_views.PasswordChangeView):
 
 @require_safe
 def show_profile(request: MemberRequest) -> HttpResponse:
-    """Own teams, password and API tokens; also for somebody who is in no team yet."""
+    """Own teams, password and API tokens; also for a user who is in no team yet."""
     request.membership = current_membership(request)  # type: ignore[assignment]
     context = {
         "nav": "profile",

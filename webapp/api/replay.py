@@ -1,4 +1,4 @@
-"""/replay: the buffer's entries and what people said of them."""
+"""/replay: the entries of the replay buffer and their labels."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ def show_entry(request: MemberRequest, pk: int) -> Any:
 
 @router.post("/{int:pk}/label", response=EntryRow, operation_id="label_entry")
 def label(request: MemberRequest, pk: int, body: LabelIn) -> Any:
-    """Change verdict, tags or note; what is left out stays. 409 when somebody else changed it meanwhile."""
+    """Change verdict, tags or note; what is left out stays. 409 when another person changed it meanwhile."""
     entry = get_entry(request, pk, Role.ANNOTATOR)
     try:
         label_entry(entry=entry, user=request.user, **body.model_dump())

@@ -27,7 +27,7 @@ class LabelIn(Schema):
     tags: list[str] | None = None
     note: str | None = None
     expected_verdict: str | None = None
-    """What the caller saw; another one by now is answered with 409."""
+    """The verdict that the caller saw; 409 when it has changed since."""
 
 
 class EntryPage(Schema):

@@ -148,8 +148,8 @@ def record_desktops(
             row.save(update_fields=_WRITTEN if row.pk else None)
     listed = {state.name for state in desktops}
     gone = [row.pk for row in rows.values() if row.name not in listed and row.provider in set(providers)]
-    nobodys = {"worker": None, "holder": "", "lease_until": None}
-    Desktop.objects.filter(pk__in=gone).update(phase=DesktopPhase.GONE, updated_at=now, **nobodys)
+    unleased = {"worker": None, "holder": "", "lease_until": None}
+    Desktop.objects.filter(pk__in=gone).update(phase=DesktopPhase.GONE, updated_at=now, **unleased)
     if num_changed or gone:
         publish("fleet", "desktop.updated", {"host": host, "changed": num_changed, "gone": len(gone)})
     return bool(num_changed or gone)

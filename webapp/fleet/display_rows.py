@@ -93,7 +93,7 @@ class WorkerRow:
 
 
 def drain_status(is_draining: bool, running: int) -> str:
-    """ "draining" while something still runs, then "drained"; "" when nobody drains it."""
+    """ "draining" while something still runs, then "drained"; "" when it is not drained."""
     if not is_draining:
         return ""
     return "draining" if running else "drained"

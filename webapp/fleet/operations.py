@@ -120,7 +120,7 @@ def end_operation(*, operation: Operation, status: OperationStatus, outcome: str
 
 
 def expire_operations() -> int:
-    """End what nobody carried out, or what its mirror died over; returns how many."""
+    """End what no worker carried out, or what its worker died over; returns how many."""
     limit = timezone.now() - EXPIRE_AFTER
     late = Operation.objects.filter(status__in=OPEN, asked_at__lt=limit)
     for operation in late:

@@ -1,7 +1,7 @@
 """Front-end files out of installed packages, by an allow-list: nothing is vendored, nothing comes from a CDN.
 
 A whole package folder cannot be offered: some hold stylesheets that point at files they do not ship, and
-all hold tens of megabytes nobody asks for.
+all hold tens of megabytes that no page uses.
 """
 
 from __future__ import annotations  # `list` below is a method of the class that mentions the type

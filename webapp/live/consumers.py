@@ -7,7 +7,7 @@
     -> {"unsubscribe": "trajectory.17"}    -> {"ping": 1}  <- {"pong": 1}    <- {"ping": 0} when quiet
     <- {"error": {"code": "denied", "message": "..."}, "stream": "trajectory.17"}
 
-Receiving only fills `Feed`s; one task per socket empties them, so a slow browser delays nobody and holds a
+Receiving only fills `Feed`s; one task per socket empties them, so a slow browser delays no other and holds a
 bounded backlog.
 """
 
@@ -38,7 +38,7 @@ MAX_MESSAGE_CHARS = 4096
 TICK_S = 5.0
 """How long an event that the channel layer lost can stay unseen: the database is asked this often."""
 TICKS_PER_CHECK = 6
-"""Rights are checked again every so many ticks."""
+"""Ticks between two checks of the rights."""
 
 
 class LiveConsumer(AsyncWebsocketConsumer):

@@ -18,7 +18,7 @@ class Stream(models.Model):
 
 
 class Event(models.Model):
-    """One message of a stream. Old ones are pruned: pages are drawn from the real tables."""
+    """One message of a stream. Old ones are pruned: pages are rendered from the real tables."""
 
     stream = models.CharField(max_length=64)
     seq = models.BigIntegerField()

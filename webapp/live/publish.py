@@ -46,7 +46,7 @@ def cursor_of(stream: str) -> Subquery:
 
 
 def last_seq(stream: str) -> int:
-    """The cursor that a page drawn now may subscribe after; 0 for a stream without events.
+    """The cursor that a page rendered now may subscribe after; 0 for a stream without events.
 
     Read it before the rows that the page shows: then an event in between is repeated, never missed.
     """

@@ -42,7 +42,7 @@ class Page:
 
 
 def may_subscribe(user: AbstractBaseUser, stream: str) -> bool:
-    """True when `user` may read `stream`; unknown names are nobody's."""
+    """True when `user` may read `stream`; False for unknown names."""
     if stream in SHARED_STREAMS:
         return is_member(user)
     kind, _, number = stream.partition(".")

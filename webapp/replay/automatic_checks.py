@@ -57,7 +57,7 @@ def checks_of(entry: ReplayEntry, first_of_signature: int | None) -> list[Check]
 def duplicate_check(entry: ReplayEntry, first_of_signature: int | None) -> Check:
     """Is there an older entry of the task with the same actions?"""
     if first_of_signature is None or first_of_signature >= entry.pk:
-        return Check("duplicate", "good", "No older entry does the same")
+        return Check("duplicate", "good", "No older entry has the same actions")
     return Check("duplicate", "warning", f"Same actions as entry {first_of_signature}", first_of_signature)
 
 

@@ -26,7 +26,7 @@ MAX_BULK = 5000
 
 
 class LabelConflict(Exception):
-    """Raised when somebody else changed the entry first; `entry` is as it is now."""
+    """Raised when another person changed the entry first; `entry` is as it is now."""
 
     def __init__(self, entry: ReplayEntry, message: str) -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ def label_entry(
 def undo_last(*, entry: ReplayEntry, user: User) -> LabelEvent:
     """Take back the newest label of `entry` that was not taken back yet; repeat to go further back.
 
-    Raises NothingToUndo when there is none, LabelConflict when it is somebody else's.
+    Raises NothingToUndo when there is none, LabelConflict when it is another person's.
     """
     with transaction.atomic():
         locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
@@ -159,7 +159,7 @@ def _undo(entry: ReplayEntry, event: LabelEvent, user: User) -> LabelEvent:
         entry=entry, by=user, before=snapshot(entry), after=event.before, undoes=event, batch=event.batch
     )
     _assign(entry, event.before, user)
-    # Whoever gave the label that stands again is its labeller, not the one who undid the next.
+    # The labeller is the person whose label stands again, not the one who undid the next.
     standing = standing_events().filter(entry=entry).order_by("-id").first()
     if standing is not None and entry.verdict != Verdict.INBOX:
         entry.labelled_by_id, entry.labelled_at = standing.by_id, standing.at

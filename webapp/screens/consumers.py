@@ -44,7 +44,7 @@ OTHER_TAB, GONE, CONTROL_OVER, TOO_SLOW = 4409, 4410, 4411, 4508
 CHECK_S = 2.0
 """How long a change that the channel layer lost can stay unseen."""
 CHECKS_PER_THOROUGH = 2
-"""Rights are read again, and control renewed, at every so many checks."""
+"""Rights are read again, and control renewed, after this number of checks."""
 SEND_LIMIT_S = 20.0
 """A browser that takes nothing for this long is let go."""
 

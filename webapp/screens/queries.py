@@ -46,7 +46,7 @@ class Standing:
     controller: str
     connection: str
     is_silent: bool
-    """Its worker has not been heard of: the desktop may be somebody else's before this is noticed there."""
+    """Its worker has not been heard of: its desktop may be lent to another trajectory."""
 
     @property
     def is_watchable(self) -> bool:

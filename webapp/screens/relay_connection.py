@@ -65,7 +65,7 @@ class Link:
             self._reading.set_result(b"")
 
     def _relay_ended(self) -> None:
-        """Cut by the env worker, or it has died: then nobody else would cut this connection."""
+        """Cut by the env worker, or it has died: then nothing else would cut this connection."""
         assert self._relay is not None
         self._loop.remove_reader(self._relay)
         with suppress(OSError):
@@ -171,7 +171,7 @@ async def _accepted(relay: socket.socket) -> socket.socket:
 
 
 def _exact(connection: socket.socket) -> tuple[Read, Write]:
-    """Reading exactly so many bytes, and writing all of them."""
+    """Reads exactly as many bytes as asked for, writes all of them."""
     loop = asyncio.get_running_loop()
 
     async def read(length: int) -> bytes:

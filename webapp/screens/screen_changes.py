@@ -14,7 +14,7 @@ ABOUT_SCREENS = ("control.", "screen.", "trajectory.")
 
 
 class News:
-    """Wakes whoever waits; what has changed is to be read from the database."""
+    """Wakes what waits for a change; what has changed is to be read from the database."""
 
     def __init__(self, trajectory_id: int) -> None:
         self._group = group_name(stream_of(trajectory_id))

@@ -1,7 +1,7 @@
 """Writes about live screens and who controls them.
 
-Invariants: at most one person controls a trajectory's desktop; from the moment somebody does, the
-trajectory is no sample of the policy; control that nobody renews ends by itself.
+Invariants: at most one person controls a trajectory's desktop; from the moment a person does, the
+trajectory is no sample of the policy; control that is not renewed ends by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from webapp.screens.models import (
     Screen,
 )
 from webapp.screens.rfb.gestures import Gesture
-from webapp.trajectories.lifecycle import GroupRequest, create_group, stream_of, take_out_of_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group, stream_of, take_out_of_group
 from webapp.trajectories.models import Trajectory
 
 CONTROL_TTL = timedelta(seconds=20)
@@ -36,7 +36,7 @@ CONTROLLABLE = (TrajectoryStatus.QUEUED, TrajectoryStatus.RESETTING, TrajectoryS
 
 
 class ControlTaken(Exception):
-    """Raised when somebody else controls the desktop; `holder` is their name."""
+    """Raised when another person controls the desktop; `holder` is their name."""
 
     def __init__(self, holder: str) -> None:
         super().__init__(f"{holder} controls this desktop")
@@ -59,7 +59,7 @@ def open_screen(*, trajectory_id: int, addresses: list[str]) -> None:
 
 @transaction.atomic
 def close_screen(*, trajectory_id: int) -> None:
-    """The desktop goes to somebody else; whoever controlled it controls it no more."""
+    """The desktop goes to another trajectory; its control ends."""
     Screen.objects.filter(trajectory_id=trajectory_id).delete()
     for control in Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS):
         _move(control, ControlStatus.ENDED)
@@ -134,7 +134,7 @@ def finish_control(*, control: Control, claim: Literal["success", "failure"]) ->
 
 
 def expire_controls(*, trajectory_id: int) -> None:
-    """End what nobody renewed."""
+    """End control that was not renewed."""
     stale = Control.objects.filter(
         trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS, expires_at__lt=timezone.now()
     )
@@ -154,7 +154,7 @@ def _move(control: Control, to: ControlStatus, **values: Any) -> bool:
     if to not in ACTIVE_CONTROLS:
         values["ended_at"] = timezone.now()
         if not control.connection:
-            values["is_drained"] = True  # nobody ever had a connection to act through
+            values["is_drained"] = True  # it never had a connection to act through
     if not Control.objects.filter(pk=control.pk, status__in=sources).update(status=to, **values):
         return False
     control.refresh_from_db()
@@ -203,7 +203,7 @@ def start_demonstration(
 
     Raises NotControllable when such desktops have no screen.
     """
-    request = GroupRequest(
+    request = GroupSpec(
         task=task, size=1, purpose=Purpose.DEMONSTRATION, source=Source.HUMAN, desktops=desktops
     )
     group = create_group(request=request, team_id=team_id)

@@ -1,4 +1,4 @@
-"""A trajectory with all its branches, as rows of turns under columns: what the tree page draws.
+"""A trajectory with all its branches, as rows of turns under columns: what the tree page shows.
 
 0 1 2 3 4 5        the root
 |   +-2 3 4        a branch from turn 2: its column is the turn's, a line leads down to it

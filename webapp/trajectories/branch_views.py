@@ -55,7 +55,7 @@ def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, 
 
 @require_safe
 def show_branches(request: MemberRequest, pk: int) -> HttpResponse:
-    """The viewer's line about snapshots and branches, drawn again when one of them changed."""
+    """The viewer's line about snapshots and branches, rendered again when one of them changed."""
     trajectory = get_trajectory(request, pk)
     return render(request, "trajectories/parts/branches.html", branch_context(request, trajectory))
 

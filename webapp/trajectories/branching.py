@@ -18,7 +18,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.free_slots import hosts_at_work
 from webapp.live.publish import publish
-from webapp.trajectories.lifecycle import GroupRequest, create_group, end_trajectory, stream_of
+from webapp.trajectories.lifecycle import GroupSpec, create_group, end_trajectory, stream_of
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory, TurnRecord
 from webapp.trajectories.snapshots import snapshots_of
 
@@ -26,7 +26,7 @@ MAX_SIZE = 16
 MAX_TEMPERATURE = 2.0
 HOST_GONE_AFTER = timedelta(seconds=60)
 """A branch waits so long for a worker of the machine that keeps its snapshot."""
-TOLD = "Somebody else used this desktop since your last action."
+DESKTOP_WAS_USED = "Somebody else used this desktop since your last action."
 
 
 class BranchRefused(Exception):
@@ -72,7 +72,7 @@ def branch_trajectory(*, trajectory: Trajectory, request: BranchRequest) -> Grou
     parent = snapshot.trajectory
     with transaction.atomic():
         group = create_group(
-            request=GroupRequest(
+            request=GroupSpec(
                 task=parent.task,
                 size=request.size,
                 purpose=Purpose.BRANCH,
@@ -169,11 +169,11 @@ def first_text(branch: Trajectory) -> str:
     if not turn or not branch.turns.filter(completion__isnull=False).exists():
         return instruction if branch.source == Source.POLICY or not turn else ""
     then = TurnRecord.objects.filter(trajectory=parent_id, index=turn).first()
-    return then.observation_text if then is not None and then.source == Source.POLICY else TOLD
+    return then.observation_text if then is not None and then.source == Source.POLICY else DESKTOP_WAS_USED
 
 
 def give_up_hostless() -> list[int]:
-    """End branches whose machine is gone: nobody else has their snapshot."""
+    """End branches whose machine is gone: no other has their snapshot."""
     limit = timezone.now() - HOST_GONE_AFTER
     bound = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED, created_at__lt=limit).exclude(host="")
     lost = []

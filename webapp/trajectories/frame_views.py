@@ -28,7 +28,7 @@ _known_frames: OrderedDict[tuple[int, str], None] = OrderedDict()
 
 @login_not_required
 async def show_frame(request: HttpRequest, sha256: str, variant: str) -> HttpResponse:
-    """The image, 304 when the browser has it, 404 when it is not the team's (or nobody is signed in)."""
+    """The image, 304 when the browser has it, 404 when it is not the team's."""
     if variant not in VARIANTS or not SHA256.match(sha256) or not await _may_see(request, sha256):
         return HttpResponse("No such frame.", status=404, content_type="text/plain")
     etag = f'"{sha256}.{variant}"'
@@ -59,7 +59,7 @@ async def _may_see(request: HttpRequest, sha256: str) -> bool:
 
 
 async def _teams(request: HttpRequest) -> frozenset[int]:
-    """Teams of the signed-in user; empty when nobody is."""
+    """Teams of the signed-in user; empty without one."""
     cookie = request.COOKIES.get(settings.SESSION_COOKIE_NAME, "")
     if not cookie:
         return frozenset()

@@ -136,7 +136,7 @@ class Trajectory(models.Model):
     host = models.CharField(max_length=120, blank=True)
     """Machine whose workers have to run it, since its snapshot lies there; "" = any."""
     keeps_snapshots = models.BooleanField(default=False)
-    """Somebody asked for a snapshot before every turn from now on."""
+    """A snapshot is kept before every turn from now on."""
     snapshot_problem = models.TextField(blank=True)
     """Why the last snapshot could not be kept; "" when it was."""
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL)
@@ -144,7 +144,7 @@ class Trajectory(models.Model):
     sent_at = models.DateTimeField(null=True)
     """When its job was sent; null = waits in the database."""
     parked_at = models.DateTimeField(null=True)
-    """Since when it waits for a desktop that somebody else lends."""
+    """Since when it waits for a desktop of a remote service."""
     retry_at = models.DateTimeField(null=True)
     """When a parked one is asked for again."""
     parking = models.JSONField(null=True)

@@ -1,4 +1,4 @@
-"""Parked trajectories: whoever lends the desktops has none free, so they wait without a slot.
+"""Parked trajectories: the service that lends the desktops has none free, so they wait without a slot.
 
     queued -> resetting -> parked -> (asks again at `retry_at`) -> parked | resetting -> running ...
 Parked is not failed: no retry is used up. The row keeps its place in its group and in the lender's queue; the
@@ -22,7 +22,7 @@ from webapp.trajectories.models import Trajectory
 
 FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0
-"""Between two questions when nobody said when to ask again."""
+"""Between two questions when the service did not say when to ask again."""
 SHORTEST_PAUSE_S = 0.5
 
 

@@ -47,7 +47,7 @@ def switch_snapshots(*, trajectory: Trajectory, on: bool) -> None:
 
 
 def wants_snapshots(*, trajectory_id: int) -> bool:
-    """True when somebody switched them on for this trajectory."""
+    """True when they are switched on for this trajectory."""
     return Trajectory.objects.filter(pk=trajectory_id, keeps_snapshots=True).exists()
 
 
@@ -77,7 +77,7 @@ def record_problem(*, trajectory_id: int, problem: str) -> None:
     publish(stream_of(trajectory_id), "snapshot.failed", {"trajectory": trajectory_id})
 
 
-def settle(*, host: str, ages_s: Mapping[str, float], asked_at: datetime) -> set[str]:
+def reconcile_with_host(*, host: str, ages_s: Mapping[str, float], asked_at: datetime) -> set[str]:
     """Compare the rows with what a host keeps: name -> age, as it answered a question asked at `asked_at`.
 
     Rows whose snapshot is not there any more are gone; the names that no row knows are returned.

@@ -11,7 +11,7 @@ from django.utils import timezone
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group
 
 MAX_OPEN_TASKS = 32
@@ -77,9 +77,7 @@ def _groups_of(task: TaskRecord, team_id: int, desktops: DesktopConfig | None) -
         [Source.ORACLE, Source.SCRIPTED] if task.spec.get("oracle", {}).get("actions") else [Source.SCRIPTED]
     )
     for source in sources:
-        request = GroupRequest(
-            task=task, size=1, purpose=Purpose.VERIFICATION, source=source, desktops=desktops
-        )
+        request = GroupSpec(task=task, size=1, purpose=Purpose.VERIFICATION, source=source, desktops=desktops)
         yield create_group(request=request, team_id=team_id)
 
 

@@ -145,7 +145,7 @@ def raw_coordinates(turn: TurnRecord, coordinate_space: str) -> str:
 def waterfall(terms: list[dict[str, Any]], reward: float | None) -> list[dict[str, Any]]:
     """Bars of a reward breakdown: each starts where the one before ended.
 
-    `left` and `width` are percent of the drawn range, which always holds 0.
+    `left` and `width` are percent of the shown range, which always holds 0.
     """
     edges, total = [0.0], 0.0
     for term in terms:

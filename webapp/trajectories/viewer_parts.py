@@ -1,4 +1,4 @@
-"""The pieces of the viewer that are drawn by the server, on first load and live alike."""
+"""The pieces of the viewer that the server renders, on first load and live alike."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_TOKENS_SHOWN = 800
 
 
 def coordinate_space(trajectory: Trajectory) -> str:
-    """What the numbers in this trajectory's completions mean; empty when nobody said."""
+    """What the numbers in this trajectory's completions mean; empty without an experiment."""
     return trajectory.experiment.settings.prompt.coordinate_space if trajectory.experiment else ""
 
 

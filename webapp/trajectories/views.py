@@ -118,7 +118,7 @@ def trajectory_turns(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
-    """The list's status cell, drawn again when the trajectory changed."""
+    """The list's status cell, rendered again when the trajectory changed."""
     return render(request, "trajectories/parts/status.html", {"trajectory": get_trajectory(request, pk)})
 
 

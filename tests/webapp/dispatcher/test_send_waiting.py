@@ -31,7 +31,7 @@ def experiment_with(
     config = {"desktops": {"num_desktops": num_desktops}}
     experiment = make_experiment(team=team or make_team(), config=config, priority=priority)
     for _ in range(waiting):
-        request = lifecycle.GroupRequest(task=make_task(), size=1, purpose=Purpose.TRAIN)
+        request = lifecycle.GroupSpec(task=make_task(), size=1, purpose=Purpose.TRAIN)
         lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
     return experiment
 

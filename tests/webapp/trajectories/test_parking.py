@@ -31,7 +31,7 @@ def make_waiting_group(size: int = 1, num_desktops: int = 4) -> Group:
     experiment = make_experiment(team=make_team())
     Experiment.objects.filter(pk=experiment.pk).update(config={"desktops": {"num_desktops": num_desktops}})
     experiment.refresh_from_db()
-    request = lifecycle.GroupRequest(task=make_task(), size=size, purpose=Purpose.TRAIN)
+    request = lifecycle.GroupSpec(task=make_task(), size=size, purpose=Purpose.TRAIN)
     return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 def make_sampled_group(size: int = 2, **values: object) -> Group:
     experiment = make_experiment(team=make_team())
     return lifecycle.create_group(
-        request=lifecycle.GroupRequest(task=make_task(), size=size, purpose=Purpose.TRAIN, **values),
+        request=lifecycle.GroupSpec(task=make_task(), size=size, purpose=Purpose.TRAIN, **values),
         team_id=experiment.team_id,
         experiment=experiment,
         attempt=1,

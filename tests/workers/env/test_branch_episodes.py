@@ -15,7 +15,7 @@ from webapp.dispatcher import send_waiting
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.worker_reports import beat_worker
 from webapp.trajectories import branching, snapshots
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory
 from workers import identity
 from workers.desktops.contract import EnvError, ErrorKind
@@ -105,7 +105,7 @@ def run_group(members: int = 0, size: int = 1) -> Group:
     """A group of oracle trajectories, run to their ends; `members` of them keep snapshots."""
     desktops = {"provider": "qemu", "retries": 1, "qemu": {"snapshot_members": members}}
     experiment = make_experiment(config={"desktops": desktops})
-    request = GroupRequest(task=oracle_task(), size=size, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+    request = GroupSpec(task=oracle_task(), size=size, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
     group = create_group(request=request, team_id=experiment.team_id, experiment=experiment)
     return run_all(group)
 

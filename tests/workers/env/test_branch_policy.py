@@ -19,7 +19,7 @@ from training.contracts.coordinator import FinishedQuery
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.trajectories import branching
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
 from workers.gpu.coordinator.sampling import get_finished_groups
@@ -69,7 +69,7 @@ def experiment(machine, policy_url) -> Experiment:  # noqa: F811
 @pytest.fixture
 def parent(experiment) -> Trajectory:
     """Three turns of the policy with a snapshot before each."""
-    request = GroupRequest(task=make_task(), size=1, purpose=Purpose.TRAIN)
+    request = GroupSpec(task=make_task(), size=1, purpose=Purpose.TRAIN)
     group = create_group(request=request, team_id=experiment.team_id, experiment=experiment, attempt=1)
     return run_all(group).trajectories.get()
 

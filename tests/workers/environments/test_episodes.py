@@ -79,7 +79,7 @@ def oracle_group(desktops: dict, task: Task = COLOUR, *, size: int = 1) -> Group
     experiment = make_experiment(team=make_team())
     Experiment.objects.filter(pk=experiment.pk).update(config={"desktops": desktops})
     experiment.refresh_from_db()
-    request = lifecycle.GroupRequest(
+    request = lifecycle.GroupSpec(
         task=TaskRecord.objects.get(task_id=task.task_id),
         size=size,
         purpose=Purpose.VERIFICATION,

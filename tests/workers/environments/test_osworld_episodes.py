@@ -12,7 +12,7 @@ from training.contracts.types import Action, ActionKind, Purpose, Source, Task, 
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.trajectories.frames import read_frame
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from workers.desktops.contract import EnvError
 from workers.env import slots, trajectory_job
@@ -84,7 +84,7 @@ def run(task: Task, *sources: Source) -> list[Trajectory]:
     experiment = Experiment.objects.create(team=team, name="osworld", config=config)
     rows = []
     for source in sources:
-        request = GroupRequest(
+        request = GroupSpec(
             task=TaskRecord.objects.get(), size=1, purpose=Purpose.VERIFICATION, source=source
         )
         group = create_group(request=request, team_id=team.pk, experiment=experiment)

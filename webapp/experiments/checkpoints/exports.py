@@ -107,7 +107,7 @@ def fail_export(*, export: CheckpointExport, message: str) -> None:
 
 
 def removable_exports(*, host: str) -> list[CheckpointExport]:
-    """Exports on `host` whose files somebody wants gone."""
+    """Exports on `host` whose files are to be removed."""
     return list(CheckpointExport.objects.filter(status=ExportStatus.REMOVING, host=host))
 
 
@@ -126,7 +126,7 @@ def lose_stale_exports() -> int:
 def _change(
     export: CheckpointExport, to: ExportStatus, *, sources: set[ExportStatus] | None = None, **values: Any
 ) -> bool:
-    """Move it along EXPORT_TRANSITIONS; False when somebody else moved it first."""
+    """Move it along EXPORT_TRANSITIONS; False when its status has changed meanwhile."""
     allowed = {status for status, targets in EXPORT_TRANSITIONS.items() if to in targets}
     if sources is not None:
         allowed &= sources

@@ -67,7 +67,7 @@ def config_to_continue(checkpoint: CheckpointRecord) -> ExperimentConfig:
 
 
 def paths_in_use(experiment_id: int) -> list[str]:
-    """Folders of this experiment's checkpoints that must not be pruned now: somebody waits for them."""
+    """Folders of this experiment's checkpoints that evaluations, exports or experiments still need."""
     final = [status for status in ExperimentStatus if status.is_final()]
     kept = CheckpointRecord.objects.filter(experiment_id=experiment_id, deleted_at=None)
     waited_for = kept.filter(evaluated_by__in=Experiment.objects.exclude(status__in=final))

@@ -56,7 +56,7 @@ def beat_experiment(experiment_id: int) -> ExperimentStatus:
 
 
 def is_current(attempt: Attempt) -> bool:
-    """False once somebody closed the attempt: its worker had been silent for too long."""
+    """False once the attempt was closed: its worker had been silent for too long."""
     return Attempt.objects.filter(pk=attempt.pk, ended_at=None).exists()
 
 

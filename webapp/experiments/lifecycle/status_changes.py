@@ -32,7 +32,7 @@ def change_status(
     message: str = "",
     **values: Any,
 ) -> bool:
-    """Move an experiment along the transition table; False when somebody else moved it first."""
+    """Move an experiment along the transition table; False when its status has changed meanwhile."""
     allowed = {status for status, targets in EXPERIMENT_TRANSITIONS.items() if to in targets}
     if sources is not None:
         allowed &= sources
@@ -53,8 +53,8 @@ def publish_status(experiment_id: int, status: ExperimentStatus, message: str) -
     payload = {"experiment": experiment_id, "status": status, "message": message}
     publish(stream_of(experiment_id), "experiment.updated", payload)
     if source := source_of_evaluation(experiment_id):
-        tale = {"experiment": experiment_id, "status": status}
-        publish(stream_of(source), "checkpoint.evaluated", tale)
+        result = {"experiment": experiment_id, "status": status}
+        publish(stream_of(source), "checkpoint.evaluated", result)
     # The queue is everybody's: no words of a team travel on it.
     publish("queue", "experiment.updated", {"experiment": experiment_id, "status": status})
 

@@ -45,7 +45,7 @@ def cancel(request: MemberRequest, pk: int) -> HttpResponse:
 def _ask(
     request: MemberRequest, pk: int, service: Callable[..., bool], done: str, refused: str
 ) -> HttpResponse:
-    """Call the service; somebody may have been quicker, then say how it stands now."""
+    """Ask for a change; when its status has changed meanwhile, say how it stands now."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
     if service(experiment=experiment, user=request.user):
         messages.success(request, f"#{pk}: {done}")

@@ -33,7 +33,7 @@ class ExportStatus(models.TextChoices):
     FINISHED = "finished", "Finished"
     FAILED = "failed", "Failed"
     REMOVING = "removing", "Removing"
-    """Somebody wants its files gone; the host that has them removes them."""
+    """Its files are to be removed by the host that has them."""
     REMOVED = "removed", "Removed"
 
     def is_final(self) -> bool:

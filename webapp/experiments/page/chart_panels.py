@@ -23,7 +23,7 @@ class Panel:
     kind: str = "line"
     """ "share" fixes the axis to 0..1; "log" is logarithmic."""
     limit_of: str = ""
-    """Knob whose value is drawn as the alarm's limit."""
+    """Knob whose value is shown as the alarm's limit."""
 
 
 LEARNING, STABILITY, ASYNCHRONY, TIME, SFT = (
@@ -66,13 +66,13 @@ PANELS = (
         title="Turns and tokens",
         group=LEARNING,
         names=("rollout/turns_mean", "rollout/completion_tokens_mean"),
-        help="Per trajectory and per completion.",
+        help="Mean turns per trajectory, and mean tokens per completion.",
     ),
     Panel(
         title="Replay",
         group=LEARNING,
         names=("replay/failed_groups", "replay/injected", "replay/injected_share"),
-        help="Groups that failed as a whole, and the curated successes that stood in there.",
+        help="Groups in which no trajectory succeeded, and the replay entries that were injected into groups.",
     ),
     Panel(
         title="Loss",
@@ -98,21 +98,21 @@ PANELS = (
         title="Importance ratio",
         group=STABILITY,
         names=("policy/importance_ratio_mean",),
-        help="Trainer over engine; 1 when nothing has moved between sampling and training.",
+        help="exp(policy_logprobs - behaviour_logprobs); 1 when the policy has not changed since sampling.",
     ),
     Panel(
         title="Clipped and corrected tokens",
         group=STABILITY,
         names=("policy/clip_fraction", "policy/correction_cut_fraction"),
         kind="share",
-        help="Tokens without gradient because of the clip, and weights cut or masked by the correction.",
+        help="Tokens without gradient because of clipping, and those whose weight the correction cut or masked.",
     ),
     Panel(
         title="Parse errors, truncated, errored",
         group=STABILITY,
         names=("rollout/parse_error_rate", "rollout/truncation_rate", "rollout/errored_rate"),
         kind="share",
-        help="Errored trajectories are infrastructure and never scored; above 5 % something is broken.",
+        help="Errored trajectories come from the infrastructure and are never scored; above 5 % something is broken.",
     ),
     Panel(
         title="Staleness",
@@ -120,7 +120,7 @@ PANELS = (
         names=("async/staleness_mean", "async/staleness_max"),
         unit="policy versions",
         limit_of="algorithm.max_staleness",
-        help="How far behind the trained policy the tokens were sampled; the line is the bound.",
+        help="Policy versions between sampling and training; the line is the bound.",
     ),
     Panel(
         title="Waiting",
@@ -134,7 +134,7 @@ PANELS = (
         title="Dropped and masked for age",
         group=ASYNCHRONY,
         names=("async/dropped", "async/masked_tokens"),
-        help="Samples and tokens older than max_staleness; wasted sampling.",
+        help="Samples that were dropped and tokens that were masked, since they exceeded max_staleness.",
     ),
     Panel(
         title="Engine and trainer drift",
@@ -142,28 +142,28 @@ PANELS = (
         names=("sync/drift", "policy/logprob_gap"),
         unit="nats",
         limit_of="alarms.logprob_drift",
-        help="Mean difference of logprobs: on the fixed canary after each weight sync, and on the batch.",
+        help="Mean difference of logprobs: on the fixed canary after each weight sync, and on the step's batch.",
     ),
     Panel(
         title="Seconds per step",
         group=TIME,
         names=("time/",),
         unit="s",
-        help="The whole step, and where it went.",
+        help="The whole step and its parts.",
     ),
     Panel(
         title="Weight sync",
         group=TIME,
         names=("sync/seconds",),
         unit="s",
-        help="From the trainer's weights to an engine that samples with them.",
+        help="From the end of the step until the engine samples with the new weights.",
     ),
     Panel(
         title="SFT loss",
         group=SFT,
         names=("sft/loss", "sft/entropy"),
         unit="nats",
-        help="Of the demonstrations' tokens, before GRPO.",
+        help="Over the tokens of demonstrations.",
     ),
     Panel(
         title="SFT gradient norm",

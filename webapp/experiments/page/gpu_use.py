@@ -11,7 +11,7 @@ from webapp.experiments.page.metric_series import thinned
 from webapp.fleet.models import Worker
 
 MAX_SAMPLES = 20_000
-"""Two days of one look every ten seconds; older ones are not drawn."""
+"""Two days of one look every ten seconds; older ones are not shown."""
 NUM_RECENT = 60
 """Looks that the mean beside a GPU is taken over: ten minutes."""
 IDLE_BELOW = 0.2

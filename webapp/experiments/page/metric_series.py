@@ -1,4 +1,4 @@
-"""What the charts draw: series of at most MAX_POINTS points, and held-out evaluations."""
+"""What the charts show: series of at most MAX_POINTS points, and held-out evaluations."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def incidents(experiment: Experiment, request: MemberRequest) -> Context:
     alarms = sorted(
         experiment.alarms.all(), key=lambda alarm: (alarm.severity != "critical", -alarm.at.timestamp())
     )
-    # While it runs they need somebody; afterwards one line says that there were some.
+    # While it runs they need a person; afterwards one line says that there were some.
     shown = 0 if ExperimentStatus(experiment.status).is_final() else NUM_ALARMS
     return {
         "alarms": alarms[:shown],

@@ -15,7 +15,7 @@ from webapp.screens.rfb.protocol import (
 )
 
 Read = Callable[[int], Awaitable[bytes]]
-"""Exactly so many bytes; raises EOFError or OSError when the server is gone."""
+"""Reads that number of bytes; raises EOFError or OSError when the server is gone."""
 Write = Callable[[bytes], Awaitable[None]]
 
 

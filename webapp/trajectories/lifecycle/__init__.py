@@ -9,7 +9,7 @@ gets the next `finished_seq` of its experiment.
 from webapp.trajectories.lifecycle.advantages import record_member_updates
 from webapp.trajectories.lifecycle.announcements import announce, stream_of
 from webapp.trajectories.lifecycle.group_places import has_left_its_group, members_that_count
-from webapp.trajectories.lifecycle.groups import GroupRequest, cancel_group, cancel_groups_of, create_group
+from webapp.trajectories.lifecycle.groups import GroupSpec, cancel_group, cancel_groups_of, create_group
 from webapp.trajectories.lifecycle.status_changes import (
     HEARTBEAT_TIMEOUT,
     RUNNING,
@@ -25,7 +25,7 @@ from webapp.trajectories.lifecycle.turns import close_turn, open_turn, record_tu
 __all__ = [
     "HEARTBEAT_TIMEOUT",
     "RUNNING",
-    "GroupRequest",
+    "GroupSpec",
     "announce",
     "beat_trajectories",
     "cancel_group",

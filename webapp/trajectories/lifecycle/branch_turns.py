@@ -10,7 +10,7 @@ from webapp.trajectories.models import Trajectory, TurnRecord
 def copy_parents_turns(branch: Trajectory) -> None:
     """Give a branch the turns that its parent took before it; nothing for any other trajectory.
 
-    They are rows of its own: whoever reads a branch, exports it or scores it needs to know nothing of
+    They are rows of its own: code that reads, exports or scores a branch needs to know nothing of
     branches, and it stays whole when its parent is deleted.
     """
     group = branch.group

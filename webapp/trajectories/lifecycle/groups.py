@@ -17,7 +17,7 @@ from webapp.trajectories.models import Group, Snapshot, Trajectory
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupRequest:
+class GroupSpec:
     """What to sample: `size` trajectories of `task`."""
 
     task: TaskRecord
@@ -45,7 +45,7 @@ class GroupRequest:
 
 @transaction.atomic
 def create_group(
-    *, request: GroupRequest, team_id: int, experiment: Experiment | None = None, attempt: int = 0
+    *, request: GroupSpec, team_id: int, experiment: Experiment | None = None, attempt: int = 0
 ) -> Group:
     """Queue the trajectories of a group."""
     shared = {

@@ -63,11 +63,11 @@ def close_turn(*, trajectory: Trajectory, turn: Turn, thought: str, completed_at
         if turn.parse_error:
             Trajectory.objects.filter(pk=trajectory.pk).update(num_parse_errors=F("num_parse_errors") + 1)
         if turn.action is not None and turn.action.kind is ActionKind.TERMINATE:
-            _show_last_deed(trajectory, turn.index)
+            _show_screen_before_terminate(trajectory, turn.index)
         publish(stream_of(trajectory.pk), "turn.updated", {"trajectory": trajectory.pk, "index": turn.index})
 
 
-def _show_last_deed(trajectory: Trajectory, terminate_index: int) -> None:
+def _show_screen_before_terminate(trajectory: Trajectory, terminate_index: int) -> None:
     """Lists show the screen of the last real action: after it, the window is often gone."""
     frame = (
         TurnRecord.objects.filter(trajectory=trajectory, index=terminate_index - 1)

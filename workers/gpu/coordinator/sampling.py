@@ -39,7 +39,7 @@ def get_tasks(context: AttemptContext, query: routes.TaskQuery) -> list[Task]:
 
 def sample_group(context: AttemptContext, wanted: routes.SampleGroup) -> routes.GroupId:
     group = trajectories.create_group(
-        request=trajectories.GroupRequest(
+        request=trajectories.GroupSpec(
             task=_task(context, wanted.task_id),
             size=wanted.size,
             purpose=wanted.purpose,

@@ -24,7 +24,7 @@ from webapp.dispatcher import send_waiting
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.worker_reports import beat_worker
-from webapp.trajectories.lifecycle import GroupRequest, create_group
+from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from workers import identity
 from workers.desktops.host.client import DeskHostClient
@@ -63,7 +63,7 @@ def solved_parent(task: Task) -> Trajectory:
     }
     import_task_set(name="first-desk", origin="test", tasks=[task])
     experiment = make_experiment(config={"desktops": desktops})
-    request = GroupRequest(
+    request = GroupSpec(
         task=TaskRecord.objects.get(task_id=task.task_id),
         size=1,
         purpose=Purpose.VERIFICATION,

@@ -1,4 +1,4 @@
-"""Create the first login, once, when nobody can sign in yet."""
+"""Create the first login, once, when there is no user yet."""
 
 import os
 import secrets

@@ -34,7 +34,7 @@ from webapp.trajectories.parking import free_lost_questions
 log = logging.getLogger(__name__)
 TICK_S = 0.5
 SLOW_TICKS = 4
-"""Liveness is checked every so many ticks."""
+"""Ticks between two checks of liveness."""
 UPKEEP_TICKS = 600
 """Old events are pruned and the planner's statistics refreshed every five minutes, and at the start."""
 SEND_AGAIN_AFTER = timedelta(seconds=20)

@@ -14,4 +14,4 @@ class Check:
     path: str = ""
     """The knob that it is about."""
     bar: tuple[tuple[str, float], ...] = ()
-    """(name, percent of what there is), drawn as one bar."""
+    """(name, percent of what there is), shown as one bar."""

@@ -88,7 +88,7 @@ def bar_of(found: Footprint, memory: float) -> tuple[tuple[str, float], ...]:
 
 
 def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
-    """Nobody can say yet which GPUs there will be: the need alone."""
+    """The need alone: no gpu worker has reported its GPUs yet."""
     needs = []
     for memory, name in COMMON_GPUS:
         found = footprint(config, shape, memory)

@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--team", help="team that owns the trajectories; default: the oldest")
         parser.add_argument("--provider", default="x11", choices=VERIFIABLE, help="desktops to run on")
         parser.add_argument(
-            "--stall", type=int, help="give up after so many seconds without a result; default: by provider"
+            "--stall", type=int, help="seconds without a result after which to give up; default: by provider"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
