@@ -63,6 +63,12 @@ PANELS = (
         help="Groups whose rewards are all equal have no advantage: too easy, too hard, or too small.",
     ),
     Panel(
+        title="Spread of advantages",
+        group=LEARNING,
+        names=("advantage/std",),
+        help="Standard deviation over the step's trajectories. At 0 the step teaches nothing.",
+    ),
+    Panel(
         title="Turns and tokens",
         group=LEARNING,
         names=("rollout/turns_mean", "rollout/completion_tokens_mean"),
@@ -72,7 +78,7 @@ PANELS = (
         title="Replay",
         group=LEARNING,
         names=("replay/failed_groups", "replay/injected", "replay/injected_share"),
-        help="Groups in which no trajectory succeeded, and the replay entries that were injected into groups.",
+        help="Groups without a success, and the replay entries that were injected into groups.",
     ),
     Panel(
         title="Loss",
@@ -105,14 +111,14 @@ PANELS = (
         group=STABILITY,
         names=("policy/clip_fraction", "policy/correction_cut_fraction"),
         kind="share",
-        help="Tokens without gradient because of clipping, and those whose weight the correction cut or masked.",
+        help="Tokens without gradient because of clipping, and those that the correction cut or masked.",
     ),
     Panel(
         title="Parse errors, truncated, errored",
         group=STABILITY,
         names=("rollout/parse_error_rate", "rollout/truncation_rate", "rollout/errored_rate"),
         kind="share",
-        help="Errored trajectories come from the infrastructure and are never scored; above 5 % something is broken.",
+        help="Errored trajectories are never scored; above 5 % something in the infrastructure is broken.",
     ),
     Panel(
         title="Staleness",
@@ -142,7 +148,7 @@ PANELS = (
         names=("sync/drift", "policy/logprob_gap"),
         unit="nats",
         limit_of="alarms.logprob_drift",
-        help="Mean difference of logprobs: on the fixed canary after each weight sync, and on the step's batch.",
+        help="Mean difference of logprobs: on the canary after each weight sync, and on the step's batch.",
     ),
     Panel(
         title="Seconds per step",
@@ -156,7 +162,7 @@ PANELS = (
         group=TIME,
         names=("sync/seconds",),
         unit="s",
-        help="From the end of the step until the engine samples with the new weights.",
+        help="Until the engine samples with the trainer's new weights.",
     ),
     Panel(
         title="SFT loss",
