@@ -127,7 +127,7 @@ def test_the_agent_hears_at_its_first_turn_what_its_parents_agent_heard(parent):
     member = branch_trajectory(trajectory=parent, request=wanted()).trajectories.first()
     assert branching.first_text(member) == "The last action failed: off screen."
     parent.turns.filter(index=2).update(source=Source.HUMAN)
-    assert branching.first_text(member) == branching.TOLD
+    assert branching.first_text(member) == branching.DESKTOP_WAS_USED
 
 
 def test_a_branch_of_an_inherited_turn_belongs_to_the_one_whose_turn_it_is(parent):

@@ -123,7 +123,7 @@ def test_the_page_says_which_gpu_idles(client: Client, experiment: Experiment) -
         GpuSample.objects.create(experiment=experiment, attempt=1, at=timezone.now(), gpus=gpus)
     page = page_of(client, experiment)
     assert "mean 90 %" in page
-    assert page.count("mostly idle") == 1
+    assert page.count("Mostly idle") == 1
 
 
 def test_a_host_without_a_driver_says_so_and_records_nothing(client: Client, experiment: Experiment) -> None:
@@ -142,12 +142,14 @@ def test_what_was_measured_stays_when_the_worker_loses_its_gpus(
     GpuWatch(experiment.pk, 1, gpus).sample()
     Worker.objects.update(gpus=[])
     page = page_of(client, experiment)
-    assert "The worker sees no GPU any more" in page
+    assert "The worker has no GPU any more" in page
     assert "data-gpu-charts" in page
 
 
-def test_before_anybody_has_looked_the_page_says_that_instead(client: Client, experiment: Experiment) -> None:
-    assert "Nobody has looked for GPUs" in page_of(client, experiment)
+def test_before_a_worker_has_looked_for_gpus_the_page_says_that_instead(
+    client: Client, experiment: Experiment
+) -> None:
+    assert "has not reported the GPUs of its host" in page_of(client, experiment)
 
 
 def test_this_machine_answers_whatever_it_has(experiment: Experiment) -> None:
