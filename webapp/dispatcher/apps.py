@@ -1,4 +1,4 @@
-"""Connects the pump to the changes that give it work."""
+"""Fills free slots whenever something may have to be sent."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ class DispatcherConfig(AppConfig):
     def ready(self) -> None:
         from webapp.trajectories.lifecycle.announcements import work_waiting
 
-        work_waiting.connect(_pump, dispatch_uid="pump")
+        work_waiting.connect(_fill_free_slots, dispatch_uid="fill_free_slots")
 
 
-def _pump(**_signal: Any) -> None:
-    from webapp.dispatcher.send_waiting import pump
+def _fill_free_slots(**_signal: Any) -> None:
+    from webapp.dispatcher.send_waiting import fill_free_slots
 
-    pump()
+    fill_free_slots()

@@ -1,4 +1,4 @@
-"""The pump: waiting trajectories in the database -> thin jobs on the env queue."""
+"""Waiting trajectories in the database become thin jobs on the env queue, as slots are free."""
 
 import logging
 from datetime import timedelta
@@ -9,7 +9,7 @@ from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.dispatcher.slot_order import Line, Waiting, in_turn
+from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Experiment
 from webapp.fleet.free_slots import count_env_slots, count_env_workers, hosts_at_work
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
@@ -21,7 +21,7 @@ RESEND_AFTER = timedelta(seconds=30)
 """A sent job that no worker claimed may have died with Redis or a worker: it is sent again."""
 
 
-def pump() -> int:
+def fill_free_slots() -> int:
     """Send jobs for waiting trajectories while slots are free; returns how many were sent.
 
     One extra job per worker keeps its next trajectory at hand while the last one is scored.
@@ -34,7 +34,7 @@ def pump() -> int:
     if free <= 0:
         return 0
     sent = 0
-    for trajectory_id in islice(in_turn(_lines(capacity, free)), free):
+    for trajectory_id in islice(fair_order(_lines(capacity, free)), free):
         if not _send(trajectory_id):
             break
         sent += 1
@@ -52,7 +52,7 @@ def is_runnable() -> Q:
     return Q(host="") | Q(host__in=hosts_at_work())
 
 
-def _lines(capacity: int, free: int) -> list[Line]:
+def _lines(capacity: int, free: int) -> list[WaitingLine]:
     """The waiting rows by experiment, of each as many as there are free slots."""
     waiting = Trajectory.objects.filter(is_waiting(), is_runnable(), sent_at=None)
     keys = list(waiting.order_by().values_list("experiment_id", "team_id").distinct())
@@ -67,7 +67,7 @@ def _lines(capacity: int, free: int) -> list[Line]:
         experiment = experiments.get(experiment_id) if experiment_id else None
         limit = experiment.settings.desktops.num_desktops if experiment else capacity
         num_out, num_parked = out.get((experiment_id, team_id), (0, 0))
-        line = Line(
+        line = WaitingLine(
             team_id=team_id,
             priority=experiment.priority if experiment else 0,
             num_out=num_out,
@@ -82,9 +82,9 @@ def _lines(capacity: int, free: int) -> list[Line]:
     return lines
 
 
-def _waiting(row: Trajectory) -> Waiting:
+def _waiting(row: Trajectory) -> WaitingTrajectory:
     waits_for_it = row.source == Source.HUMAN or row.purpose == Purpose.BRANCH
-    return Waiting(row.pk, row.status == TrajectoryStatus.PARKED, waits_for_it)
+    return WaitingTrajectory(row.pk, row.status == TrajectoryStatus.PARKED, waits_for_it)
 
 
 def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:
@@ -118,7 +118,7 @@ def _send(trajectory_id: int) -> bool:
 
 
 def resend_forgotten() -> int:
-    """Free jobs that were sent long ago and never claimed; the pump sends them again."""
+    """Free jobs that were sent long ago and never claimed; they are sent again."""
     unclaimed = Q(status=TrajectoryStatus.QUEUED) | Q(status=TrajectoryStatus.PARKED, worker=None)
     limit = timezone.now() - RESEND_AFTER
     return Trajectory.objects.filter(unclaimed, sent_at__lt=limit).update(sent_at=None)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingTrajectory:
     """A trajectory that waits for a slot."""
 
     pk: int
@@ -25,7 +25,7 @@ class Waiting:
 
 
 @dataclass(slots=True, kw_only=True)
-class Line:
+class WaitingLine:
     """What waits of one experiment, or of one team outside of any."""
 
     team_id: int
@@ -34,26 +34,26 @@ class Line:
     """Its trajectories that hold a slot or are on their way to one."""
     room: int
     """How many more it may have out."""
-    rows: deque[Waiting] = field(default_factory=deque)
+    rows: deque[WaitingTrajectory] = field(default_factory=deque)
     """Next one first."""
 
-    def first(self) -> Waiting | None:
+    def first(self) -> WaitingTrajectory | None:
         """The row that may go next; parked ones may also when there is no room."""
         return next((row for row in self.rows if row.is_parked or self.room > 0), None)
 
-    def take(self, row: Waiting) -> None:
+    def take(self, row: WaitingTrajectory) -> None:
         self.rows.remove(row)
         self.room -= not row.is_parked
         self.num_out += 1
 
 
-def in_turn(lines: Sequence[Line]) -> Iterator[int]:
+def fair_order(lines: Sequence[WaitingLine]) -> Iterator[int]:
     """Ids of all rows that may go, the next one first; stop reading when the slots are used up."""
     num_out = Counter[int]()
     for line in lines:
         num_out[line.team_id] += line.num_out
 
-    def place(line: Line) -> tuple[object, ...]:
+    def place(line: WaitingLine) -> tuple[object, ...]:
         row = line.first()
         assert row is not None, "lines without a row that may go are left out"
         return not row.is_human, -line.priority, num_out[line.team_id], line.num_out, row.pk

@@ -26,12 +26,12 @@ from urllib.parse import parse_qs
 from webapp.accounts.models import Role
 from webapp.live.consumers import in_database
 from webapp.screens import queries, screen_control
-from webapp.screens.input_recorder import Scribe
+from webapp.screens.input_recorder import InputRecorder
 from webapp.screens.models import ControlStatus
 from webapp.screens.relay_connection import Link, NoScreen, open_link
 from webapp.screens.rfb.client_side import ClientSide
 from webapp.screens.rfb.protocol import RfbError
-from webapp.screens.screen_changes import News
+from webapp.screens.screen_changes import ScreenChanges
 
 logger = logging.getLogger(__name__)
 
@@ -63,8 +63,8 @@ class ScreenSocket:
         self.trajectory_id = int(scope["url_route"]["kwargs"]["pk"])
         self.control_id = _asked_control(scope)
         self.connection = secrets.token_hex(16)
-        self.news = News(self.trajectory_id)
-        self.scribe: Scribe | None = None
+        self.news = ScreenChanges(self.trajectory_id)
+        self.scribe: InputRecorder | None = None
         self.link: Link
         self.side: ClientSide
         self._sending_since: float | None = None
@@ -101,7 +101,7 @@ class ScreenSocket:
 
     async def _both_ways(self) -> int:
         """Reach the desktop and serve it until something ends; the close code."""
-        standing = await in_database(queries.standing_of, self.trajectory_id)
+        standing = await in_database(queries.state_of_screen, self.trajectory_id)
         if standing is None or not standing.is_watchable:
             return GONE
         num_written = await in_database(self._attach) if self.control_id is not None else 0
@@ -115,7 +115,7 @@ class ScreenSocket:
             return GONE
         self.side = ClientSide(self.link.server_init, wants_control=self.control_id is not None)
         if self.control_id is not None:
-            self.scribe = Scribe(self.control_id, num_written)
+            self.scribe = InputRecorder(self.control_id, num_written)
         try:
             await self._reply(self.side.greeting())
             return await self._until_one_ends()
@@ -218,7 +218,7 @@ class ScreenSocket:
             role = queries.role_for(self.user, self.trajectory_id)
             if role is None or (self.control_id is not None and not role.includes(Role.OPERATOR)):
                 return NOT_ALLOWED, False
-        standing = queries.standing_of(self.trajectory_id)
+        standing = queries.state_of_screen(self.trajectory_id)
         if standing is None or not standing.is_watchable:
             return GONE, False
         if self.control_id is None:

@@ -15,7 +15,7 @@ MAX_UNWRITTEN = 2000
 """Gestures that wait for the database; no hand makes more."""
 
 
-class Scribe:
+class InputRecorder:
     """Of one control, from its connection's first input to its last."""
 
     def __init__(self, control_id: int, num_written: int) -> None:

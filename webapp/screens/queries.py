@@ -33,7 +33,7 @@ def role_for(user: AbstractBaseUser, trajectory_id: int) -> Role | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ScreenState:
     """How a trajectory's screen and its control stand."""
 
     status: TrajectoryStatus
@@ -53,7 +53,7 @@ class Standing:
         return bool(self.addresses) and not self.is_silent and not self.status.is_final()
 
 
-def standing_of(trajectory_id: int) -> Standing | None:
+def state_of_screen(trajectory_id: int) -> ScreenState | None:
     """Two short queries; None when the trajectory does not exist."""
     asked = Trajectory.objects.filter(pk=trajectory_id)
     row = asked.values("status", "source", "heartbeat_at", "screen__addresses").first()
@@ -61,7 +61,7 @@ def standing_of(trajectory_id: int) -> Standing | None:
         return None
     held = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS)
     control = held.select_related("user").first()
-    return Standing(
+    return ScreenState(
         status=TrajectoryStatus(row["status"]),
         source=Source(row["source"]),
         addresses=row["screen__addresses"] or [],
@@ -76,7 +76,7 @@ def standing_of(trajectory_id: int) -> Standing | None:
 
 def screen_state(trajectory: Trajectory, user: AbstractBaseUser) -> dict[str, Any]:
     """What the desktop page needs to know, as JSON."""
-    standing = standing_of(trajectory.pk)
+    standing = state_of_screen(trajectory.pk)
     assert standing is not None
     last = trajectory.controls.order_by("-id").first()
     return {

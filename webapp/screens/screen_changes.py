@@ -13,7 +13,7 @@ from webapp.trajectories.lifecycle import stream_of
 ABOUT_SCREENS = ("control.", "screen.", "trajectory.")
 
 
-class News:
+class ScreenChanges:
     """Wakes what waits for a change; what has changed is to be read from the database."""
 
     def __init__(self, trajectory_id: int) -> None:

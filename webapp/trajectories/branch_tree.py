@@ -54,12 +54,6 @@ class Tree:
     num_left_out: int
     """Trajectories beyond MAX_ROWS."""
 
-    @property
-    def leaves(self) -> list[TreeRow]:
-        """Rows from which nothing was continued."""
-        parents = {row.parent_id for row in self.rows}
-        return [row for row in self.rows if row.trajectory.pk not in parents]
-
 
 def count_branches(trajectory: Trajectory) -> int:
     """Trajectories in the tree of this one, without the root."""

@@ -27,7 +27,7 @@ SHORTEST_PAUSE_S = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notice:
+class ParkingNotice:
     """What the other side said."""
 
     reason: str
@@ -39,7 +39,7 @@ class Notice:
     """When it wants to be asked again, seconds."""
 
 
-def park_trajectory(*, trajectory: Trajectory, notice: Notice) -> bool:
+def park_trajectory(*, trajectory: Trajectory, notice: ParkingNotice) -> bool:
     """Let it wait without a slot; False when it was cancelled meanwhile."""
     now = timezone.now()
     asked = (trajectory.parking or {}).get("asked", 0) + 1

@@ -21,7 +21,7 @@ from django.db import close_old_connections
 
 from training.contracts.config import ExperimentConfig, to_yaml
 from training.contracts.outcomes import ExitCode, TrainerOutcome
-from webapp.dispatcher.send_waiting import pump
+from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.lifecycle import attempts, status_changes
 from webapp.experiments.lifecycle.engine_start_message import tell_start
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
@@ -132,7 +132,7 @@ class Supervision:
             stack.callback(trainer.stop)
             self._wait_ready(policy)
             attempts.start_attempt(attempt=self._attempt, policy_url=policy.url, policy_token=policy.token)
-            pump()
+            fill_free_slots()
             self._watch(trainer, policy)
 
     def _log_path(self, name: str) -> Path:

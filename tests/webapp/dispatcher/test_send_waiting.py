@@ -1,4 +1,4 @@
-"""The pump: who gets the free slots when several experiments and teams wait."""
+"""Who gets the free slots when several experiments and teams wait."""
 
 import pytest
 import redis
@@ -57,7 +57,7 @@ def test_an_older_experiment_at_its_limit_does_not_hold_up_a_younger_one(sent: l
     older = experiment_with(num_desktops=2, waiting=40)
     younger = experiment_with(num_desktops=4, waiting=4)
     open_slots(8)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert counts(sent) == {older.pk: 3, younger.pk: 4}  # one more than its desktops is always at hand
 
 
@@ -65,10 +65,10 @@ def test_slots_are_shared_evenly_whoever_queued_more(sent: list[int]) -> None:
     many = experiment_with(num_desktops=32, waiting=30)
     few = experiment_with(num_desktops=32, waiting=12)
     open_slots(12)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert counts(sent) == {many.pk: 6, few.pk: 6}
     finish([pk for pk in sent if Trajectory.objects.get(pk=pk).experiment_id == few.pk])
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert counts(sent) == {many.pk: 6, few.pk: 12}  # freed slots go where fewest are out
 
 
@@ -76,7 +76,7 @@ def test_what_one_cannot_use_goes_to_the_other(sent: list[int]) -> None:
     few = experiment_with(num_desktops=32, waiting=2)
     many = experiment_with(num_desktops=32, waiting=30)
     open_slots(12)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert counts(sent) == {few.pk: 2, many.pk: 10}
 
 
@@ -84,7 +84,7 @@ def test_a_higher_priority_is_served_first_up_to_its_desktops(sent: list[int]) -
     usual = experiment_with(num_desktops=32, waiting=20)
     urgent = experiment_with(num_desktops=5, waiting=20, priority=3)
     open_slots(8)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert counts(sent) == {urgent.pk: 6, usual.pk: 2}
     assert Trajectory.objects.get(pk=sent[0]).experiment_id == urgent.pk
 
@@ -95,7 +95,7 @@ def test_a_team_with_two_experiments_gets_no_more_than_a_team_with_one(sent: lis
     second = experiment_with(num_desktops=32, waiting=20, team=big)
     only = experiment_with(num_desktops=32, waiting=20, team=small)
     open_slots(8)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert counts(sent) == {first.pk: 2, second.pk: 2, only.pk: 4}
 
 
@@ -105,14 +105,14 @@ def test_a_person_at_a_desktop_goes_before_everybody(sent: list[int]) -> None:
         group=make_group(team=make_team()), turns=0, status=TrajectoryStatus.QUEUED, source=Source.HUMAN
     )
     open_slots(3)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert sent[0] == person.pk
 
 
 def test_within_an_experiment_the_oldest_goes_first(sent: list[int]) -> None:
     experiment = experiment_with(num_desktops=32, waiting=5)
     open_slots(4)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert sent == sorted(experiment.trajectories.values_list("pk", flat=True))[:4]
 
 
@@ -121,7 +121,7 @@ def test_a_full_fleet_asks_nothing_more_of_the_database(
 ) -> None:
     experiment_with(num_desktops=32, waiting=10)
     open_slots(4)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     with django_assert_max_num_queries(3):
-        send_waiting.pump()
+        send_waiting.fill_free_slots()
     assert len(sent) == 4

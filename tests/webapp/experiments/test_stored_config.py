@@ -10,7 +10,7 @@ from testing.factories import PASSWORD, make_experiment, make_group, make_team, 
 from training.contracts.config import ConfigError, ExperimentConfig
 from training.contracts.trainer_reports import EvaluationResult
 from webapp.accounts.models import Team
-from webapp.dispatcher.send_waiting import pump
+from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.checkpoints.evaluate_on_demand import request_evaluation
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.lifecycle.trainer_reports import record_evaluation
@@ -159,7 +159,7 @@ def test_a_config_that_is_only_partly_read_is_never_evaluated_by_itself(old_with
 
 def test_the_dispatcher_goes_on_beside_an_old_config(old: Experiment):
     make_trajectory(experiment=old, status="queued", turns=0)
-    pump()
+    fill_free_slots()
     assert lose_stale_experiments() == []
     assert sum(waiting_desktops().values()) == 1
 

@@ -10,7 +10,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Action, Purpose, Source, TrajectoryStatus
 from webapp.screens import screen_control
 from webapp.screens.models import CONTROL_TRANSITIONS, Control, ControlStatus, HumanInput, Screen
-from webapp.screens.queries import screen_state, standing_of
+from webapp.screens.queries import screen_state, state_of_screen
 from webapp.screens.relay_tickets import make_ticket, read_ticket
 from webapp.screens.rfb.gestures import Gesture
 from webapp.trajectories.lifecycle import end_trajectory, move_trajectory
@@ -225,6 +225,6 @@ def test_a_demonstration_runs_on_the_desktops_that_were_chosen(team, operator):
 def test_a_screen_whose_worker_is_silent_is_not_watched_any_longer(running):
     """Its desktop may be lent to somebody else before the trajectory is given up."""
     Trajectory.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=5))
-    assert standing_of(running.pk).is_watchable
+    assert state_of_screen(running.pk).is_watchable
     Trajectory.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=8))
-    assert not standing_of(running.pk).is_watchable
+    assert not state_of_screen(running.pk).is_watchable

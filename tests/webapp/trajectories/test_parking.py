@@ -20,7 +20,7 @@ from webapp.trajectories.models import Group, Trajectory
 
 pytestmark = pytest.mark.django_db
 
-QUOTA = parking.Notice(reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0)
+QUOTA = parking.ParkingNotice(reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0)
 
 
 def env_worker(name: str = "env@here") -> Worker:
@@ -35,7 +35,7 @@ def make_waiting_group(size: int = 1, num_desktops: int = 4) -> Group:
     return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
-def parked(group: Group | None = None, notice: parking.Notice = QUOTA) -> Trajectory:
+def parked(group: Group | None = None, notice: parking.ParkingNotice = QUOTA) -> Trajectory:
     row = (group or make_waiting_group()).trajectories.filter(status="queued").first()
     Trajectory.objects.filter(pk=row.pk).update(sent_at=timezone.now())
     claimed = lifecycle.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
@@ -67,24 +67,24 @@ def test_it_waits_without_a_slot_and_says_what_for() -> None:
 
 def test_it_is_asked_for_again_only_when_it_is_due(sent: list[int]) -> None:
     row = parked()
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert sent == []
     make_due(row)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert sent == [row.pk]
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert sent == [row.pk]
 
 
 def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert claimed.status == TrajectoryStatus.PARKED
     assert parking.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
     since = row.parked_at
-    again = parking.Notice(reason="still full", position=1)
+    again = parking.ParkingNotice(reason="still full", position=1)
     assert parking.park_trajectory(trajectory=claimed, notice=again)
     row.refresh_from_db()
     assert (row.parked_at, row.parking["position"], row.parking["asked"]) == (since, 1, 2)
@@ -93,7 +93,7 @@ def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[
 def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert parking.unpark_trajectory(trajectory=claimed)
     assert lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
@@ -104,7 +104,7 @@ def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
 def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None:
     waiting, asked = parked(), parked()
     make_due(asked)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     claimed = parking.claim_parked(trajectory_id=asked.pk, worker=env_worker())
     for row in (waiting, asked):
         lifecycle.cancel_group(group=row.group)
@@ -114,7 +114,7 @@ def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None
         assert row.group.finished_at
     assert not parking.unpark_trajectory(trajectory=claimed)
     assert not parking.park_trajectory(trajectory=claimed, notice=QUOTA)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert waiting.pk not in sent
 
 
@@ -123,20 +123,20 @@ def test_it_keeps_its_place_among_the_experiments_desktops_but_not_among_the_slo
     group = make_waiting_group(size=3, num_desktops=1)
     sent.clear()
     row = parked(group)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert len(sent) == 1  # one more than the limit is always at hand; the parked one is the other
     other = make_waiting_group(size=1)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert other.trajectories.first().pk in sent
     make_due(row)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     assert row.pk in sent
 
 
 def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
     row = parked()
     make_due(row)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
     lifecycle.beat_trajectories([row.pk])
     long_ago = timezone.now() - timedelta(minutes=1)

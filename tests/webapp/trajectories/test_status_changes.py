@@ -185,15 +185,15 @@ def test_lists_show_the_screen_of_the_last_real_action() -> None:
     assert trajectory.last_frame == "a" * 64
 
 
-def test_the_pump_sends_what_the_slots_can_take_through_real_redis(
+def test_the_dispatcher_sends_what_the_slots_can_take_through_real_redis(
     redis_client: redis.Redis, django_capture_on_commit_callbacks: object
 ) -> None:
     redis_client.delete("env")
     env_worker(slots=2)
     make_sampled_group(size=6)
-    assert send_waiting.pump() == 3
+    assert send_waiting.fill_free_slots() == 3
     assert redis_client.llen("env") == 3
-    assert send_waiting.pump() == 0
+    assert send_waiting.fill_free_slots() == 0
     assert Trajectory.objects.filter(sent_at__isnull=True).count() == 3
 
 
@@ -201,10 +201,10 @@ def test_a_job_that_nobody_claimed_is_sent_again(redis_client: redis.Redis) -> N
     redis_client.delete("env")
     env_worker(slots=1)
     make_sampled_group(size=1)
-    send_waiting.pump()
+    send_waiting.fill_free_slots()
     Trajectory.objects.update(sent_at=timezone.now() - timedelta(minutes=5))
     assert send_waiting.resend_forgotten() == 1
-    assert send_waiting.pump() == 1
+    assert send_waiting.fill_free_slots() == 1
     assert redis_client.llen("env") == 2
 
 

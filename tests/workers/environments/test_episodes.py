@@ -36,7 +36,7 @@ PATIENCE_S = 120
 
 @pytest.fixture
 def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> Iterator[None]:
-    """One slot of an env worker with the real pump; only the broker in between is left out."""
+    """One slot of an env worker with the real dispatcher; only the broker in between is left out."""
     settings.MEDIA_ROOT = str(tmp_path)
     sent: list[int] = []
     monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: sent.append(pk))
@@ -46,7 +46,7 @@ def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> I
     def work() -> None:
         while not stopping.wait(0.05):
             beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
-            send_waiting.pump()
+            send_waiting.fill_free_slots()
             while sent:
                 trajectory_job.run(sent.pop(0))
         slots.drop_environment()

@@ -41,7 +41,7 @@ def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
     if limit_s and waited_s > limit_s:
         end_errored(row, "parked_too_long", f"no desktop for {waited_s:.0f} s: {error}")
         return
-    notice = parking.Notice(
+    notice = parking.ParkingNotice(
         reason=str(error),
         position=error.position,
         wait_s=error.wait_s,

@@ -16,7 +16,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from webapp.dispatcher.send_waiting import pump, resend_forgotten
+from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.lifecycle.queue_order import first_waiting
@@ -81,7 +81,7 @@ def tick(*, check_liveness: bool) -> None:
         free_lost_questions()
         resend_forgotten()
         expire_operations()
-    pump()
+    fill_free_slots()
     dispatch_experiment()
 
 
