@@ -27,8 +27,9 @@ from training.contracts.types import (
 )
 from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import DesktopSpec, EnvError
+from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient
-from workers.desktops.leased_desktop import DesktopEnv, Frame
+from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks import oracles, prepare_and_score
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 

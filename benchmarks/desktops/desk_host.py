@@ -29,7 +29,7 @@ from workers.desktops import frame_images
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.desktops.screen_at_rest import AT_ONCE
+from workers.desktops.screen_settling import AT_ONCE
 
 MAX_RESET_S = 0.8
 DESKTOPS = 8

@@ -26,7 +26,7 @@ from benchmarks.report import finish, percentile, print_table
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.qemu.base_images import GuestImage
 from workers.desktops.qemu.boot_phases import Progress, ask_agent, screen_digest
-from workers.desktops.qemu.machine_factory import Lab, welcome
+from workers.desktops.qemu.machine_factory import MachineFactory, initialise_clone
 from workers.desktops.qemu.template_store import disk_mb
 
 MAX_SCREEN_S, MAX_AGENT_S, MAX_BUILD_S = 0.5, 2.0, 360.0
@@ -55,16 +55,16 @@ def default_images() -> Path:
 
 
 async def measure(images: Path, folder: Path, count: int) -> dict[str, Any]:
-    lab = Lab(images, folder / "templates", limit_mb=20_000)
-    machine = await lab.machine_spec(SPEC)
+    factory = MachineFactory(images, folder / "templates", limit_mb=20_000)
+    machine = await factory.machine_spec(SPEC)
     progress = Progress()
     started = time.monotonic()
-    template = await lab.template(machine, progress)
+    template = await factory.template(machine, progress)
     made_s = time.monotonic() - started
     screens, agents, welcomes, private = [], [], [], []
     for number in range(count):
         started = time.monotonic()
-        running = await lab.clone(template, machine, folder / f"clone-{number}", f"bench-{number}")
+        running = await factory.clone(template, machine, folder / f"clone-{number}", f"bench-{number}")
         try:
             while await screen_digest(running.vm) != template.meta.screen_digest:
                 if time.monotonic() - started > MAX_BUILD_S:
@@ -74,7 +74,7 @@ async def measure(images: Path, folder: Path, count: int) -> dict[str, Any]:
             if status != 200:
                 raise RuntimeError(f"the agent answered {status}")
             agents.append(time.monotonic() - started)
-            await asyncio.to_thread(welcome, running.agent)
+            await asyncio.to_thread(initialise_clone, running.agent)
             welcomes.append(time.monotonic() - started)
             private.append(running.vm.private_mb())
         finally:

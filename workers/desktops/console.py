@@ -14,7 +14,7 @@ from PIL import Image
 
 from training.contracts.types import Action
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.screen_at_rest import Pace
+from workers.desktops.screen_settling import Pace
 
 MAX_WAIT_S = 60.0
 """Longest pause that one `wait` action may ask for."""
@@ -65,7 +65,7 @@ class Console(Protocol):
 
     @property
     def pace(self) -> Pace:
-        """How slowly this desktop reacts; `workers.desktops.screen_at_rest` waits by it."""
+        """How slowly this desktop reacts; `workers.desktops.screen_settling` waits by it."""
 
     @property
     def size(self) -> tuple[int, int]:
@@ -91,7 +91,7 @@ class Console(Protocol):
         """True as soon as something was drawn since the last call (or forget_changes)."""
 
     def cpu_s(self) -> float:
-        """CPU seconds of the whole desktop so far; constant where nobody counts them."""
+        """CPU seconds of the whole desktop so far; constant where they are not counted."""
 
     def after_reset(self) -> None:
         """The desktop was reset in place: forget what was true before."""

@@ -1,7 +1,8 @@
 """`DesktopEnv`: what an env worker does with one leased desktop.
 
     from training.contracts.types import Action
-    from workers.desktops.host.client import DeskHostClient
+    from workers.desktops.frame import Frame
+from workers.desktops.host.client import DeskHostClient
     from workers.desktops.leased_desktop import DesktopEnv
     from workers.desktops.contract import DesktopSpec
 
@@ -29,45 +30,23 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Self
 
-from PIL import Image
-
 from training.contracts.types import Action
-from workers.desktops import frame_images
 from workers.desktops.agent import Agent
 from workers.desktops.console import Console, Window, WindowManager
 from workers.desktops.contract import EnvError, ErrorKind, ResetReport
+from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.host.messages import DesktopInfo, KeptSnapshot, Lease
 from workers.desktops.registry import open_agent, open_console
-from workers.desktops.screen_at_rest import AT_ONCE, Settle, settle_for, wait_until_settled
-
-
-@dataclass(frozen=True)
-class Frame:
-    """One screenshot, lossless."""
-
-    png: bytes
-    width: int
-    height: int
-    sha256: str
-    """Of `png`; the frame's name everywhere."""
-    raw_digest: str
-    """Of the pixels; equal digests = equal screens."""
-    taken_at: float
-    """Wall clock, seconds since the epoch."""
-    taken_monotonic_s: float
-
-    def image(self) -> Image.Image:
-        return frame_images.open_png(self.png)
+from workers.desktops.screen_settling import AT_ONCE, SettleLimits, settle_limits_for, wait_until_settled
 
 
 class Desktop:
     """act / observe / windows over a console; who makes the desktop is a subclass's matter."""
 
-    _pending: Settle = AT_ONCE
+    _pending: SettleLimits = AT_ONCE
 
     @property
     def provider(self) -> str:
@@ -85,7 +64,7 @@ class Desktop:
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _with_host_reason(self) -> Iterator[None]:
         """Around everything that may find the desktop lost."""
         yield
 
@@ -96,33 +75,24 @@ class Desktop:
 
         Raises ActionRefused (nothing done, the episode goes on) or EnvError.
         """
-        with self._explained():
-            # Keys overtake a click that the window manager still holds back, so wait if nobody looked.
+        with self._with_host_reason():
+            # Keys overtake a click that the window manager still holds back.
             if self._pending.limit_s > 0:
                 wait_until_settled(self.console, self._pending)
             self.console.forget_changes()
             self.console.perform(action)
-        self._pending = settle_for(action.kind)
+        self._pending = settle_limits_for(action.kind)
 
-    def observe(self, settle: Settle | None = None) -> Frame:
+    def observe(self, settle: SettleLimits | None = None) -> Frame:
         """The screen, after waiting for the last action's effect (or as `settle` says)."""
         wait = self._pending if settle is None else settle
         self._pending = AT_ONCE
-        with self._explained():
+        with self._with_host_reason():
             if wait.limit_s > 0:
                 wait_until_settled(self.console, wait)
-            taken_at, taken_monotonic_s = time.time(), time.monotonic()
+            taken = time.time(), time.monotonic()
             image = self.console.image()
-        png = frame_images.png_of(image)
-        return Frame(
-            png=png,
-            width=image.width,
-            height=image.height,
-            sha256=frame_images.sha256(png),
-            raw_digest=frame_images.digest(image),
-            taken_at=taken_at,
-            taken_monotonic_s=taken_monotonic_s,
-        )
+        return Frame.of(image, taken=taken)
 
     # -- windows ----------------------------------------------------------------------------
 
@@ -135,7 +105,7 @@ class Desktop:
 
     def windows(self) -> list[Window]:
         """Managed windows, oldest first."""
-        with self._explained():
+        with self._with_host_reason():
             return self._windows().all()
 
     def wait_for_window(self, text: str, *, timeout_s: float = 10.0, settled: bool = True) -> Window:
@@ -144,7 +114,7 @@ class Desktop:
         Raises EnvError (guest) naming the windows that are there instead.
         """
         deadline = time.monotonic() + timeout_s
-        with self._explained():
+        with self._with_host_reason():
             while True:
                 found = self._windows().find(text)
                 if found is not None:
@@ -155,7 +125,7 @@ class Desktop:
                     raise EnvError(message, kind=ErrorKind.GUEST)
                 self.console.wait_change(0.02)
             if settled:
-                wait_until_settled(self.console, Settle(first_change_s=0.1, quiet_s=0.06))
+                wait_until_settled(self.console, SettleLimits(first_change_s=0.1, quiet_s=0.06))
                 found = self._wait_active(found)
         return found
 
@@ -170,12 +140,12 @@ class Desktop:
 
     def activate_window(self, text: str) -> bool:
         """Raise and focus a window by title or class; False when there is none."""
-        with self._explained():
+        with self._with_host_reason():
             return self._windows().activate(text)
 
     def close_window(self, text: str) -> bool:
         """Ask a window to close, as its close button does; False when there is none."""
-        with self._explained():
+        with self._with_host_reason():
             return self._windows().close(text)
 
 
@@ -200,7 +170,7 @@ class DesktopEnv(Desktop):
     def reset(self) -> ResetReport:
         """A clean desktop, rebuilt by the host when needed (also after it died). Raises EnvError."""
         result = self._client.reset(self.lease.desktop.desktop_id, self.lease.lease_id)
-        self._go_on_with(result.desktop)
+        self._switch_to(result.desktop)
         return result.report
 
     def prepare(self, key: str, setup: Callable[[], None]) -> bool:
@@ -211,13 +181,13 @@ class DesktopEnv(Desktop):
         """
         desktop_id, lease_id = self.lease.desktop.desktop_id, self.lease.lease_id
         prepared = self._client.prepare(desktop_id, lease_id, key)
-        self._go_on_with(prepared.desktop)
+        self._switch_to(prepared.desktop)
         if not prepared.is_ready:
             setup()
             if self._pending.limit_s > 0:
                 wait_until_settled(self.console, self._pending)
             self._disconnect()  # no open connection may be part of the saved state
-            self._go_on_with(self._client.keep(desktop_id, lease_id).desktop)
+            self._switch_to(self._client.keep(desktop_id, lease_id).desktop)
         return prepared.is_ready
 
     def snapshot(self, label: str) -> KeptSnapshot:
@@ -228,9 +198,9 @@ class DesktopEnv(Desktop):
     def wake(self, name: str) -> None:
         """Go on where a snapshot was taken, here or on another desktop of this host. Raises EnvError."""
         result = self._client.wake(self.lease.desktop.desktop_id, self.lease.lease_id, name)
-        self._go_on_with(result.desktop)
+        self._switch_to(result.desktop)
 
-    def _go_on_with(self, desktop: DesktopInfo) -> None:
+    def _switch_to(self, desktop: DesktopInfo) -> None:
         """The lease's desktop is clean; it may be another one, or a new generation, at another place."""
         before, self.lease = self.lease.desktop, self.lease.model_copy(update={"desktop": desktop})
         if (desktop.desktop_id, desktop.generation) != (before.desktop_id, before.generation):
@@ -265,7 +235,7 @@ class DesktopEnv(Desktop):
     def console(self) -> Console:
         """Its screen and input."""
         if self._console is None:
-            with self._explained():
+            with self._with_host_reason():
                 self._console = open_console(self.lease.desktop.endpoints)
         return self._console
 
@@ -287,7 +257,7 @@ class DesktopEnv(Desktop):
         return self.console.size
 
     @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _with_host_reason(self) -> Iterator[None]:
         """Add what the host knows to an error of a lost desktop."""
         try:
             yield

@@ -47,10 +47,10 @@ def _qmp_console(endpoints: Endpoints) -> Console:
     return QmpConsole(endpoints)
 
 
-def _qmp_slow_console(endpoints: Endpoints) -> Console:
-    from workers.desktops.qemu.slow_console import QmpSlowConsole
+def _driverless_console(endpoints: Endpoints) -> Console:
+    from workers.desktops.qemu.driverless_console import DriverlessConsole
 
-    return QmpSlowConsole(endpoints)
+    return DriverlessConsole(endpoints)
 
 
 def _guest_agent(address: str) -> Agent:
@@ -68,7 +68,7 @@ PROVIDERS: Mapping[str, Callable[[HostStorage], Provider]] = {
 CONSOLES: Mapping[str, Callable[[Endpoints], Console]] = {
     "x11": _x11_console,
     "qmp": _qmp_console,
-    "qmp-slow": _qmp_slow_console,
+    "qmp-slow": _driverless_console,
 }
 AGENTS: Mapping[str, Callable[[str], Agent]] = {
     "http": AgentClient,

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse
 from training.contracts.types import Task
 from training.tasks.importers import LoadError, task_from_osworld
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.env_server.episodes import Episode, UnknownEpisode
 from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError, TaskErrorKind

@@ -7,7 +7,7 @@ and an action that cannot be done is reported in `info` beside the unchanged scr
 from __future__ import annotations
 
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.env_server.answers import BadRequest, Fields, observation, pause_of, screen_of, task_of
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call

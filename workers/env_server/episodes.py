@@ -16,7 +16,7 @@ from typing import Any
 
 from training.contracts.types import Action, ActionKind, Task
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.env_server.waiting_line import WaitingLine
 from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.environments.local import LocalEnvironment

@@ -13,8 +13,8 @@ from typing import Protocol, runtime_checkable
 from training.contracts.config import NO_KNOBS, DesktopConfig, ProviderSection
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.frame import Frame
 from workers.desktops.host.messages import KeptSnapshot
-from workers.desktops.leased_desktop import Frame
 
 
 class AtCapacity(EnvError):
@@ -30,7 +30,7 @@ class AtCapacity(EnvError):
     ) -> None:
         super().__init__(message, kind=ErrorKind.QUOTA)
         self.retry_after_s = retry_after_s
-        """When to ask again, seconds; None = nobody said, ask with growing pauses."""
+        """When to ask again, seconds; None = not told, ask with growing pauses."""
         self.position = position
         """Place in the other side's queue, 1 = next; None = unknown."""
         self.wait_s = wait_s

@@ -1,4 +1,4 @@
-"""JSON over HTTP to somebody else's desktops: which failures are tried again, and what the others mean.
+"""JSON over HTTP to rented or remote desktops: which failures are tried again, and what the others mean.
 
 A request that never arrived (no connection) is always tried again. What may have been done is tried again
 only when the caller says that a repetition is harmless: a read, or a write whose Idempotency-Key the other
@@ -111,7 +111,7 @@ class Transport:
 
         `may_wait`: 429 raises AtCapacity; otherwise it is a 5xx of which surely nothing was done.
         `final`: error codes of 5xx answers that a repetition would not change.
-        Raises AtCapacity, ServerFailed for 5xx, EnvError when nobody answers.
+        Raises AtCapacity, ServerFailed for 5xx, EnvError when there is no answer.
         """
         request = self._client.build_request(
             method, path, json=body, headers=headers, timeout=timeout_s or httpx.USE_CLIENT_DEFAULT

@@ -14,9 +14,10 @@ from django.conf import settings
 from training.contracts.config import PROVIDERS, Capability, MachineConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
+from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient, HostAway, LeaseKeeper
 from workers.desktops.host.messages import KeptSnapshot, Lease
-from workers.desktops.leased_desktop import DesktopEnv, Frame
+from workers.desktops.leased_desktop import DesktopEnv
 from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.tasks import prepare_and_score
 from workers.tasks.disk_space import require_room
@@ -43,7 +44,7 @@ class LocalEnvironment:
     def open(cls, request: EnvironmentRequest, *, prepares: bool = True) -> Self:
         """Lease a clean desktop, waiting a while for one when the host is full. Raises AtCapacity.
 
-        Without `prepares` somebody else sets tasks up, so that a reset cannot wait for `prepare`.
+        Without `prepares` the caller sets tasks up, so that a reset cannot wait for `prepare`.
         """
         environment = cls.lease(DeskHostClient(settings.DESKHOST_SOCKET), request, wait_s=QUOTA_WAIT_S)
         environment._keeps_setups = environment._keeps_setups and prepares
@@ -64,7 +65,7 @@ class LocalEnvironment:
         return self.desktop.snapshot(label)
 
     def wake(self, name: str) -> None:
-        with _no_room_is_no_failure():
+        with _quota_as_at_capacity():
             self.desktop.wake(name)
         self._reset_is_due = False
 
@@ -86,7 +87,7 @@ class LocalEnvironment:
 
     def prepare(self, task: Task) -> None:
         if self._keeps_setups and task.config:
-            with _no_room_is_no_failure():
+            with _quota_as_at_capacity():
                 self.desktop.prepare(setup_key(task), lambda: prepare_and_score.setup(task, self.desktop))
         else:
             if self._reset_is_due:
@@ -112,7 +113,7 @@ class LocalEnvironment:
             self._reset()
 
     def _reset(self) -> None:
-        with _no_room_is_no_failure():
+        with _quota_as_at_capacity():
             self.desktop.reset()
 
     def close(self) -> None:
@@ -122,7 +123,7 @@ class LocalEnvironment:
 
 
 @contextlib.contextmanager
-def _no_room_is_no_failure() -> Iterator[None]:
+def _quota_as_at_capacity() -> Iterator[None]:
     """A host without room for a clean desktop (its disk is full) is asked again later. Raises AtCapacity."""
     try:
         yield

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import io
-import time
 
 from PIL import Image
 
-from workers.desktops import frame_images
 from workers.desktops.contract import EnvError
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 
 PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 
@@ -22,13 +20,4 @@ def frame_of(data: bytes, *, lossless_only: bool = False) -> Frame:
         image = Image.open(io.BytesIO(data)).convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise EnvError(f"the screenshot is no picture ({len(data)} bytes): {error}") from error
-    png = data if data.startswith(PNG_MAGIC) else frame_images.png_of(image)
-    return Frame(
-        png=png,
-        width=image.width,
-        height=image.height,
-        sha256=frame_images.sha256(png),
-        raw_digest=frame_images.digest(image),
-        taken_at=time.time(),
-        taken_monotonic_s=time.monotonic(),
-    )
+    return Frame.of(image, data if data.startswith(PNG_MAGIC) else b"")

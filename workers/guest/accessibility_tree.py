@@ -104,7 +104,7 @@ class Walker:
             (ATSPI + "Registry", ROOT), ATSPI + "Accessible", "GetChildren", None,
             lambda answer: applications.extend(tuple(ref) for ref in answer.unpack()[0]),
         )  # fmt: skip
-        # Programs keep the cache that brings their whole tree only while somebody listens for changes of it.
+        # Programs keep the cache that brings their whole tree only while changes of it are listened for.
         wish = GLib.Variant("(sass)", ("object:children-changed:", [], ""))
         registry = (ATSPI + "Registry", "/org/a11y/atspi/registry")
         self.bus.ask(registry, ATSPI + "Registry", "RegisterEvent", wish, lambda _answer: None)

@@ -13,33 +13,33 @@ import json
 import os
 import sys
 
-from workers.guest import http_server, xorg
+from workers.guest import http_server, xorg_config
 from workers.guest.base_processes import SHIM, Layout, Session, SessionError
-from workers.guest.cleanup import Cleaned, Dirty, descendants, kill_others, restore_skeleton, wipe
-from workers.guest.files import Files
-from workers.guest.machine_routes import Machine, become
-from workers.guest.panel_zygote import Zygote
-from workers.guest.preloaded_python import Interpreter
+from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
+from workers.guest.file_routes import FileRoutes
+from workers.guest.machine_routes import MachineRoutes, become
+from workers.guest.panel_zygote import PanelZygote
+from workers.guest.preloaded_python import PreloadedPython
 from workers.guest.process_control import adopt_orphans, die_with_parent
-from workers.guest.programs import Programs
-from workers.guest.recording import Recording
-from workers.guest.root_helper import Keeper
-from workers.guest.screen import Screen
+from workers.guest.program_routes import ProgramRoutes
+from workers.guest.recording_routes import RecordingRoutes
+from workers.guest.root_helper import RootHelper
+from workers.guest.screen_routes import ScreenRoutes
 
 
 class Agent:
     """Ties session, programs and cleaning together; owns nothing else."""
 
-    def __init__(self, session: Session, zygote: Zygote, keeper: Keeper | None = None) -> None:
+    def __init__(self, session: Session, zygote: PanelZygote, keeper: RootHelper | None = None) -> None:
         self.session = session
         self.zygote = zygote
-        self.machine = Machine(keeper) if keeper else None
+        self.machine = MachineRoutes(keeper) if keeper else None
         tools = ("workers.guest.accessibility",) if session.layout.accessibility else ()
-        self.interpreter = Interpreter(SHIM, tools)
-        self.files = Files(session.layout)
-        self.programs = Programs(session, zygote, self.interpreter, self.files)
-        self.screen = Screen(session, self.programs, self.files)
-        self.recording = Recording(session, self.programs, self.files)
+        self.interpreter = PreloadedPython(SHIM, tools)
+        self.files = FileRoutes(session.layout)
+        self.programs = ProgramRoutes(session, zygote, self.interpreter, self.files)
+        self.screen = ScreenRoutes(session, self.programs, self.files)
+        self.recording = RecordingRoutes(session, self.programs, self.files)
         self.sockets: dict[str, int] = {}
         """The sockets shared with the host: name -> inode."""
 
@@ -75,7 +75,7 @@ class Agent:
         self.screen.forget()
         try:
             cleaned = self.clean()
-        except (Dirty, SessionError, OSError) as exc:
+        except (NotCleaned, SessionError, OSError) as exc:
             return http_server.json_response({"status": "dirty", "message": str(exc)}, 500)
         return http_server.json_response(
             {
@@ -86,21 +86,21 @@ class Agent:
             }
         )
 
-    def clean(self) -> Cleaned:
-        """End the trajectory's processes, wipe every writable folder, restart the bus. Raises Dirty."""
+    def clean(self) -> CleanupReport:
+        """End the trajectory's processes, wipe every writable folder, restart the bus. Raises NotCleaned."""
         session, layout = self.session, self.session.layout
         if session.wm_ended or session.base["wm"].poll() is not None:
-            raise Dirty("the window manager was ended by a program")
+            raise NotCleaned("the window manager was ended by a program")
         session.stop("bus")
         keep = session.base_pids() | {self.zygote.pid}
-        done = Cleaned(killed=kill_others(keep))
+        done = CleanupReport(killed=kill_others(keep))
         self.interpreter.forget()
         done.removed += wipe(layout.home)
         done.removed += wipe(layout.tmp, keep=frozenset({".X11-unix"}))
         done.removed += wipe(layout.runtime_dir)
         done.removed += wipe(layout.run_dir, keep=frozenset(self.sockets))
         if inodes(layout.run_dir) != self.sockets:
-            raise Dirty("a program removed or replaced the desktop's sockets")
+            raise NotCleaned("a program removed or replaced the desktop's sockets")
         for folder in layout.scratch:
             done.removed += wipe(folder)
         restore_skeleton(layout.skeleton, layout.home)
@@ -164,16 +164,16 @@ def start(layout: Layout) -> Agent:
     """Bring the desktop up. Raises SessionError or OSError."""
     session = Session(layout)
     # Forked first, as root and without threads.
-    keeper = Keeper() if layout.machine else None
+    keeper = RootHelper() if layout.machine else None
     if not layout.user:
         restore_skeleton(layout.skeleton, layout.home)
-        zygote = Zygote()
+        zygote = PanelZygote()
         session.start_display()
     else:
         session.start_display()
         become(layout.user)
         os.environ.update(session.env)
-        zygote = Zygote()
+        zygote = PanelZygote()
     session.start_programs()
     return Agent(session, zygote, keeper)
 
@@ -183,7 +183,7 @@ def read_layout(path: str) -> Layout:
     with open(path, encoding="utf-8") as file:
         values = json.load(file)
     if values.get("machine"):
-        values["width"], values["height"] = xorg.screen_size()
+        values["width"], values["height"] = xorg_config.screen_size()
     return Layout(**values)
 
 

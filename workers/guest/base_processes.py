@@ -12,7 +12,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from workers.guest import xorg
+from workers.guest import xorg_config
 from workers.guest.process_control import die_with_parent
 
 SHIM = os.path.join(os.path.dirname(__file__), "shim")
@@ -59,7 +59,7 @@ class Layout:
 def x_server_argv(layout: Layout, display_fd: int) -> list[str]:
     """Xorg in a machine; else Xvnc (display and VNC in one process), or Xvfb where it is not installed."""
     if layout.machine:
-        return xorg.argv(layout.run_dir, display_fd)
+        return xorg_config.argv(layout.run_dir, display_fd)
     number = [] if layout.display is None else [f":{layout.display}"]
     common = ["-ac", "-noreset", "-nolisten", "tcp", "-displayfd", str(display_fd), "-s", "0", "-dpms"]
     # GLX costs 15 MB private memory per desktop and nothing here draws with it.

@@ -15,12 +15,12 @@ KILL_LIMIT_S = 4.0
 """A killed process still has to give back its memory, which takes its time on a busy machine."""
 
 
-class Dirty(Exception):
+class NotCleaned(Exception):
     """Raised when something survives the cleaning; the desktop must be rebuilt."""
 
 
 @dataclass
-class Cleaned:
+class CleanupReport:
     """What a cleaning did."""
 
     killed: int = 0
@@ -59,7 +59,7 @@ def descendants(root_pid: int) -> dict[int, str]:
 
 
 def kill_others(keep: set[int]) -> int:
-    """SIGKILL every descendant outside `keep` until none is left. Returns how many. Raises Dirty."""
+    """SIGKILL every descendant outside `keep` until none is left. Returns how many. Raises NotCleaned."""
     me = os.getpid()
     killed: set[int] = set()
     deadline = time.monotonic() + KILL_LIMIT_S
@@ -70,7 +70,7 @@ def kill_others(keep: set[int]) -> int:
         if not others:
             return len(killed)
         if time.monotonic() > deadline:
-            raise Dirty(f"{len(others)} processes could not be ended")
+            raise NotCleaned(f"{len(others)} processes could not be ended")
         for pid in others:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ def wipe(folder: str, keep: frozenset[str] = frozenset()) -> int:
 
 
 def remove_tree(path: str) -> None:
-    """Remove a folder even when its mode forbids it. Raises Dirty."""
+    """Remove a folder even when its mode forbids it. Raises NotCleaned."""
 
     def open_up_and_retry(function: Callable[[str], object], failed_path: str, _exc_info: object) -> None:
         parent = os.path.dirname(failed_path)
@@ -117,22 +117,22 @@ def remove_tree(path: str) -> None:
             else:
                 function(failed_path)
         except OSError as exc:
-            raise Dirty(f"{failed_path} could not be removed: {exc}") from exc
+            raise NotCleaned(f"{failed_path} could not be removed: {exc}") from exc
 
     try:
         shutil.rmtree(path, onerror=open_up_and_retry)
     except RecursionError as exc:
-        raise Dirty(f"{path} is nested too deeply to be removed") from exc
+        raise NotCleaned(f"{path} is nested too deeply to be removed") from exc
     if os.path.lexists(path):
-        raise Dirty(f"{path} could not be removed")
+        raise NotCleaned(f"{path} could not be removed")
 
 
 def restore_skeleton(skeleton: str, home: str) -> None:
-    """Copy the pristine HOME and check that nothing else is in it. Raises Dirty."""
+    """Copy the pristine HOME and check that nothing else is in it. Raises NotCleaned."""
     os.chmod(home, 0o700)
     shutil.copytree(skeleton, home, dirs_exist_ok=True, symlinks=True)
     if listing(home) != listing(skeleton):
-        raise Dirty("HOME differs from the skeleton after the wipe")
+        raise NotCleaned("HOME differs from the skeleton after the wipe")
 
 
 def listing(folder: str) -> list[str]:

@@ -5,7 +5,7 @@ import pwd
 import random
 
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
-from workers.guest.root_helper import Keeper, KeeperError
+from workers.guest.root_helper import RootHelper, RootHelperError
 
 
 def become(user: str) -> None:
@@ -16,10 +16,10 @@ def become(user: str) -> None:
     os.setuid(account.pw_uid)
 
 
-class Machine:
+class MachineRoutes:
     """Routes that a clone's host calls right after it woke up."""
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: RootHelper) -> None:
         self.keeper = keeper
 
     def routes(self) -> dict[tuple[str, str], Route]:
@@ -38,5 +38,5 @@ class Machine:
     def _ask(self, call: str, argument: object) -> Response:
         try:
             return json_response({"status": "success", **self.keeper.ask(call, argument)})
-        except KeeperError as exc:
+        except RootHelperError as exc:
             raise HttpError(400, str(exc)) from exc

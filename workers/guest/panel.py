@@ -5,7 +5,7 @@ SPEC    {"title", "x", "y", "width", "height": px of the content, "background": 
          "widgets": [{"id", "kind": "button"|"label"|"entry"|"list", "text", "color", "x", "y",
                       "width", "height": px, "rows": [str], "selected": int,
                       "arrows_only": bool (list: only Up and Down move the row, and they wrap around, so that
-                      nobody finds a known row without looking), "focusable": bool (button; default true)}],
+                      a known row is not found without looking), "focusable": bool (button; default true)}],
          "close_on": [button ids, or "submit" for Return in an entry or list]}
 RESULT  {"pressed": [ids in order], "fields": {id: text}, "selected": {id: row}, "closed_by": id | ""}
 The result file is replaced atomically after every change, so a reader never sees half of it.

@@ -17,7 +17,7 @@ from workers.guest.forked_helper import fork_serving
 PROGRAMS = {"deskhand-panel"}
 
 
-class Zygote:
+class PanelZygote:
     """The agent's handle on its zygote."""
 
     def __init__(self) -> None:

@@ -48,7 +48,7 @@ class Job:
             os.killpg(self.pid, signal.SIGKILL)
 
 
-class Interpreter:
+class PreloadedPython:
     """The agent's handle: starts the process on first use, hears when programs end."""
 
     def __init__(self, shim: str, more: tuple[str, ...] = ()) -> None:

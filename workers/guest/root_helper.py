@@ -20,22 +20,22 @@ RNDRESEEDCRNG = 0x5207
 MIN_ENTROPY_BYTES = 32
 
 
-class KeeperError(Exception):
+class RootHelperError(Exception):
     """Raised when the keeper could not do what it was asked; the message says why."""
 
 
-class Keeper:
+class RootHelper:
     """The agent's handle on its keeper."""
 
     def __init__(self) -> None:
         self.pid, self._socket = fork_serving(_serve)
 
     def ask(self, call: str, argument: object) -> dict:
-        """One call of CALLS. Raises KeeperError."""
+        """One call of CALLS. Raises RootHelperError."""
         self._socket.send(json.dumps({"call": call, "argument": argument}).encode())
         answer = json.loads(self._socket.recv(1 << 16) or b'{"error": "the keeper has ended"}')
         if "error" in answer:
-            raise KeeperError(answer["error"])
+            raise RootHelperError(answer["error"])
         return answer
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from training.contracts.types import Action, ActionKind
-from workers.desktops.screen_at_rest import settle_for, wait_until_settled
+from workers.desktops.screen_settling import settle_limits_for, wait_until_settled
 from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.setup_disc import content_of, insert_disc
 from workers.tasks.setup_panel import show_panel
@@ -75,7 +75,7 @@ def activate_window(parameters: Parameters, desktop: TaskDesktop) -> None:
     if not desktop.activate_window(title):
         raise SetupError(TaskErrorKind.DESKTOP, f"window {title!r} closed before it could be activated")
     wait_focused(desktop, title)
-    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
+    wait_until_settled(desktop.console, settle_limits_for(ActionKind.CLICK))
 
 
 def close_window(parameters: Parameters, desktop: TaskDesktop) -> None:
@@ -88,7 +88,7 @@ def close_window(parameters: Parameters, desktop: TaskDesktop) -> None:
         if time.monotonic() > deadline:
             raise SetupError(TaskErrorKind.TASK, f"window {title!r} did not close; does it ask something?")
         desktop.console.wait_change(0.02)
-    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
+    wait_until_settled(desktop.console, settle_limits_for(ActionKind.CLICK))
 
 
 def _count(title: str, desktop: TaskDesktop) -> int:
@@ -130,14 +130,14 @@ def place_window(parameters: Parameters, desktop: TaskDesktop) -> None:
 def wait_color(parameters: Parameters, desktop: TaskDesktop) -> None:
     """Wait until a screen point has a colour, then until the screen rests: a program that is slow to draw."""
     wait_painted(desktop.console, {(int(parameters["x"]), int(parameters["y"])): str(parameters["color"])})
-    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
+    wait_until_settled(desktop.console, settle_limits_for(ActionKind.CLICK))
 
 
 def press_keys(parameters: Parameters, desktop: TaskDesktop) -> None:
     """Press chords one after the other, e.g. [["ctrl", "a"], ["Delete"]]."""
     for chord in parameters["chords"]:
         desktop.act(Action(kind=ActionKind.KEY, keys=tuple(chord)))
-        wait_until_settled(desktop.console, settle_for(ActionKind.KEY))
+        wait_until_settled(desktop.console, settle_limits_for(ActionKind.KEY))
 
 
 SETUP_VERBS: dict[str, Callable[[Parameters, TaskDesktop], None]] = {

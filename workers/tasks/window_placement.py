@@ -7,7 +7,7 @@ import time
 from training.contracts.types import ActionKind
 from workers.desktops.console import Console, Window
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.screen_at_rest import settle_for, wait_until_settled
+from workers.desktops.screen_settling import settle_limits_for, wait_until_settled
 from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.task_desktop import TaskDesktop
 
@@ -60,7 +60,7 @@ def place(desktop: TaskDesktop, text: str, box: Box) -> Window:
                 message = f"window {text!r} stays at {box_of(window)} instead of {box}"
                 raise SetupError(TaskErrorKind.TASK, message)
             time.sleep(POLL_S)
-    wait_until_settled(desktop.console, settle_for(ActionKind.CLICK))
+    wait_until_settled(desktop.console, settle_limits_for(ActionKind.CLICK))
     return window
 
 

@@ -11,7 +11,7 @@ from training.contracts.types import Action
 from workers.desktops import frame_images
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.desktops.screen_at_rest import AT_ONCE, Pace, Settle, wait_until_settled
+from workers.desktops.screen_settling import AT_ONCE, Pace, SettleLimits, wait_until_settled
 from workers.desktops.x11.xtest_input import ActionRefused
 
 pytestmark = pytest.mark.desktop
@@ -269,7 +269,7 @@ class ScriptedScreen:
 
 
 CALM, DRAWN, WORKING = (False, 0.0), (True, 0.002), (False, 0.010)
-AT_REST_AFTER = Settle(first_change_s=0.0, quiet_s=0.002, limit_s=1.0)
+AT_REST_AFTER = SettleLimits(first_change_s=0.0, quiet_s=0.002, limit_s=1.0)
 
 
 def test_settling_needs_the_whole_quiet_time_after_the_last_drawing():
@@ -295,7 +295,7 @@ def test_settling_without_any_reaction_gives_up_and_says_that_nothing_changed():
 @pytest.mark.parametrize("window", [DRAWN, WORKING], ids=["always drawing", "always computing"])
 def test_settling_gives_up_on_a_screen_that_never_rests(window):
     screen = ScriptedScreen([window])
-    assert wait_until_settled(screen, Settle(quiet_s=0.002, limit_s=0.03)) is window[0]
+    assert wait_until_settled(screen, SettleLimits(quiet_s=0.002, limit_s=0.03)) is window[0]
     assert screen.watched > 2
 
 
@@ -312,7 +312,7 @@ def test_windows_are_activated_and_closed_by_title(desktop):
     desktop.agent.launch(["xterm", "-T", "second"])
     desktop.wait_for_window("second")
     assert desktop.activate_window("first")
-    desktop.observe(Settle())
+    desktop.observe(SettleLimits())
     assert [w.title for w in desktop.windows() if w.is_active] == ["first"]
     assert desktop.close_window("second")
     assert not desktop.close_window("third")

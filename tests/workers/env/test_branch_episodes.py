@@ -19,8 +19,8 @@ from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory
 from workers import identity
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.frame import Frame
 from workers.desktops.host.messages import KeptSnapshot
-from workers.desktops.leased_desktop import Frame
 from workers.desktops.qemu.snapshot_store import SnapshotGone
 from workers.env import slots, trajectory_job
 

@@ -9,8 +9,8 @@ import pytest
 from training.tasks.sets import first_desk
 from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, ErrorKind
 from workers.desktops.host.messages import DesktopInfo, Lease, Prepared, ResetResult
-from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.template_store import TemplateStore
+from workers.desktops.qemu.vm_process import VmProcess
 from workers.environments.local import LocalEnvironment
 from workers.environments.registry import AtCapacity
 from workers.processes.cgroups import usable_controllers

@@ -25,12 +25,12 @@ from workers.environments.osworld.protocol import (
     Act,
     Catalogue,
     Evaluate,
-    Nothing,
+    NoArguments,
     Open,
     Opened,
     Prepare,
-    Scored,
-    Seen,
+    Score,
+    Screenshot,
 )
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
@@ -126,15 +126,15 @@ def execute(command: str) -> dict[str, Any]:
 
 
 def prepare(child: OsworldProcess, wanted: dict[str, Any], *, is_clean: bool = True) -> bytes:
-    return child.call("prepare", Prepare(task=wanted, is_clean=is_clean), Seen, LIMIT_S).screenshot
+    return child.call("prepare", Prepare(task=wanted, is_clean=is_clean), Screenshot, LIMIT_S).screenshot
 
 
 def act(child: OsworldProcess, action: str) -> bytes:
-    return child.call("act", Act(action=action, pause_s=0, settle_s=0), Seen, LIMIT_S).screenshot
+    return child.call("act", Act(action=action, pause_s=0, settle_s=0), Screenshot, LIMIT_S).screenshot
 
 
 def score(child: OsworldProcess, ending: Any = "DONE") -> float:
-    return child.call("evaluate", Evaluate(ending=ending), Scored, LIMIT_S).score
+    return child.call("evaluate", Evaluate(ending=ending), Score, LIMIT_S).score
 
 
 def test_a_task_is_set_up_acted_on_and_scored_by_desktopenv(child, agent):
@@ -289,7 +289,7 @@ def test_a_killed_child_is_an_error_with_its_last_words(doomed):
 def test_a_child_that_hangs_is_ended(doomed):
     wanted = Prepare(task=task(None, execute("sleep 5")), is_clean=True)
     with pytest.raises(EnvError, match="gave no answer to prepare in time"):
-        doomed.child.call("prepare", wanted, Seen, 1.0)
+        doomed.child.call("prepare", wanted, Screenshot, 1.0)
     assert doomed.child.process.poll() is not None
 
 
@@ -329,7 +329,7 @@ def test_screenshots_may_come_from_the_worker_instead_of_the_desktop():
 
 
 def test_our_list_of_functions_is_that_of_the_installed_package(child):
-    found = child.call("catalogue", Nothing(), Catalogue, LIMIT_S)
+    found = child.call("catalogue", NoArguments(), Catalogue, LIMIT_S)
     for kind, listed in functions().items():
         assert {entry.name: entry.module for entry in getattr(found, kind)} == listed
     metrics = {entry.name: entry for entry in found.metrics}

@@ -12,7 +12,7 @@ import pytest
 
 from workers.desktops.contract import EnvError
 from workers.desktops.qemu.base_images import ImageError, ImageStore
-from workers.guest import root_helper, xorg
+from workers.guest import root_helper, xorg_config
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -130,14 +130,14 @@ def device(root: Path, name: str, events: int) -> None:
 
 
 def test_the_display_server_is_told_the_machines_devices(tmp_path):
-    device(tmp_path, "event0", 1 << xorg.EV_KEY)  # a power button: neither keyboard nor pointer
-    device(tmp_path, "event1", 1 << xorg.EV_KEY | 1 << xorg.EV_REP)
-    device(tmp_path, "event2", 1 << xorg.EV_KEY | 1 << xorg.EV_ABS)
-    device(tmp_path, "event3", 1 << xorg.EV_KEY | 1 << xorg.EV_REL)
+    device(tmp_path, "event0", 1 << xorg_config.EV_KEY)  # a power button: neither keyboard nor pointer
+    device(tmp_path, "event1", 1 << xorg_config.EV_KEY | 1 << xorg_config.EV_REP)
+    device(tmp_path, "event2", 1 << xorg_config.EV_KEY | 1 << xorg_config.EV_ABS)
+    device(tmp_path, "event3", 1 << xorg_config.EV_KEY | 1 << xorg_config.EV_REL)
     (tmp_path / "mouse0").mkdir()
-    devices = xorg.input_devices(str(tmp_path))
+    devices = xorg_config.input_devices(str(tmp_path))
     assert devices == {"event1": "CoreKeyboard", "event2": "CorePointer", "event3": "SendCoreEvents"}
-    text = xorg.configuration(devices)
+    text = xorg_config.configuration(devices)
     assert 'Option "Device" "/dev/input/event2"' in text
     assert 'InputDevice "event1" "CoreKeyboard"' in text
     assert "event0" not in text

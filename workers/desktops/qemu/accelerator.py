@@ -27,7 +27,7 @@ PROBE_LIMIT_S = 15.0
 
 def accelerator(kernel: Path | None, cache: Path) -> tuple[str, str]:
     """("kvm" | "tcg", why). The verdict is kept in `cache` until kernel, QEMU or host kernel change."""
-    if reason := plain_refusal():
+    if reason := kvm_problem():
         return "tcg", reason
     if kernel is None:
         return "tcg", "the image has no kernel of its own to try KVM with"
@@ -45,7 +45,7 @@ def accelerator(kernel: Path | None, cache: Path) -> tuple[str, str]:
     return verdict, reason
 
 
-def plain_refusal() -> str:
+def kvm_problem() -> str:
     """Why KVM needs no trial here, "" when only a boot can tell."""
     if not os.access(KVM_DEVICE, os.R_OK | os.W_OK):
         return f"{KVM_DEVICE} cannot be opened"

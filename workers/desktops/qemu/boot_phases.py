@@ -20,22 +20,22 @@ from pathlib import Path
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import BootFailed, BootPhase, EnvError
 from workers.desktops.qemu.machine_spec import LOG
-from workers.desktops.qemu.process import VmProcess, tail
+from workers.desktops.qemu.vm_process import VmProcess, tail
 
 
 @dataclass(frozen=True)
-class Rule:
+class PhaseLimit:
     """How long a phase may take and how often the machine is started again when it did not get on."""
 
     limit_s: float
     retries: int
 
 
-RULES = {
-    BootPhase.CREATING: Rule(30.0, 1),
-    BootPhase.BOOTING: Rule(420.0, 1),
-    BootPhase.AGENT_UP: Rule(120.0, 1),
-    BootPhase.LOGGED_IN: Rule(300.0, 1),
+PHASE_LIMITS = {
+    BootPhase.CREATING: PhaseLimit(30.0, 1),
+    BootPhase.BOOTING: PhaseLimit(420.0, 1),
+    BootPhase.AGENT_UP: PhaseLimit(120.0, 1),
+    BootPhase.LOGGED_IN: PhaseLimit(300.0, 1),
 }
 """Emulated machines boot in 20 to 50 s, several times longer on a busy host."""
 ANSWER_LIMIT_S = 5.0
@@ -85,20 +85,20 @@ class Machine:
 
 
 Start = Callable[[], Awaitable[Machine]]
-ComeUp = Callable[[Machine, Progress], Awaitable[None]]
+WaitUntilReady = Callable[[Machine, Progress], Awaitable[None]]
 """Waits until a started machine is ready, entering its phases. Raises TimeoutError, EnvError."""
 
 
-async def boot(start: Start, come_up: ComeUp, progress: Progress, failures: Path) -> Machine:
+async def boot(start: Start, wait_until_ready: WaitUntilReady, progress: Progress, failures: Path) -> Machine:
     """Start a machine and wait until it is ready. Raises BootFailed; nothing runs then."""
-    tries = dict.fromkeys(RULES, 0)
+    tries = dict.fromkeys(PHASE_LIMITS, 0)
     while True:
         machine: Machine | None = None
         progress.enter(BootPhase.CREATING)
         try:
-            async with asyncio.timeout(RULES[BootPhase.CREATING].limit_s):
+            async with asyncio.timeout(PHASE_LIMITS[BootPhase.CREATING].limit_s):
                 machine = await start()
-            await come_up(machine, progress)
+            await wait_until_ready(machine, progress)
             progress.enter(BootPhase.READY)
             return machine
         except (EnvError, TimeoutError) as exc:
@@ -106,7 +106,7 @@ async def boot(start: Start, come_up: ComeUp, progress: Progress, failures: Path
             failure = await _failure(machine, phase, exc, failures)
             failure.permanent = permanent = isinstance(exc, EnvError) and exc.permanent
             tries[phase] += 1
-            if permanent or tries[phase] > RULES[phase].retries:
+            if permanent or tries[phase] > PHASE_LIMITS[phase].retries:
                 raise failure from exc
             progress.attempt += 1
         except BaseException:
@@ -115,25 +115,25 @@ async def boot(start: Start, come_up: ComeUp, progress: Progress, failures: Path
             raise
 
 
-async def come_up(machine: Machine, screen: tuple[int, int], progress: Progress) -> None:
+async def wait_until_ready(machine: Machine, screen: tuple[int, int], progress: Progress) -> None:
     """The phases of a guest with our agent, or with none."""
     progress.enter(BootPhase.BOOTING)
     if machine.agent:
-        await within(BootPhase.BOOTING, machine, _agent_answers)
+        await poll_until(BootPhase.BOOTING, machine, _agent_answers)
         progress.enter(BootPhase.AGENT_UP)
 
         async def session(machine: Machine) -> bool:
             return await _session_stands(machine, screen)
 
-        await within(BootPhase.AGENT_UP, machine, session)
+        await poll_until(BootPhase.AGENT_UP, machine, session)
     progress.enter(BootPhase.LOGGED_IN)
     await machine.vm.execute("input-send-event", {"events": PARKED_POINTER})
-    await screen_at_rest(machine)
+    await wait_until_screen_rests(machine)
 
 
-async def within(phase: BootPhase, machine: Machine, check: Callable[[Machine], Awaitable[bool]]) -> None:
+async def poll_until(phase: BootPhase, machine: Machine, check: Callable[[Machine], Awaitable[bool]]) -> None:
     """Ask again and again until the check holds. Raises TimeoutError, or EnvError when the machine ended."""
-    async with asyncio.timeout(RULES[phase].limit_s):
+    async with asyncio.timeout(PHASE_LIMITS[phase].limit_s):
         while not await check(machine):
             if machine.vm.has_ended:
                 raise EnvError(await machine.vm.wait_dead())
@@ -172,45 +172,45 @@ def ask_agent(address: str, method: str, path: str, timeout_s: float = ANSWER_LI
         return agent.call(method, path, b"{}" if method == "POST" else b"")
 
 
-async def screen_at_rest(machine: Machine) -> None:
-    """Until for a while nothing was drawn and, where an agent can tell, nobody computed."""
+async def wait_until_screen_rests(machine: Machine) -> None:
+    """Until for a while nothing was drawn and, where an agent can tell, nothing was computed."""
     rest_s = AT_REST_S if machine.agent else AT_REST_WITHOUT_AGENT_S
-    seen, since, work = "", time.monotonic(), await _work(machine)
+    seen, since, work = "", time.monotonic(), await _cpu_ticks(machine)
 
     async def rests(machine: Machine) -> bool:
         nonlocal seen, since, work
         now = await screen_digest(machine.vm)
         if now != seen:
-            seen, since, work = now, time.monotonic(), await _work(machine)
+            seen, since, work = now, time.monotonic(), await _cpu_ticks(machine)
         if time.monotonic() - since < rest_s:
             return False
-        before, work = work, await _work(machine)
+        before, work = work, await _cpu_ticks(machine)
         since = time.monotonic()
         return work.busy - before.busy <= MOST_BUSY * max(1, work.all - before.all)
 
-    await within(BootPhase.LOGGED_IN, machine, rests)
+    await poll_until(BootPhase.LOGGED_IN, machine, rests)
 
 
 @dataclass(frozen=True)
-class Work:
+class CpuTicks:
     """Clock ticks since boot as the guest counts them: those in which it computed, and all."""
 
     busy: int = 0
     all: int = 0
 
 
-async def _work(machine: Machine) -> Work:
+async def _cpu_ticks(machine: Machine) -> CpuTicks:
     """The guest's own account: on a starved host its programs look idle from outside while they work."""
     if not machine.agent:
-        return Work()
+        return CpuTicks()
 
     def ask() -> str:
-        with AgentClient(machine.agent, timeout_s=RULES[BootPhase.LOGGED_IN].limit_s) as agent:
+        with AgentClient(machine.agent, timeout_s=PHASE_LIMITS[BootPhase.LOGGED_IN].limit_s) as agent:
             return agent.execute(["cat", "/proc/stat"]).output
 
     ticks = [int(word) for word in (await asyncio.to_thread(ask)).splitlines()[0].split()[1:]]
     user, nice, system, idle, waiting = ticks[:5]
-    return Work(busy=user + nice + system, all=user + nice + system + idle + waiting)
+    return CpuTicks(busy=user + nice + system, all=user + nice + system + idle + waiting)
 
 
 async def screen_digest(vm: VmProcess) -> str:
@@ -224,7 +224,7 @@ async def screen_digest(vm: VmProcess) -> str:
 
 async def _failure(machine: Machine | None, phase: BootPhase, exc: Exception, failures: Path) -> BootFailed:
     """What a person needs to see why; ends the machine."""
-    reason = str(exc) or f"no progress in {RULES[phase].limit_s:g} s"
+    reason = str(exc) or f"no progress in {PHASE_LIMITS[phase].limit_s:g} s"
     if machine is None:
         return BootFailed(f"the machine did not start ({phase}): {reason}", boot_phase=phase)
     picture = await _last_picture(machine.vm, failures)

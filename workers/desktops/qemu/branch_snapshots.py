@@ -1,4 +1,4 @@
-"""Takes snapshots of running clones, and makes templates of snapshots when somebody branches from them.
+"""Takes snapshots of running clones, and makes templates of snapshots when a branch starts from them.
 
     clone --stop, save, go on--> snapshot --its pages over the template's--> template --clone--> desktop
 A machine stands still only while QEMU writes its state; what differs from the template is found afterwards.
@@ -18,24 +18,24 @@ from pathlib import Path
 from workers.desktops.qemu import migration_stream
 from workers.desktops.qemu.boot_phases import Machine
 from workers.desktops.qemu.command_line import argv, qemu_version
-from workers.desktops.qemu.machine_factory import Lab, tool
+from workers.desktops.qemu.machine_factory import MachineFactory, tool
 from workers.desktops.qemu.machine_spec import DISK, RAM, MachineSpec
 from workers.desktops.qemu.snapshot_store import DELTA, SnapshotGone, SnapshotMeta, SnapshotStore, new_name
-from workers.desktops.qemu.template_store import SCREEN, STATE, Meta, Template, template_key
+from workers.desktops.qemu.template_store import SCREEN, STATE, Template, TemplateMeta, template_key
 
 STREAM = "stream"
 
 
 @dataclass
-class Brancher:
-    """The snapshots of one lab's machines."""
+class BranchSnapshots:
+    """The snapshots of one factory's machines."""
 
-    lab: Lab
+    factory: MachineFactory
     snapshots: SnapshotStore
 
     def __post_init__(self) -> None:
         self._making: dict[str, asyncio.Lock] = {}
-        self.lab.store.pinned = self.snapshots.templates
+        self.factory.store.pinned = self.snapshots.templates
 
     # -- taking -----------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ class Brancher:
     ) -> SnapshotMeta:
         """Save a clone as it is now; it goes on. Raises EnvError (quota when the disk is too full)."""
         started = time.monotonic()
-        await asyncio.to_thread(self.lab.store.guard_disk, machine.memory_mb)
+        await asyncio.to_thread(self.factory.store.guard_disk, machine.memory_mb)
         folder = await asyncio.to_thread(self.snapshots.new_folder)
         try:
             pause_s = await _freeze(running, folder)
@@ -85,16 +85,16 @@ class Brancher:
         meta = await asyncio.to_thread(self.check, name, machine)
         key = template_of(meta)
         async with self._making.setdefault(key, asyncio.Lock()):
-            return self.lab.find(key, machine) or await self._make(key, meta, machine)
+            return self.factory.find(key, machine) or await self._make(key, meta, machine)
 
     async def _make(self, key: str, snapshot: SnapshotMeta, machine: MachineSpec) -> Template:
-        base = self.lab.find(snapshot.template, machine)
+        base = self.factory.find(snapshot.template, machine)
         if base is None:
             raise SnapshotGone(f"the template on which snapshot {snapshot.name} stands is gone")
         source = self.snapshots.folder / snapshot.name
-        store = self.lab.store
+        store = self.factory.store
         folder = await asyncio.to_thread(store.new_folder, machine.memory_mb)
-        store.hold(base.key)
+        store.retain(base.key)
         try:
             await tool("cp", "--sparse=always", "--reflink=auto", str(base.folder / RAM), str(folder / RAM))
             (folder / RAM).chmod(0o600)
@@ -110,11 +110,11 @@ class Brancher:
                     "created_at": time.time(),
                 }
             )
-            return await asyncio.to_thread(store.publish, folder, Meta.model_validate(meta))
+            return await asyncio.to_thread(store.publish, folder, TemplateMeta.model_validate(meta))
         except (migration_stream.StreamError, OSError) as exc:
             raise SnapshotGone(f"snapshot {snapshot.name} is damaged: {exc}") from exc
         finally:
-            store.let_go(base.key)
+            store.release(base.key)
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     # -- dropping ---------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class Brancher:
 
     def sweep(self) -> None:
         """Remove the templates of snapshots that are gone, once nothing lives on them."""
-        store = self.lab.store
+        store = self.factory.store
         stale = [meta for meta in store.of_snapshots() if not Path(meta.snapshot).is_dir()]
         while removed := [meta for meta in stale if store.remove_unless_needed(meta.key)]:
             stale = [meta for meta in stale if meta not in removed]  # parents go after their children

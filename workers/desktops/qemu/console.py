@@ -19,10 +19,10 @@ from training.contracts.types import Action
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
-from workers.desktops.qemu.agent_windows import AgentWindows
 from workers.desktops.qemu.monitor_client import QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput
-from workers.desktops.screen_at_rest import Pace, host_strain
+from workers.desktops.qemu.window_list import AgentWindows
+from workers.desktops.screen_settling import Pace, host_strain
 
 POLL_S = 0.03
 BUSY_S = 0.012
@@ -131,7 +131,7 @@ class QmpConsole:
             time.sleep(min(POLL_S, left_s))
 
     def cpu_s(self) -> float:
-        """CPU seconds of the whole machine so far without our pictures; 0 where nobody counts them."""
+        """CPU seconds of the whole machine so far without our pictures; 0 where they are not counted."""
         return self._account_s() - self._pictures_s
 
     def _account_s(self) -> float:

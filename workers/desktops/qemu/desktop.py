@@ -18,16 +18,16 @@ from workers.desktops.contract import (
     Usage,
 )
 from workers.desktops.qemu.boot_phases import LOG_LINES, Machine, Progress
-from workers.desktops.qemu.branch_snapshots import Brancher
+from workers.desktops.qemu.branch_snapshots import BranchSnapshots
 from workers.desktops.qemu.command_line import OVERHEAD_MB
-from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.machine_spec import LOG, MachineSpec
-from workers.desktops.qemu.process import tail
 from workers.desktops.qemu.snapshot_store import SnapshotMeta
 from workers.desktops.qemu.template_store import Template
+from workers.desktops.qemu.vm_process import tail
 
 CLONE_LIMIT_S = 30.0
-WELCOME_LIMIT_S = 60.0
+INITIALISE_LIMIT_S = 60.0
 """A clone answers within 1 to 2 s; eight at once on a busy machine take ten times as long."""
 
 
@@ -35,7 +35,7 @@ WELCOME_LIMIT_S = 60.0
 class QemuDesktop:
     """One clone."""
 
-    lab: Lab
+    factory: MachineFactory
     folder: Path
     template: Template
     machine: MachineSpec
@@ -52,7 +52,7 @@ class QemuDesktop:
 
     async def start(self, name: str, progress: Progress) -> None:
         started = time.monotonic()
-        self.lab.store.hold(self.template.key)
+        self.factory.store.retain(self.template.key)
         progress.enter(BootPhase.CREATING)
         async with asyncio.timeout(CLONE_LIMIT_S):
             running = self._running = await self._wake(name)
@@ -61,29 +61,29 @@ class QemuDesktop:
         self.pid = running.vm.pid
         progress.enter(BootPhase.BOOTING)
         if running.agent:
-            async with asyncio.timeout(WELCOME_LIMIT_S):
-                await asyncio.to_thread(self.lab.welcome, running.agent)
+            async with asyncio.timeout(INITIALISE_LIMIT_S):
+                await asyncio.to_thread(self.factory.initialise_clone, running.agent)
         self.agent_s = time.monotonic() - started
-        self.endpoints = self.lab.endpoints(running, self.machine)
+        self.endpoints = self.factory.endpoints(running, self.machine)
         progress.enter(BootPhase.READY)
 
     async def _wake(self, name: str) -> Machine:
         if self.is_writable:
-            return await self.lab.writable_clone(self.template, self.machine, name)
-        return await self.lab.clone(self.template, self.machine, self.folder, name)
+            return await self.factory.writable_clone(self.template, self.machine, name)
+        return await self.factory.clone(self.template, self.machine, self.folder, name)
 
     async def keep(self, name: str) -> None:
         """Save it as the template of this name; it is ended by that."""
         if not self.is_writable or self._running is None:
             raise EnvError("this machine's memory is no file of its own: it cannot be saved", permanent=True)
         setup_s = time.monotonic() - self.started_at
-        await self.lab.save(self._running, self.machine, name, boot_s=setup_s, parent=self.template.key)
+        await self.factory.save(self._running, self.machine, name, boot_s=setup_s, parent=self.template.key)
 
-    async def take_snapshot(self, brancher: Brancher, label: str) -> SnapshotMeta:
+    async def take_snapshot(self, branches: BranchSnapshots, label: str) -> SnapshotMeta:
         """Save it as it is now; it goes on."""
         if self.is_writable or self._running is None:
             raise EnvError("a machine that prepares a template has no snapshots", kind=ErrorKind.TASK)
-        return await brancher.take(self._running, self.machine, self.template, label)
+        return await branches.take(self._running, self.machine, self.template, label)
 
     @property
     def cgroups(self) -> list[str]:
@@ -110,7 +110,7 @@ class QemuDesktop:
         assert self._running is not None
         await self._running.vm.execute("cont")
         if self._running.agent:
-            await asyncio.to_thread(self.lab.tell_time, self._running.agent)
+            await asyncio.to_thread(self.factory.set_clock, self._running.agent)
 
     async def is_alive(self, limit_s: float) -> bool:
         """Whether QEMU itself answers, whatever its guest does."""
@@ -121,7 +121,7 @@ class QemuDesktop:
         running, self._running = self._running, None
         if running is not None:
             await running.vm.end()
-        self.lab.store.let_go(self.template.key)
+        self.factory.store.release(self.template.key)
         await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
 
     def usage(self) -> Usage:
@@ -136,7 +136,7 @@ class QemuDesktop:
         return "\n".join(tail(self.folder / LOG, lines))
 
 
-def why_it_failed(desktop: QemuDesktop, progress: Progress, exc: Exception) -> BootFailed:
+def clone_failure(desktop: QemuDesktop, progress: Progress, exc: Exception) -> BootFailed:
     reason = str(exc) or "no answer in time"
     log = "\n".join(line for name in ("qemu.log", LOG) for line in tail(desktop.folder / name, LOG_LINES))
     return BootFailed(f"a clone did not come up: {reason}", boot_phase=progress.phase, log=log)

@@ -3,7 +3,7 @@
 A virtio input device has a ring of 64 buffers, one per event: the guest gives them, QEMU fills them, the
 guest empties them and gives them again. All that was sent has been fetched when every buffer is given again.
 QEMU shows both counters (`x-query-virtio-queue-element`, since 7.2); where it does not, or for other devices,
-nobody is waited for.
+nothing is waited for.
 
 Behind the ring the guest's kernel keeps 64 events for its X server. That has fetched them when a program of
 the guest that was asked afterwards has answered: it was waiting for the processor before that program.
@@ -40,7 +40,7 @@ class GuestQueues:
         self._num_sent = 0
 
     def make_room(self, num_events: int) -> None:
-        """Before so many events are sent: wait while the guest may have too many already."""
+        """Before this many events are sent: wait while the guest may have too many already."""
         if self._num_sent + num_events > BURST:
             self.wait_taken()
             self._let_programs_read()

@@ -26,30 +26,30 @@ from workers.desktops.qemu.base_images import GuestImage, ImageStore
 from workers.desktops.qemu.boot_phases import Machine, Progress
 from workers.desktops.qemu.command_line import argv, qemu_version
 from workers.desktops.qemu.machine_spec import CONSOLE, DISK, RAM, VNC, MachineSpec
-from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.template_store import (
     DEFAULT_LIMIT_MB,
     SCREEN,
     STATE,
-    Meta,
     Template,
+    TemplateMeta,
     TemplateRefused,
     TemplateStore,
     template_key,
 )
+from workers.desktops.qemu.vm_process import VmProcess
 
 DEFAULT_IMAGE = "debian-desk"
 OVERLAY_MB = 256
 """Free disk that a clone must find."""
 TOOL_LIMIT_S = 120.0
 SYNC_LIMIT_S = 60.0
-WELCOME_LIMIT_S = 60.0
+INITIALISE_LIMIT_S = 60.0
 ENTROPY_BYTES = 64
 
 log = logging.getLogger("deskhost")
 
 
-class Lab:
+class MachineFactory:
     """Images, templates and the accelerator of one machine."""
 
     def __init__(self, images: Path, templates: Path, *, limit_mb: int = DEFAULT_LIMIT_MB) -> None:
@@ -111,16 +111,16 @@ class Lab:
             boot_phases.empty_folder(folder)
             await overlay(machine.image.disk, folder / DISK)
             await asyncio.to_thread(_empty_memory, folder / RAM, machine.memory_mb)
-            await asyncio.to_thread(self.furnish, machine.image, folder)
+            await asyncio.to_thread(self.add_image_files, machine.image, folder)
             vm = await VmProcess.start(folder, argv(machine, shared=True), folder.name[1:], machine.memory_mb)
             return await self._machine(vm, machine.image)
 
         try:
 
-            async def come_up(running: Machine, progress: Progress) -> None:
-                await self.come_up(running, machine, progress)
+            async def wait_until_ready(running: Machine, progress: Progress) -> None:
+                await self.wait_until_ready(running, machine, progress)
 
-            running = await boot_phases.boot(start, come_up, progress, self.failures)
+            running = await boot_phases.boot(start, wait_until_ready, progress, self.failures)
             boot_s = time.monotonic() - started
             return await self.save(running, machine, key, boot_s=boot_s)
         finally:
@@ -141,7 +141,7 @@ class Lab:
         finally:
             await vm.end()
         picture = await asyncio.to_thread((vm.folder / SCREEN).read_bytes)
-        meta = Meta(
+        meta = TemplateMeta(
             key=key,
             parent=parent,
             argv=argv(machine, shared=True),
@@ -184,7 +184,7 @@ class Lab:
     ) -> Machine:
         line = argv(machine, shared=shared, incoming=True)
         await overlay(template.folder / DISK, folder / DISK)
-        await asyncio.to_thread(self.furnish, machine.image, folder)
+        await asyncio.to_thread(self.add_image_files, machine.image, folder)
         vm = await VmProcess.start(folder, line, name, machine.memory_mb)
         try:
             await vm.restore(template.folder / STATE)
@@ -200,24 +200,24 @@ class Lab:
         """The kernel with which acceleration is tried."""
         return image.kernel
 
-    def furnish(self, image: GuestImage, folder: Path) -> None:
+    def add_image_files(self, image: GuestImage, folder: Path) -> None:
         """Put into a machine's folder what its command line names besides disk and memory."""
 
-    async def come_up(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
+    async def wait_until_ready(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
         """Wait through the phases of a start. Raises TimeoutError, EnvError."""
-        await boot_phases.come_up(running, (machine.width, machine.height), progress)
+        await boot_phases.wait_until_ready(running, (machine.width, machine.height), progress)
 
     def flush(self, address: str) -> None:
         """Bring what programs wrote onto the disk."""
         _flush(address)
 
-    def welcome(self, address: str) -> None:
+    def initialise_clone(self, address: str) -> None:
         """Tell a fresh clone what it must not share with the template."""
-        welcome(address)
+        initialise_clone(address)
 
-    def tell_time(self, address: str) -> None:
+    def set_clock(self, address: str) -> None:
         """Set the clock of a machine that stood still."""
-        tell_time(address)
+        set_clock(address)
 
     def endpoints(self, running: Machine, machine: MachineSpec) -> Endpoints:
         """Where a clone is reached."""
@@ -273,20 +273,20 @@ def _flush(address: str) -> None:
         agent.execute(["sync"], timeout_s=SYNC_LIMIT_S)
 
 
-def welcome(address: str) -> None:
+def initialise_clone(address: str) -> None:
     """Tell a clone the time and give it randomness of its own; it woke up with the template's."""
-    with AgentClient(address, timeout_s=WELCOME_LIMIT_S) as agent:
-        _tell(agent, "/reseed", {"entropy": secrets.token_hex(ENTROPY_BYTES)})
-        _tell(agent, "/clock", {"unix_s": time.time()})
+    with AgentClient(address, timeout_s=INITIALISE_LIMIT_S) as agent:
+        _post(agent, "/reseed", {"entropy": secrets.token_hex(ENTROPY_BYTES)})
+        _post(agent, "/clock", {"unix_s": time.time()})
 
 
-def tell_time(address: str) -> None:
+def set_clock(address: str) -> None:
     """Set a machine's clock; while it stood still, its clock did."""
-    with AgentClient(address, timeout_s=WELCOME_LIMIT_S) as agent:
-        _tell(agent, "/clock", {"unix_s": time.time()})
+    with AgentClient(address, timeout_s=INITIALISE_LIMIT_S) as agent:
+        _post(agent, "/clock", {"unix_s": time.time()})
 
 
-def _tell(agent: AgentClient, path: str, body: dict[str, object]) -> None:
+def _post(agent: AgentClient, path: str, body: dict[str, object]) -> None:
     status, raw = agent.call("POST", path, json.dumps(body).encode())
     if status == 404:
         log.warning("the guest's agent has no %s: clones keep the template's", path)

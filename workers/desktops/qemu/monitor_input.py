@@ -36,7 +36,7 @@ class QmpInput:
         self._queues = GuestQueues(client, ask)
         self._size = size
         self._type_rest = type_rest
-        """Types what the keyboard does not have, from inside the guest; None: nobody can."""
+        """Types what the keyboard does not have, from inside the guest; None: it cannot be typed."""
 
     def perform(self, action: Action) -> None:
         """Do one action; returns when the guest has taken it. Raises ActionRefused, EnvError."""

@@ -19,10 +19,10 @@ from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind, Health, 
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator
 from workers.desktops.qemu.boot_phases import Progress
-from workers.desktops.qemu.branch_snapshots import Brancher
+from workers.desktops.qemu.branch_snapshots import BranchSnapshots
 from workers.desktops.qemu.command_line import qemu_version
-from workers.desktops.qemu.desktop import QemuDesktop, why_it_failed
-from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.desktop import QemuDesktop, clone_failure
+from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.machine_spec import MachineSpec
 from workers.desktops.qemu.snapshot_store import SnapshotMeta, SnapshotStore
 from workers.desktops.qemu.template_store import Template
@@ -36,28 +36,28 @@ class QemuProvider:
     """Starts virtual machines on this machine."""
 
     info = QEMU
-    lab_class = Lab
+    factory_class = MachineFactory
 
     def __init__(self, storage: HostStorage) -> None:
         self._storage = storage
-        self._lab: Lab | None = None
+        self._factory: MachineFactory | None = None
         self.snapshots = SnapshotStore(storage.snapshots_of(self.info.name), storage.snapshot_limits)
-        self._brancher: Brancher | None = None
+        self._branches: BranchSnapshots | None = None
         self._progress: dict[str, Progress] = {}
 
     @property
-    def lab(self) -> Lab:
+    def factory(self) -> MachineFactory:
         """Made on first use: a host without machines needs none of its folders."""
-        if self._lab is None:
-            self._lab = self.lab_class(self._storage.images, self._storage.templates)
-        return self._lab
+        if self._factory is None:
+            self._factory = self.factory_class(self._storage.images, self._storage.templates)
+        return self._factory
 
     @property
-    def brancher(self) -> Brancher:
-        """Made on first use, as the lab."""
-        if self._brancher is None:
-            self._brancher = Brancher(self.lab, self.snapshots)
-        return self._brancher
+    def branches(self) -> BranchSnapshots:
+        """Made on first use, as the factory."""
+        if self._branches is None:
+            self._branches = BranchSnapshots(self.factory, self.snapshots)
+        return self._branches
 
     def probe(self) -> Health:
         """What works here and what to do for the rest."""
@@ -85,8 +85,8 @@ class QemuProvider:
     async def create(self, desktop_id: str, spec: DesktopSpec, folder: Path) -> QemuDesktop:
         """A clone of the template of this kind, which is made first when there is none."""
         with self._progress_of(desktop_id) as progress:
-            machine = await self.lab.machine_spec(spec)
-            template = await self.lab.template(machine, progress)
+            machine = await self.factory.machine_spec(spec)
+            template = await self.factory.template(machine, progress)
             return await self._clone(desktop_id, template, machine, folder, progress)
 
     @contextlib.contextmanager
@@ -101,18 +101,18 @@ class QemuProvider:
 
     async def task_template(self, spec: DesktopSpec, key: str) -> str:
         """Full name of the template with this setup done, whether it is there or not."""
-        return self.lab.task_key(await self.lab.machine_spec(spec), key)
+        return self.factory.task_key(await self.factory.machine_spec(spec), key)
 
     async def has_template(self, spec: DesktopSpec, name: str) -> bool:
-        return self.lab.find(name, await self.lab.machine_spec(spec)) is not None
+        return self.factory.find(name, await self.factory.machine_spec(spec)) is not None
 
     def from_template(self, name: str) -> Make:
         """Makes a clone of the template of this name."""
 
         async def make(desktop_id: str, spec: DesktopSpec, folder: Path) -> QemuDesktop:
             with self._progress_of(desktop_id) as progress:
-                machine = await self.lab.machine_spec(spec)
-                template = self.lab.find(name, machine)
+                machine = await self.factory.machine_spec(spec)
+                template = self.factory.find(name, machine)
                 if template is None:
                     raise EnvError(f"the task's template {name} was removed meanwhile")
                 return await self._clone(desktop_id, template, machine, folder, progress)
@@ -124,8 +124,8 @@ class QemuProvider:
 
         async def make(desktop_id: str, spec: DesktopSpec, folder: Path) -> QemuDesktop:
             with self._progress_of(desktop_id) as progress:
-                machine = await self.lab.machine_spec(spec)
-                template = await self.lab.template(machine, progress)
+                machine = await self.factory.machine_spec(spec)
+                template = await self.factory.template(machine, progress)
                 return await self._clone(desktop_id, template, machine, folder, progress, writable=True)
 
         return make
@@ -140,32 +140,32 @@ class QemuProvider:
     async def take_snapshot(self, living: ProviderDesktop, label: str) -> SnapshotMeta:
         """Save a desktop as it is now; it goes on."""
         assert isinstance(living, QemuDesktop)
-        return await living.take_snapshot(self.brancher, label)
+        return await living.take_snapshot(self.branches, label)
 
     async def check_snapshot(self, spec: DesktopSpec, name: str) -> None:
         """Raises SnapshotGone when a desktop of this kind cannot wake up from it."""
-        machine = await self.lab.machine_spec(spec)
-        await asyncio.to_thread(self.brancher.check, name, machine)
+        machine = await self.factory.machine_spec(spec)
+        await asyncio.to_thread(self.branches.check, name, machine)
 
     def from_snapshot(self, name: str) -> Make:
         """Makes a desktop that goes on where the snapshot was taken."""
 
         async def make(desktop_id: str, spec: DesktopSpec, folder: Path) -> QemuDesktop:
             with self._progress_of(desktop_id) as progress:
-                machine = await self.lab.machine_spec(spec)
-                template = await self.brancher.template(name, machine)
+                machine = await self.factory.machine_spec(spec)
+                template = await self.branches.template(name, machine)
                 return await self._clone(desktop_id, template, machine, folder, progress)
 
         return make
 
     def drop_snapshot(self, name: str) -> bool:
         """Remove one and what was made of it; False when there was none."""
-        return self.brancher.drop(name)
+        return self.branches.drop(name)
 
     def sweep_snapshots(self) -> None:
         """Remove what was made of dropped ones, as far as no desktop lives on it any more."""
-        if self._brancher is not None:
-            self._brancher.sweep()
+        if self._branches is not None:
+            self._branches.sweep()
 
     async def _clone(
         self,
@@ -177,15 +177,15 @@ class QemuProvider:
         *,
         writable: bool = False,
     ) -> QemuDesktop:
-        """Clone and welcome, tried again once: a clone costs little and each starts from scratch."""
+        """Clone and initialise, tried again once: a clone costs little and each starts from scratch."""
         for attempt in range(1, CLONE_TRIES + 1):
             progress.attempt = attempt
-            desktop = QemuDesktop(self.lab, folder, template, machine, writable)
+            desktop = QemuDesktop(self.factory, folder, template, machine, writable)
             try:
                 await desktop.start(name, progress)
                 return desktop
             except (EnvError, TimeoutError) as exc:
-                failure = why_it_failed(desktop, progress, exc)
+                failure = clone_failure(desktop, progress, exc)
                 await desktop.destroy()
                 if getattr(exc, "kind", None) is ErrorKind.QUOTA:
                     raise  # no room: there may be some later, but not at once
@@ -199,7 +199,7 @@ class QemuProvider:
 
 def _verdict(cache: Path) -> str:
     """The accelerator, when it was tried already."""
-    if reason := accelerator.plain_refusal():
+    if reason := accelerator.kvm_problem():
         return f"tcg ({reason})"
     with contextlib.suppress(OSError, ValueError, KeyError):
         kept = json.loads(cache.read_text())

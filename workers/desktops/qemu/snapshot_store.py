@@ -3,8 +3,8 @@
     SNAPSHOTS/NAME/{snapshot.json, state, ram.delta, disk.qcow2, screen.ppm}
 `ram.delta` holds the pages that differ from the memory of the template of which the machine was a clone,
 `disk.qcow2` is a copy of its overlay: each snapshot stands alone on its template, so any of them can be
-dropped. They belong to one desk host, in its own folder, bounded in number and size; the one that nobody
-has used for longest goes first.
+dropped. They belong to one desk host, in its own folder, bounded in number and size; the one that was
+unused for longest goes first.
 """
 
 from __future__ import annotations

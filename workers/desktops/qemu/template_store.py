@@ -1,7 +1,7 @@
 """Paused machines on disk, from which desktops are cloned.
 
     TEMPLATES/KEY/{meta.json, ram, state, disk.qcow2, screen.ppm}
-`ram` is the machine's memory; clones map it privately, so nobody may ever write to it: a template is made
+`ram` is the machine's memory; clones map it privately, so it is never written to: a template is made
 in a folder of its own and renamed into place. `disk.qcow2` is an overlay on its parent template's disk or
 on the base image. meta.json holds the exact command line and QEMU version, since a snapshot fits no other.
 """
@@ -41,7 +41,7 @@ class TemplateRefused(EnvError):
     """Raised when a template may not be cloned: damaged, or made for another machine. It is made again."""
 
 
-class Meta(BaseModel):
+class TemplateMeta(BaseModel):
     """What a template is and what it needs."""
 
     key: str
@@ -68,7 +68,7 @@ class Meta(BaseModel):
 class Template:
     """One template that was checked."""
 
-    def __init__(self, folder: Path, meta: Meta) -> None:
+    def __init__(self, folder: Path, meta: TemplateMeta) -> None:
         self.folder = folder
         self.meta = meta
 
@@ -103,9 +103,9 @@ class TemplateStore:
             os.utime(folder / META)  # the clock of the collector
         return template
 
-    def _meta(self, folder: Path) -> Meta:
+    def _meta(self, folder: Path) -> TemplateMeta:
         try:
-            return Meta.model_validate_json((folder / META).read_bytes())
+            return TemplateMeta.model_validate_json((folder / META).read_bytes())
         except (ValidationError, ValueError, OSError) as exc:
             raise TemplateRefused(f"template {folder.name}: {META} cannot be read: {exc}") from exc
 
@@ -130,7 +130,7 @@ class TemplateStore:
 
     def new_folder(self, memory_mb: int) -> Path:
         """A private folder to make a template in. Raises EnvError (quota) when the disk is too full."""
-        self.collect()
+        self.evict()
         self.guard_disk(memory_mb)
         folder = self.folder / f".making-{os.getpid()}-{start_ticks(os.getpid())}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700)
@@ -144,7 +144,7 @@ class TemplateStore:
             message = f"the disk of {folder} has {free_mb} MiB left, {needed_mb + KEEP_FREE_MB} are needed"
             raise EnvError(f"{message}; make room, or lower the limit of templates", kind=ErrorKind.QUOTA)
 
-    def publish(self, folder: Path, meta: Meta) -> Template:
+    def publish(self, folder: Path, meta: TemplateMeta) -> Template:
         """Put a finished folder in its place; replaces one that was refused."""
         for path in folder.iterdir():
             if path.name not in PARTS:
@@ -155,7 +155,7 @@ class TemplateStore:
         (folder / META).write_text(meta.model_dump_json(indent=1))
         self.remove(meta.key)
         os.rename(folder, self.folder / meta.key)
-        self.collect()
+        self.evict()
         return Template(self.folder / meta.key, meta)
 
     def remove(self, key: str) -> None:
@@ -164,18 +164,18 @@ class TemplateStore:
 
     # -- collecting -------------------------------------------------------------------------
 
-    def hold(self, key: str) -> None:
+    def retain(self, key: str) -> None:
         """A clone lives: its template stays."""
         self._used[key] += 1
 
-    def let_go(self, key: str) -> None:
+    def release(self, key: str) -> None:
         self._used[key] -= 1
 
     def size_mb(self) -> float:
         """Space that all templates take on the disk."""
         return sum(disk_mb(path) for path in self.folder.glob("*/*"))
 
-    def collect(self) -> list[str]:
+    def evict(self) -> list[str]:
         """Delete the least recently used ones until the rest fits the limit; returns their keys."""
         removed: list[str] = []
         metas = {path.parent.name: path for path in self.folder.glob("*/meta.json")}
@@ -193,7 +193,7 @@ class TemplateStore:
             log.info("removed %d templates to stay below %d MiB", len(removed), self.limit_mb)
         return removed
 
-    def of_snapshots(self) -> list[Meta]:
+    def of_snapshots(self) -> list[TemplateMeta]:
         """The templates that were made of snapshots."""
         found = []
         for path in self.folder.glob(f"*/{META}"):

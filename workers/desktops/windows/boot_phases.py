@@ -12,9 +12,9 @@ from pathlib import Path
 
 from training.contracts.secrets import SecretError, read_secret
 from workers.desktops.contract import BootPhase, Endpoints, EnvError
-from workers.desktops.qemu.boot_phases import POLL_S, Machine, Progress, screen_at_rest, within
+from workers.desktops.qemu.boot_phases import POLL_S, Machine, Progress, poll_until, wait_until_screen_rests
+from workers.desktops.qemu.driverless_console import DriverlessConsole
 from workers.desktops.qemu.machine_spec import CONSOLE
-from workers.desktops.qemu.slow_console import QmpSlowConsole
 from workers.desktops.windows.image_settings import WindowsSettings
 from workers.desktops.windows.login import Login, secret_typist, type_login
 from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
@@ -22,7 +22,7 @@ from workers.desktops.windows.user_session import UserSession
 
 
 class LoginFailed(EnvError):
-    """Raised when nobody is logged in after all. Trying again could lock the account."""
+    """Raised when no user is logged in after all. Trying again could lock the account."""
 
     def __init__(self, login: Login | None, limit_s: float) -> None:
         hint = f"is secret {login.secret} right, and do the steps fit?" if login else "does it log in?"
@@ -33,7 +33,7 @@ ANSWER_LIMIT_S = 5.0
 COMMAND_LIMIT_S = 30.0
 
 
-async def come_up(
+async def wait_until_ready(
     machine: Machine,
     screen: tuple[int, int],
     progress: Progress,
@@ -42,7 +42,7 @@ async def come_up(
 ) -> None:
     """Wait through the phases. Raises TimeoutError, EnvError."""
     progress.enter(BootPhase.BOOTING)
-    await within(BootPhase.BOOTING, machine, _agent_answers)
+    await poll_until(BootPhase.BOOTING, machine, _agent_answers)
     progress.enter(BootPhase.AGENT_UP)
     if settings.login is not None:
         await _at_rest(machine)  # keys before the login screen is drawn are lost
@@ -55,7 +55,7 @@ async def come_up(
 
 async def _at_rest(machine: Machine) -> None:
     """By the picture alone: this agent does not tell how busy the guest is."""
-    await screen_at_rest(Machine(machine.vm, ""))
+    await wait_until_screen_rests(Machine(machine.vm, ""))
 
 
 async def _agent_answers(machine: Machine) -> bool:
@@ -127,6 +127,6 @@ def _check_screen(machine: Machine, screen: tuple[int, int]) -> None:
         raise EnvError(f"{message}; set it in Windows, then register the disk again", permanent=True)
 
 
-def _console(machine: Machine) -> QmpSlowConsole:
-    """On the console's monitor, which nobody else uses before the machine is ready."""
-    return QmpSlowConsole(Endpoints(console="qmp-slow", qmp=str(machine.vm.folder / CONSOLE)))
+def _console(machine: Machine) -> DriverlessConsole:
+    """On the console's monitor, which has no other user before the machine is ready."""
+    return DriverlessConsole(Endpoints(console="qmp-slow", qmp=str(machine.vm.folder / CONSOLE)))

@@ -71,7 +71,7 @@ def _add_folder(iso: pycdlib.PyCdlib, plain: _PlainNames, folder: str) -> None:
 
 
 class _PlainNames:
-    """Numbered names for the plain ISO 9660 tree, which nobody reads: only its form is required."""
+    """Numbered names for the plain ISO 9660 tree, which no guest reads: only its form is required."""
 
     def __init__(self) -> None:
         self._folders: dict[str, str] = {"": ""}

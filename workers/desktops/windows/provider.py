@@ -1,7 +1,7 @@
 """Provider `windows`: the user's own Windows image on the machinery of `qemu`.
 
-What differs is in `WindowsLab`: plain hardware, the guest agent on a serial port, login as a phase of the
-template's start. Clones wake up logged in.
+What differs is in `WindowsMachineFactory`: plain hardware, the guest agent on a serial port, login as a phase
+of the template's start. Clones wake up logged in.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from workers.desktops.contract import BootFailed, DesktopSpec, Endpoints, EnvErr
 from workers.desktops.qemu.base_images import GuestImage, ImageError
 from workers.desktops.qemu.boot_phases import Machine, Progress
 from workers.desktops.qemu.devices import UEFI_CODE
-from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.machine_spec import AGENT, CONSOLE, UEFI_VARIABLES, VNC, MachineSpec
-from workers.desktops.qemu.process import VmProcess
 from workers.desktops.qemu.provider import QemuProvider
 from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
-from workers.desktops.windows.boot_phases import LoginFailed, come_up
+from workers.desktops.qemu.vm_process import VmProcess
+from workers.desktops.windows.boot_phases import LoginFailed, wait_until_ready
 from workers.desktops.windows.image_settings import HINT, settings_of
 from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
 
 DEFAULT_IMAGE = "windows"
-WELCOME_LIMIT_S = 30.0
+INITIALISE_LIMIT_S = 30.0
 
 
-class WindowsLab(Lab):
+class WindowsMachineFactory(MachineFactory):
     """Makes templates and clones of Windows machines."""
 
     def __init__(self, images: Path, templates: Path, *, limit_mb: int = DEFAULT_LIMIT_MB) -> None:
@@ -80,15 +80,15 @@ class WindowsLab(Lab):
         kernels = sorted(self.images.folder.glob("*/vmlinuz"))
         return image.kernel or (kernels[0] if kernels else None)
 
-    def furnish(self, image: GuestImage, folder: Path) -> None:
+    def add_image_files(self, image: GuestImage, folder: Path) -> None:
         """UEFI writes its variables: every machine has its own."""
         if settings_of(image).firmware == "uefi":
             shutil.copyfile(image.folder / UEFI_VARIABLES, folder / UEFI_VARIABLES)
             (folder / UEFI_VARIABLES).chmod(0o600)
 
-    async def come_up(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
+    async def wait_until_ready(self, running: Machine, machine: MachineSpec, progress: Progress) -> None:
         screen = (machine.width, machine.height)
-        await come_up(running, screen, progress, settings_of(machine.image), self._secrets_folder())
+        await wait_until_ready(running, screen, progress, settings_of(machine.image), self._secrets_folder())
 
     def _secrets_folder(self) -> Path:
         data_dir = os.environ.get("DESKHAND_DATA_DIR")
@@ -97,12 +97,12 @@ class WindowsLab(Lab):
     def flush(self, address: str) -> None:
         """Windows flushes by itself; what a template keeps in memory is part of the snapshot."""
 
-    def welcome(self, address: str) -> None:
+    def initialise_clone(self, address: str) -> None:
         """The clone's agent answers. Its clock stays as it is: setting it can end an activation."""
-        with GuestAgentClient(address, timeout_s=WELCOME_LIMIT_S) as agent:
+        with GuestAgentClient(address, timeout_s=INITIALISE_LIMIT_S) as agent:
             agent.call("guest-ping")
 
-    def tell_time(self, address: str) -> None:
+    def set_clock(self, address: str) -> None:
         """A machine that stood still keeps its clock, too."""
 
     def endpoints(self, running: Machine, machine: MachineSpec) -> Endpoints:
@@ -124,12 +124,12 @@ class WindowsProvider(QemuProvider):
     """Starts Windows machines on this machine."""
 
     info = WINDOWS
-    lab_class = WindowsLab
+    factory_class = WindowsMachineFactory
 
     def probe(self) -> Health:
         """Usable once a Windows image is registered."""
         health = super().probe()
-        names = [name for name in self.lab.images.names() if self._is_windows(name)]
+        names = [name for name in self.factory.images.names() if self._is_windows(name)]
         if not names:
             health.usable = False
             health.reasons.append("no Windows image is registered")
@@ -137,7 +137,7 @@ class WindowsProvider(QemuProvider):
         return health
 
     def _is_windows(self, name: str) -> bool:
-        path = self.lab.images.folder / name / "image.json"
+        path = self.factory.images.folder / name / "image.json"
         try:
             return json.loads(path.read_text()).get("os") == "windows"
         except (OSError, ValueError):

@@ -20,7 +20,7 @@ from Xlib.ext import damage
 from Xlib.support import connect as _xlib_connect
 
 from workers.desktops.contract import EnvError
-from workers.desktops.screen_at_rest import Pace
+from workers.desktops.screen_settling import Pace
 from workers.processes.unix_socket import connect_unix
 
 CALL_LIMIT_S = 10.0
@@ -118,7 +118,7 @@ class X11Display:
             return self.root.get_image(0, 0, width, height, X.ZPixmap, 0xFFFFFFFF).data
 
     def cpu_s(self) -> float:
-        """CPU seconds of the whole desktop so far; 0 where nobody counts them."""
+        """CPU seconds of the whole desktop so far; 0 where they are not counted."""
         if not self._cpu_account:
             return 0.0
         try:

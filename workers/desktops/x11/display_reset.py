@@ -123,7 +123,7 @@ def _release_everything(x: X11Display) -> None:
 
 
 def _clear_selection(x: X11Display, name: str) -> None:
-    """Take the selection and drop it, so that nobody can paste what was copied before."""
+    """Take the selection and drop it, so that what was copied before cannot be pasted."""
     atom = x.display.intern_atom(name)
     if x.display.get_selection_owner(atom) == X.NONE:
         return

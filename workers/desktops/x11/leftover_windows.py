@@ -44,7 +44,7 @@ def _extra_windows(x: X11Display, known: frozenset[int], protected: set[int]) ->
     """Top-level windows that a fresh display has not.
 
     Not counted: Xvnc's own clipboard helper (owner 0), and helpers that the window manager made after
-    the display was called fresh: nobody sees them, and they hold no program's window.
+    the display was called fresh: they are invisible, and they hold no program's window.
     """
     extra = []
     for window in x.root.query_tree().children:

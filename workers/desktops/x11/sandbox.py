@@ -35,7 +35,7 @@ def sandbox_problem() -> str:
     if bwrap is None:
         return "bubblewrap (bwrap) is not installed; run `make setup`"
     argv = [bwrap, "--unshare-all", "--uid", "1000", "--gid", "1000", "--ro-bind", "/", "/"]
-    # A checkout in a closed folder of somebody else cannot be shown even by root's bubblewrap.
+    # A checkout in a closed folder of another user cannot be shown even by root's bubblewrap.
     shown = ["--tmpfs", "/tmp", "--ro-bind", str(GUEST), "/tmp/guest"]
     for options, problem in (
         ([], "user namespaces are off"),

@@ -10,7 +10,7 @@ from Xlib.ext import xtest
 from training.contracts.types import Action, ActionKind
 from workers.desktops.console import MAX_WAIT_S, ActionRefused
 from workers.desktops.keysym_names import TEXT_CONTROL, x_name
-from workers.desktops.screen_at_rest import Settle, host_strain, wait_until_settled
+from workers.desktops.screen_settling import SettleLimits, host_strain, wait_until_settled
 from workers.desktops.x11.display import X11Display
 
 REMAP_SETTLE_S = 0.03
@@ -193,7 +193,7 @@ class X11Input:
         """
         self._display.sync()
         strain = host_strain()
-        wait = Settle(first_change_s=2 * READ_S * strain, quiet_s=READ_S * strain, limit_s=READ_LIMIT_S)
+        wait = SettleLimits(first_change_s=2 * READ_S * strain, quiet_s=READ_S * strain, limit_s=READ_LIMIT_S)
         wait_until_settled(self._x, wait)
         self._keys = {k: place for k, place in self._keys.items() if place[0] not in self._spare}
         self._unused = list(self._spare)

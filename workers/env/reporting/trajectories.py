@@ -14,7 +14,7 @@ from webapp.replay import admission
 from webapp.trajectories import frames
 from webapp.trajectories import lifecycle as trajectories
 from workers import identity
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.env.held_trajectories import all_held
 from workers.env.reporting.assignments import TrajectoryRow
 

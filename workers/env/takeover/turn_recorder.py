@@ -11,7 +11,7 @@ from collections import deque
 from datetime import UTC, datetime
 
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.env.reporting import takeovers, trajectories
 from workers.env.reporting.assignments import TrajectoryRow
 from workers.env.reporting.takeovers import Control, HumanAction

@@ -1,4 +1,4 @@
-"""Provider `gateway`: sandboxes of a cluster that somebody else runs.
+"""Provider `gateway`: rented sandboxes of a cluster.
 
 vendor.py        what a cluster must offer: the Protocol that an SDK adapter implements
 http_vendor.py   the reference implementation, HTTP with session and token headers

@@ -15,7 +15,7 @@ from workers.desktops.agent import Agent, ExecResult
 from workers.desktops.console import MAX_WAIT_S, Console
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import Desktop
-from workers.desktops.screen_at_rest import Pace
+from workers.desktops.screen_settling import Pace
 from workers.environments.gateway.vendor import Sandbox, SandboxVendor
 from workers.environments.gateway.window_list import ShellWindows
 from workers.environments.received_frames import frame_of

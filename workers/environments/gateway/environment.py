@@ -16,7 +16,7 @@ from django.conf import settings
 from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.gateway.desktop import SandboxDesktop
 from workers.environments.gateway.open_vendor import open_vendor

@@ -9,7 +9,7 @@
 Rules that every implementation keeps:
 - `create` with a key that is known answers the same sandbox: it is asked again after a lost answer.
 - No free sandbox is AtCapacity with what the cluster says of queue and time; the trajectory is then parked.
-- `delete` of what is gone is fine. `owned` tells every sandbox with the owner's label, whoever made it.
+- `delete` of what is gone is fine. `owned` tells every sandbox with the owner's label.
 - Every other failure is an EnvError: kind infra when trying elsewhere may help, `permanent` when only a
   person can help (wrong token). The implementation itself tries 5xx answers again.
 """

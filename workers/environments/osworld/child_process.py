@@ -202,7 +202,7 @@ def make_folder(folders: Path) -> tuple[Path, int]:
 
 
 def remove_abandoned(folders: Path) -> None:
-    """Remove folders whose worker and child were both killed: nobody holds their lock."""
+    """Remove folders whose worker and child were both killed: their lock is free."""
     for path in folders.glob(f"*/{LOCK}"):
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)

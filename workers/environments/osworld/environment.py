@@ -7,7 +7,6 @@ and resets it; with OSWorld's own providers DesktopEnv reverts its machine itsel
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,8 @@ from training.contracts.types import Action, ActionKind, Task
 from training.tasks.support.osworld import osworld_reason
 from workers.desktops import frame_images
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.leased_desktop import Frame
-from workers.desktops.screen_at_rest import wait_until_settled
+from workers.desktops.frame import Frame
+from workers.desktops.screen_settling import wait_until_settled
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.local import LocalEnvironment
 from workers.environments.osworld.child_process import OsworldProcess
@@ -30,12 +29,12 @@ from workers.environments.osworld.installation import find_python
 from workers.environments.osworld.protocol import (
     Act,
     Evaluate,
-    Nothing,
+    NoArguments,
     Open,
     Opened,
     Prepare,
-    Scored,
-    Seen,
+    Score,
+    Screenshot,
 )
 from workers.tasks.errors import SetupError, TaskErrorKind
 
@@ -120,7 +119,7 @@ class OsworldEnvironment:
     def _asked(self, question: str) -> None:
         """DesktopEnv wants something of our provider during a call."""
         if self._host is None:
-            raise EnvError(f"nobody answers {question} for OSWorld's own machines")
+            raise EnvError(f"OSWorld's own machines cannot be asked to {question}")
         match question:
             case "revert":
                 self._host.reset()
@@ -151,12 +150,12 @@ class OsworldEnvironment:
             self.reset()
         self._is_clean = False
         arguments = Prepare(task=osworld_task(task), is_clean=self._host is not None)
-        self._seen = self._call_seen("prepare", arguments, self._knobs.reset_timeout_s)
+        self._seen = self._call_for_screenshot("prepare", arguments, self._knobs.reset_timeout_s)
 
     def observe(self) -> Frame:
         screenshot, self._seen = self._seen, None
         if screenshot is None:
-            screenshot = self._call_seen("observe", Nothing(), self._knobs.act_timeout_s)
+            screenshot = self._call_for_screenshot("observe", NoArguments(), self._knobs.act_timeout_s)
         return frame_of(screenshot)
 
     def act(self, action: Action) -> None:
@@ -166,14 +165,14 @@ class OsworldEnvironment:
         pause_s = max(action.seconds, knobs.pause_s) / 2 if is_wait else knobs.pause_s
         arguments = Act(action=action_code(action), pause_s=pause_s, settle_s=knobs.settle_s)
         timeout_s = knobs.act_timeout_s + 2 * pause_s + knobs.settle_s + MARGIN_S
-        self._seen = self._call_seen("act", arguments, timeout_s)
+        self._seen = self._call_for_screenshot("act", arguments, timeout_s)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
         arguments = Evaluate(ending=ending_of(last_action))
-        return self._child.call("evaluate", arguments, Scored, self._knobs.evaluate_timeout_s).score
+        return self._child.call("evaluate", arguments, Score, self._knobs.evaluate_timeout_s).score
 
-    def _call_seen(self, call: str, arguments: Any, timeout_s: float) -> bytes:
-        return self._child.call(call, arguments, Seen, timeout_s).screenshot
+    def _call_for_screenshot(self, call: str, arguments: Any, timeout_s: float) -> bytes:
+        return self._child.call(call, arguments, Screenshot, timeout_s).screenshot
 
     # -- between episodes -------------------------------------------------------------------
 
@@ -218,21 +217,10 @@ def ending_of(last_action: Action | None) -> Any:
 
 def frame_of(screenshot: bytes) -> Frame:
     """A screenshot, PNG or JPEG, as the frame that is stored: equal screens give equal PNGs."""
-    taken_at, taken_monotonic_s = time.time(), time.monotonic()
     try:
-        image = frame_images.open_png(screenshot)
+        return Frame.of(frame_images.open_png(screenshot))
     except OSError as error:
         raise EnvError(f"the desktop's screenshot is no image: {error}") from error
-    png = frame_images.png_of(image)
-    return Frame(
-        png=png,
-        width=image.width,
-        height=image.height,
-        sha256=frame_images.sha256(png),
-        raw_digest=frame_images.digest(image),
-        taken_at=taken_at,
-        taken_monotonic_s=taken_monotonic_s,
-    )
 
 
 def _password(secret: str) -> str:

@@ -73,7 +73,7 @@ class Prepare(Message):
     """True = the desktop was reset already; DesktopEnv need not revert it."""
 
 
-class Nothing(Message):
+class NoArguments(Message):
     """No arguments, or an empty result."""
 
 
@@ -89,11 +89,11 @@ class Evaluate(Message):
     """How the agent ended the episode; "" when a limit did."""
 
 
-class Seen(Message):
+class Screenshot(Message):
     screenshot: Base64Bytes = Field(repr=False)
 
 
-class Scored(Message):
+class Score(Message):
     score: float = Field(ge=0, le=1)
 
 

@@ -1,6 +1,6 @@
 """Provider `remote`: desktops of an env server that speaks Slime-OSWorld's HTTP protocol.
 
-    seat -> /reset (task) -> /step* -> DONE or FAIL -> /evaluate -> /close
+    slot -> /reset (task) -> /step* -> DONE or FAIL -> /evaluate -> /close
 The server sets tasks up and scores them; its errors never become rewards, also where it answers reward 0
 with an error beside it.
 """
@@ -24,11 +24,11 @@ from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.importers import to_osworld
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.leased_desktop import Frame
+from workers.desktops.frame import Frame
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.http_transport import Answer, ServerFailed, Transport
 from workers.environments.received_frames import frame_of
-from workers.environments.remote.url_capacity import Seat, take_seat
+from workers.environments.remote.url_slots import UrlSlot, acquire_slot
 from workers.environments.secret_values import bearer
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
@@ -43,9 +43,9 @@ class RemoteEnvironment:
 
     provider = "remote"
 
-    def __init__(self, seat: Seat, transport: Transport, request: EnvironmentRequest) -> None:
+    def __init__(self, slot: UrlSlot, transport: Transport, request: EnvironmentRequest) -> None:
         assert isinstance(request.knobs, RemoteConfig)
-        self._seat = seat
+        self._slot = slot
         self._transport = transport
         self._knobs = request.knobs
         self._key = request.key or secrets.token_hex(8)
@@ -58,7 +58,7 @@ class RemoteEnvironment:
 
     @classmethod
     def open(cls, request: EnvironmentRequest) -> Self:
-        """Take a seat at a URL whose server answers. Raises AtCapacity or EnvError."""
+        """Take a slot at a URL whose server answers. Raises AtCapacity or EnvError."""
         knobs = request.knobs
         assert isinstance(knobs, RemoteConfig)
         headers = bearer(knobs.token_secret)
@@ -66,11 +66,11 @@ class RemoteEnvironment:
         failures: list[str] = []
         urls = knobs.urls
         while urls:
-            seat = take_seat(client, urls, knobs.slots_per_url)
+            slot = acquire_slot(client, urls, knobs.slots_per_url)
             transport = Transport(
-                seat.url, headers=headers, timeout_s=knobs.request_timeout_s, ca_file=knobs.ca_file
+                slot.url, headers=headers, timeout_s=knobs.request_timeout_s, ca_file=knobs.ca_file
             )
-            environment = cls(seat, transport, request)
+            environment = cls(slot, transport, request)
             try:
                 environment._check_health()
                 return environment
@@ -79,30 +79,30 @@ class RemoteEnvironment:
                 if error.permanent:
                     raise
                 failures.append(str(error))
-                urls = tuple(url for url in urls if url != seat.url)
+                urls = tuple(url for url in urls if url != slot.url)
         raise EnvError("no env server can be used: " + "; ".join(failures))
 
     def _check_health(self) -> None:
         answer = self._transport.call("GET", "/health", repeatable=True)
         if answer.status in (401, 403):
             text = (
-                f"{self._seat.url} refuses the token; check the secret {self._knobs.token_secret or '(none)'}"
+                f"{self._slot.url} refuses the token; check the secret {self._knobs.token_secret or '(none)'}"
             )
             raise EnvError(text, permanent=True)
         if answer.status != 200 or answer.fields.get("status") != "ok":
-            raise EnvError(f"{self._seat.url} is no env server: /health answered {answer.status}")
+            raise EnvError(f"{self._slot.url} is no env server: /health answered {answer.status}")
         self._keeps_keys = answer.fields.get("idempotency_keys") is True
 
     # -- what an episode uses ---------------------------------------------------------------
 
     @property
     def desktop_id(self) -> str:
-        """The seat: episodes come and go on it."""
-        return f"{urlsplit(self._seat.url).netloc}#{self._seat.number}"[-64:]
+        """The slot: episodes come and go on it."""
+        return f"{urlsplit(self._slot.url).netloc}#{self._slot.number}"[-64:]
 
     @property
     def is_lost(self) -> bool:
-        return self._is_closed or self._seat.lost.is_set()
+        return self._is_closed or self._slot.lost.is_set()
 
     def prepare(self, task: Task) -> None:
         """A new episode with its task set up. Raises AtCapacity, SetupError or EnvError."""
@@ -127,7 +127,7 @@ class RemoteEnvironment:
         fields = self._good(answer, "/reset")
         self._episode_id = str(fields.get("episode_id") or "")
         if not self._episode_id:
-            raise EnvError(f"{self._seat.url}: /reset answered no episode_id")
+            raise EnvError(f"{self._slot.url}: /reset answered no episode_id")
         self._frame = self._frame_in(fields)
         if (self._frame.width, self._frame.height) != task.screen:
             have, want = f"{self._frame.width}x{self._frame.height}", "x".join(map(str, task.screen))
@@ -165,11 +165,11 @@ class RemoteEnvironment:
         reward: Any = fields.get("reward")
         is_number = isinstance(reward, int | float) and not isinstance(reward, bool)
         if not is_number or not math.isfinite(reward) or not 0 <= reward <= 1:
-            raise EvaluatorError(TaskErrorKind.DESKTOP, f"{self._seat.url} answered the reward {reward!r}")
+            raise EvaluatorError(TaskErrorKind.DESKTOP, f"{self._slot.url} answered the reward {reward!r}")
         return float(reward)
 
     def reset(self) -> None:
-        """Give seat and episode back: others wait for them while nothing is to be done here."""
+        """Give slot and episode back: others wait for them while nothing is to be done here."""
         self.close()
 
     def close(self) -> None:
@@ -180,7 +180,7 @@ class RemoteEnvironment:
             with contextlib.suppress(EnvError):  # the server closes silent episodes by itself
                 self._post("/close", {"episode_id": self._episode_id}, repeatable=True)
         self._transport.close()
-        self._seat.give_up()
+        self._slot.give_up()
 
     # -- requests ---------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class RemoteEnvironment:
 
     def _good(self, answer: Answer, path: str) -> dict[str, Any]:
         """The fields of a good answer. Raises EnvError, of kind task when the action was refused."""
-        where = f"{self._seat.url}{path}"
+        where = f"{self._slot.url}{path}"
         if answer.status == 404:
             raise EnvError(f"{where}: {answer.message}; the server was restarted or has closed the episode")
         if answer.status in (401, 403):
@@ -229,8 +229,8 @@ class RemoteEnvironment:
     def _frame_in(self, fields: dict[str, Any]) -> Frame:
         encoded = fields.get("screenshot_base64")
         if not isinstance(encoded, str) or not encoded:
-            raise EnvError(f"{self._seat.url} sent no screenshot")
+            raise EnvError(f"{self._slot.url} sent no screenshot")
         try:
             return frame_of(base64.b64decode(encoded, validate=True))
         except binascii.Error as error:
-            raise EnvError(f"{self._seat.url} sent a screenshot that is not base64") from error
+            raise EnvError(f"{self._slot.url} sent a screenshot that is not base64") from error

@@ -1,7 +1,7 @@
 """The five checkers of keyboard tasks: (state, rules, options) -> 0, 0.2, 0.5 or 1.
 
 1 is the whole task, 0.5 the right thing with something wrong about it, 0.2 a step towards it; a desktop that
-nobody touched scores 0. The state comes from the guest, so nothing about it is an error; the rules come from
+was not touched scores 0. The state comes from the guest, so nothing about it is an error; the rules come from
 the task, so a wrong one is (ValueError).
 """
 

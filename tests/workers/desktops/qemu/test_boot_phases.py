@@ -15,7 +15,7 @@ from workers.desktops.contract import BootFailed, BootPhase, DesktopSpec
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator, boot_phases
 from workers.desktops.qemu.base_images import sha256_of
-from workers.desktops.qemu.boot_phases import Progress, Rule
+from workers.desktops.qemu.boot_phases import PhaseLimit, Progress
 from workers.desktops.qemu.provider import QemuProvider
 
 pytestmark = [
@@ -43,7 +43,7 @@ def blank(short_dir: Path) -> QemuProvider:
 async def test_a_boot_that_gets_nowhere_keeps_its_picture_and_log_and_leaves_nothing_running(
     blank, short_dir, monkeypatch
 ):
-    monkeypatch.setitem(boot_phases.RULES, BootPhase.BOOTING, Rule(limit_s=4.0, retries=1))
+    monkeypatch.setitem(boot_phases.PHASE_LIMITS, BootPhase.BOOTING, PhaseLimit(limit_s=4.0, retries=1))
     seen: list[str] = []
     enter = Progress.enter
 
@@ -68,7 +68,7 @@ async def test_a_boot_that_gets_nowhere_keeps_its_picture_and_log_and_leaves_not
 
 async def test_a_machine_that_qemu_refuses_says_qemus_reason(blank, short_dir, monkeypatch):
     monkeypatch.setattr("workers.desktops.qemu.command_line.MACHINE", "no-such-machine")
-    monkeypatch.setitem(boot_phases.RULES, BootPhase.CREATING, Rule(limit_s=20.0, retries=0))
+    monkeypatch.setitem(boot_phases.PHASE_LIMITS, BootPhase.CREATING, PhaseLimit(limit_s=20.0, retries=0))
     spec = DesktopSpec(width=640, height=480, image="blank", memory_mb=128)
     with pytest.raises(BootFailed, match="unsupported machine type") as caught:
         await blank.create("d1-1", spec, short_dir / "d" / "d1-1")

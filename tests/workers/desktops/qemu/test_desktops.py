@@ -26,7 +26,7 @@ from workers.desktops.host.client import DeskHostClient, LeaseKeeper
 from workers.desktops.host.messages import Phase
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.qemu.monitor_client import QmpClient
-from workers.desktops.screen_at_rest import Settle
+from workers.desktops.screen_settling import SettleLimits
 
 IMAGES = Path(os.environ.get("DESKHAND_IMAGES_DIR") or ROOT / "var" / "images")
 TEMPLATES = ROOT / "var" / "test-templates"
@@ -214,7 +214,7 @@ def test_a_starved_guest_loses_no_key(machine):
     deadline = time.monotonic() + 60
     while ask(machine, "ls typed") != "typed" and time.monotonic() < deadline:
         time.sleep(0.2)  # the terminal reads only now
-    machine.observe(Settle(quiet_s=0.5, limit_s=10))
+    machine.observe(SettleLimits(quiet_s=0.5, limit_s=10))
     with starved(machine):
         machine.act(Action(kind="type", text=text))
     deadline = time.monotonic() + 60

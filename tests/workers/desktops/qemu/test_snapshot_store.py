@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from workers.desktops.host_storage import SnapshotLimits
-from workers.desktops.qemu.branch_snapshots import Brancher
-from workers.desktops.qemu.machine_factory import Lab
+from workers.desktops.qemu.branch_snapshots import BranchSnapshots
+from workers.desktops.qemu.machine_factory import MachineFactory
 from workers.desktops.qemu.snapshot_store import (
     DELTA,
     META,
@@ -18,7 +18,7 @@ from workers.desktops.qemu.snapshot_store import (
     new_name,
 )
 from workers.desktops.qemu.template_store import PARTS as TEMPLATE_PARTS
-from workers.desktops.qemu.template_store import Meta, TemplateStore
+from workers.desktops.qemu.template_store import TemplateMeta, TemplateStore
 
 
 def keep(store: SnapshotStore, label: str = "", size: int = 100, used_at: float = 0.0) -> str:
@@ -100,7 +100,7 @@ def template_of_snapshot(store: TemplateStore, key: str, snapshot: Path, parent:
         (folder / part).write_bytes(b"x")
     store.publish(
         folder,
-        Meta(
+        TemplateMeta(
             key=key,
             parent=parent,
             snapshot=str(snapshot),
@@ -119,18 +119,18 @@ def template_of_snapshot(store: TemplateStore, key: str, snapshot: Path, parent:
 
 
 def test_templates_of_dropped_snapshots_go_children_first_and_never_under_a_clone(tmp_path: Path):
-    lab = Lab(tmp_path / "images", tmp_path / "templates", limit_mb=1000)
+    factory = MachineFactory(tmp_path / "images", tmp_path / "templates", limit_mb=1000)
     snapshots = SnapshotStore(tmp_path / "snapshots")
-    brancher = Brancher(lab, snapshots)
+    branches = BranchSnapshots(factory, snapshots)
     first, second = keep(snapshots), keep(snapshots)
-    template_of_snapshot(lab.store, "a", snapshots.folder / first)
-    template_of_snapshot(lab.store, "b", snapshots.folder / second, parent="a")
-    brancher.sweep()
-    assert {meta.key for meta in lab.store.of_snapshots()} == {"a", "b"}
-    lab.store.hold("b")
-    assert brancher.drop(first)
-    assert brancher.drop(second)
-    assert {meta.key for meta in lab.store.of_snapshots()} == {"a", "b"}  # a clone lives on it
-    lab.store.let_go("b")
-    assert not brancher.drop(first)
-    assert lab.store.of_snapshots() == []
+    template_of_snapshot(factory.store, "a", snapshots.folder / first)
+    template_of_snapshot(factory.store, "b", snapshots.folder / second, parent="a")
+    branches.sweep()
+    assert {meta.key for meta in factory.store.of_snapshots()} == {"a", "b"}
+    factory.store.retain("b")
+    assert branches.drop(first)
+    assert branches.drop(second)
+    assert {meta.key for meta in factory.store.of_snapshots()} == {"a", "b"}  # a clone lives on it
+    factory.store.release("b")
+    assert not branches.drop(first)
+    assert factory.store.of_snapshots() == []

@@ -12,7 +12,13 @@ from types import SimpleNamespace
 import pytest
 
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.qemu.template_store import PARTS, Meta, TemplateRefused, TemplateStore, template_key
+from workers.desktops.qemu.template_store import (
+    PARTS,
+    TemplateMeta,
+    TemplateRefused,
+    TemplateStore,
+    template_key,
+)
 from workers.processes.process_group import start_ticks
 
 ARGV = ["qemu-system-x86_64", "-machine", "pc-i440fx-7.2"]
@@ -24,7 +30,7 @@ def publish(store: TemplateStore, key: str, *, parent: str = "", size: int = 409
     for part in PARTS:
         (folder / part).write_bytes(b"x" * size)
     (folder / "console.log").write_text("not part of a template")
-    meta = Meta(
+    meta = TemplateMeta(
         key=key,
         parent=parent,
         argv=ARGV,
@@ -103,14 +109,14 @@ def test_the_least_recently_used_go_first_but_never_those_in_use_or_with_childre
     publish(store, "task", parent="base", size=1 << 18)
     for age, key in enumerate(("new", "task", "used", "old", "base")):
         used_at(store, key, 100 + age)
-    store.hold("used")
+    store.retain("used")
     store.limit_mb = 4
-    assert store.collect() == ["old", "task"]
+    assert store.evict() == ["old", "task"]
     assert store.size_mb() <= 4
-    store.let_go("used")
+    store.release("used")
     used_at(store, "used", 500)
     store.limit_mb = 2
-    assert store.collect() == ["used", "base"]
+    assert store.evict() == ["used", "base"]
     assert [path.name for path in store.folder.iterdir()] == ["new"]
 
 

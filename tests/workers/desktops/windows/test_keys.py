@@ -14,8 +14,8 @@ import pytest
 from training.contracts.types import Action
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
-from workers.desktops.qemu import slow_console
-from workers.desktops.qemu.slow_console import QmpSlowConsole
+from workers.desktops.qemu import driverless_console
+from workers.desktops.qemu.driverless_console import DriverlessConsole
 from workers.desktops.windows.login import Login, secret_typist, type_login
 
 PASSWORD = "Zx-kq7{Q}!"
@@ -69,8 +69,8 @@ def monitor(short_dir: Path) -> Iterator[Monitor]:
 
 
 @pytest.fixture
-def console(monitor: Monitor, short_dir: Path) -> Iterator[QmpSlowConsole]:
-    console = QmpSlowConsole(Endpoints(console="qmp-slow", qmp=str(short_dir / "console")))
+def console(monitor: Monitor, short_dir: Path) -> Iterator[DriverlessConsole]:
+    console = DriverlessConsole(Endpoints(console="qmp-slow", qmp=str(short_dir / "console")))
     yield console
     console.close()
 
@@ -79,11 +79,11 @@ def test_every_key_waits_until_the_guest_has_taken_the_one_before(console, monit
     monitor.delay = 4
     console.perform(Action(kind="type", text="a?\n"))
     assert monitor.pressed == [["a"], ["shift", "slash"], ["ret"]]
-    assert monitor.looks == 3 * (4 + slow_console.EMPTY_LOOKS)
+    assert monitor.looks == 3 * (4 + driverless_console.EMPTY_LOOKS)
 
 
 def test_a_guest_that_takes_no_key_is_an_error_and_not_a_silent_loss(console, monitor, monkeypatch):
-    monkeypatch.setattr(slow_console, "TAKEN_LIMIT_S", 0.05)
+    monkeypatch.setattr(driverless_console, "TAKEN_LIMIT_S", 0.05)
     monitor.delay = 10_000
     with pytest.raises(EnvError, match="taken no key"):
         console.perform(Action(kind="key", keys=("Return",)))

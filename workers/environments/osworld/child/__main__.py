@@ -10,7 +10,7 @@ from typing import Any
 
 from workers.environments.osworld.child import missing_packages
 from workers.environments.osworld.child.failures import Failure
-from workers.environments.osworld.child.pipe import Wire
+from workers.environments.osworld.child.pipe import Pipe
 
 CLOSE_LIMIT_S = 60.0
 """For a machine of the library's own providers to stop after the parent died."""
@@ -22,14 +22,14 @@ class Process:
     def __init__(self) -> None:
         self._folder = os.getcwd()
         self._session: Any = None
-        self._wire = Wire(self._parent_ended)
+        self._wire = Pipe(self._parent_ended)
 
     def run(self) -> None:
         from workers.environments.osworld.child.function_catalogue import catalogue
-        from workers.environments.osworld.child.recorded_answers import Traffic
+        from workers.environments.osworld.child.recorded_answers import RecordedAnswers
         from workers.environments.osworld.child.session import Session
 
-        traffic = Traffic()
+        traffic = RecordedAnswers()
         traffic.watch()
         self._session = Session(traffic, self._wire.ask)
         calls = {**self._session.calls(), "catalogue": catalogue}

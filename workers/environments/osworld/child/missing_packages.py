@@ -81,7 +81,7 @@ class MissingModule(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Last on sys.meta_path: answers for the packages of the table that nobody else found."""
+    """Last on sys.meta_path: answers for the packages of the table that are not installed."""
 
     def find_spec(self, name: str, _path: Any = None, _target: Any = None) -> Any:
         root = name.partition(".")[0]

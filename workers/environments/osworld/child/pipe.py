@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class Wire:
+class Pipe:
     """Calls in, answers and questions out."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import requests
 
 
-class Traffic:
+class RecordedAnswers:
     """Watches the requests of this process to one server. One per process."""
 
     def __init__(self) -> None:

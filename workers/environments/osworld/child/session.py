@@ -20,7 +20,7 @@ from workers.environments.osworld.child.agent_bridge import Bridge
 from workers.environments.osworld.child.downloads import Downloads, local_uploads
 from workers.environments.osworld.child.failures import Failure
 from workers.environments.osworld.child.provider import HostedManager, HostedProvider
-from workers.environments.osworld.child.recorded_answers import Traffic
+from workers.environments.osworld.child.recorded_answers import RecordedAnswers
 
 RETRY_S = 0.2
 """Between the library's three tries; its own 5 s make every missing file cost 15 s."""
@@ -52,7 +52,7 @@ class Env(DesktopEnv):  # type: ignore[misc]
 class Session:
     """Answers the calls of the parent. `ask` reaches back to it during a call."""
 
-    def __init__(self, traffic: Traffic, ask: Callable[[str], None]) -> None:
+    def __init__(self, traffic: RecordedAnswers, ask: Callable[[str], None]) -> None:
         self._traffic = traffic
         self._ask = ask
         self._env: Env | None = None

@@ -1,7 +1,7 @@
 """Wait until a screen has reacted to an action and come to rest.
 
 Driven by the X server's damage notification and the desktop's CPU account, so waiting costs next to
-nothing: at rest means that for `quiet_s` nothing was drawn and nobody computed. Without any reaction it
+nothing: at rest means that for `quiet_s` nothing was drawn or computed. Without any reaction it
 gives up after `first_change_s`, longer while a program is still at work, and after `limit_s` in any case.
 """
 
@@ -22,7 +22,7 @@ BUSY_S = 0.001
 
 
 @dataclass(frozen=True)
-class Settle:
+class SettleLimits:
     """How long to wait, seconds."""
 
     first_change_s: float = 0.15
@@ -35,7 +35,7 @@ class Settle:
 
 @dataclass(frozen=True)
 class Pace:
-    """Factors on `Settle` for desktops that react more slowly than processes on this machine."""
+    """Factors on `SettleLimits` for desktops that react more slowly than processes on this machine."""
 
     first_change: float = 1.0
     quiet: float = 1.0
@@ -45,8 +45,8 @@ class Pace:
     patience: float = 1.0
     """Factor on the time that programs get to open a window or to draw."""
 
-    def of(self, settle: Settle) -> Settle:
-        return Settle(
+    def of(self, settle: SettleLimits) -> SettleLimits:
+        return SettleLimits(
             first_change_s=settle.first_change_s * self.first_change,
             quiet_s=settle.quiet_s * self.quiet,
             limit_s=settle.limit_s * self.limit,
@@ -62,15 +62,15 @@ class Watched(Protocol):
         """True as soon as something was drawn since the last call."""
 
     def cpu_s(self) -> float:
-        """CPU seconds of the whole desktop so far; constant where nobody counts them."""
+        """CPU seconds of the whole desktop so far; constant where they are not counted."""
 
 
-AT_ONCE = Settle(first_change_s=0.0, quiet_s=0.0, limit_s=0.0)
-DEFAULT = Settle()
+AT_ONCE = SettleLimits(first_change_s=0.0, quiet_s=0.0, limit_s=0.0)
+DEFAULT = SettleLimits()
 BY_KIND = {
     # Hovering mostly changes nothing: do not wait long for a change that will not come.
-    ActionKind.MOVE: Settle(first_change_s=0.05),
-    ActionKind.WAIT: Settle(first_change_s=0.0),
+    ActionKind.MOVE: SettleLimits(first_change_s=0.05),
+    ActionKind.WAIT: SettleLimits(first_change_s=0.0),
     ActionKind.TERMINATE: AT_ONCE,
 }
 
@@ -80,12 +80,12 @@ def host_strain() -> float:
     return min(MAX_STRAIN, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
-def settle_for(kind: ActionKind) -> Settle:
+def settle_limits_for(kind: ActionKind) -> SettleLimits:
     """The wait after one kind of action."""
     return BY_KIND.get(kind, DEFAULT)
 
 
-def wait_until_settled(screen: Watched, settle: Settle = DEFAULT) -> bool:
+def wait_until_settled(screen: Watched, settle: SettleLimits = DEFAULT) -> bool:
     """Wait; True when anything was drawn."""
     started, pace = time.monotonic(), screen.pace
     settle = pace.of(settle)

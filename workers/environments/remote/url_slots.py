@@ -1,6 +1,6 @@
-"""Seats: how many trajectories of all env workers may use one URL at once.
+"""Slots: how many trajectories of all env workers may use one URL at once.
 
-A seat is a key in Redis that its holder renews; a holder that died frees it by its silence. Servers that do
+A slot is a key in Redis that its holder renews; a holder that died frees it by its silence. Servers that do
 one thing at a time, or close a running episode when there are too many, need the limit on our side.
 """
 
@@ -19,13 +19,13 @@ from workers.environments.contract import AtCapacity
 
 log = logging.getLogger(__name__)
 
-SEAT_S = 30.0
-"""Longer than a hiccup of Redis or of a worker; a dead worker's seat stays empty for as long."""
+SLOT_S = 30.0
+"""Longer than a hiccup of Redis or of a worker; a dead worker's slot stays empty for as long."""
 RENEW_EVERY_S = 8.0
 RETRY_AFTER_S = 3.0
 
 
-class Seat:
+class UrlSlot:
     """The right to use one URL until it is given up."""
 
     def __init__(self, url: str, number: int, lock: Lock) -> None:
@@ -35,7 +35,7 @@ class Seat:
         self.lost = threading.Event()
         self._lock = lock
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._keep, name="seat", daemon=True)
+        self._thread = threading.Thread(target=self._keep, name="slot", daemon=True)
         self._thread.start()
 
     def give_up(self) -> None:
@@ -47,30 +47,30 @@ class Seat:
         try:
             self._lock.release()
         except (LockError, RedisError) as error:
-            log.warning("seat of %s not released, it expires: %s", self.url, error)
+            log.warning("slot of %s not released, it expires: %s", self.url, error)
 
     def _keep(self) -> None:
         while not self._stop.wait(RENEW_EVERY_S):
             try:
                 self._lock.reacquire()
             except LockError:
-                log.warning("seat of %s lost", self.url)
+                log.warning("slot of %s lost", self.url)
                 self.lost.set()
                 return
             except RedisError as error:
-                log.warning("seat of %s not renewed, trying again: %s", self.url, error)
+                log.warning("slot of %s not renewed, trying again: %s", self.url, error)
 
 
-def take_seat(client: redis.Redis, urls: tuple[str, ...], seats_per_url: int) -> Seat:
-    """A free seat at any of the URLs. Raises AtCapacity."""
-    numbered = [(url, number) for number in range(seats_per_url) for url in random.sample(urls, len(urls))]
+def acquire_slot(client: redis.Redis, urls: tuple[str, ...], slots_per_url: int) -> UrlSlot:
+    """A free slot at any of the URLs. Raises AtCapacity."""
+    numbered = [(url, number) for number in range(slots_per_url) for url in random.sample(urls, len(urls))]
     for url, number in numbered:
-        name = f"deskhand:seat:{hashlib.sha256(url.encode()).hexdigest()[:16]}:{number}"
-        lock = client.lock(name, timeout=SEAT_S, blocking=False, thread_local=False)
+        name = f"deskhand:slot:{hashlib.sha256(url.encode()).hexdigest()[:16]}:{number}"
+        lock = client.lock(name, timeout=SLOT_S, blocking=False, thread_local=False)
         try:
             if lock.acquire(blocking=False):
-                return Seat(url, number + 1, lock)
+                return UrlSlot(url, number + 1, lock)
         except RedisError as error:
-            raise AtCapacity(f"Redis does not answer, so nobody knows which URL is free: {error}") from error
+            raise AtCapacity(f"Redis does not answer, so it is unknown which URL is free: {error}") from error
     text = f"all {len(numbered)} slots of the {len(urls)} URLs are in use"
     raise AtCapacity(text, retry_after_s=RETRY_AFTER_S)

@@ -6,19 +6,19 @@ import signal
 import subprocess
 
 from workers.guest.base_processes import Session
-from workers.guest.files import Files
+from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
-from workers.guest.programs import Programs
+from workers.guest.program_routes import ProgramRoutes
 
 FRAMES_PER_S = 10
 END_LIMIT_S = 30.0
 MISSING = "ffmpeg is not installed in this desktop; the image debian-office has it"
 
 
-class Recording:
+class RecordingRoutes:
     """At most one recording at a time."""
 
-    def __init__(self, session: Session, programs: Programs, files: Files) -> None:
+    def __init__(self, session: Session, programs: ProgramRoutes, files: FileRoutes) -> None:
         self.session = session
         self.programs = programs
         self.files = files

@@ -9,7 +9,7 @@ MAX_LISTED = 20_000
 """Entries of one answer; a listing of the whole system is a mistake."""
 
 
-class Files:
+class FileRoutes:
     """Routes over the desktop's files."""
 
     def __init__(self, layout: Layout) -> None:

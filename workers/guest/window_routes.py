@@ -20,7 +20,7 @@ FROM_PAGER = PAGER << 12
 LOST = (Xlib.error.ConnectionClosedError, Xlib.error.DisplayError, OSError)
 
 
-class Windows:
+class WindowRoutes:
     """Routes over one display."""
 
     def __init__(self, display_name: str) -> None:

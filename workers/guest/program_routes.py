@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from workers.guest.base_processes import Session
-from workers.guest.files import Files
+from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
-from workers.guest.panel_zygote import PROGRAMS, Zygote
-from workers.guest.preloaded_python import MAX_CODE, Interpreter, Job
+from workers.guest.panel_zygote import PROGRAMS, PanelZygote
+from workers.guest.preloaded_python import MAX_CODE, Job, PreloadedPython
 from workers.guest.process_control import die_with_parent
 
 MAX_OUTPUT = 1 << 20
@@ -42,17 +42,19 @@ class Outcome:
         }
 
 
-class Programs:
+class ProgramRoutes:
     """Launches and runs commands with the desktop's environment."""
 
-    def __init__(self, session: Session, zygote: Zygote, interpreter: Interpreter, files: Files) -> None:
+    def __init__(
+        self, session: Session, zygote: PanelZygote, interpreter: PreloadedPython, files: FileRoutes
+    ) -> None:
         self.session = session
         self.zygote = zygote
         self.interpreter = interpreter
         self.files = files
         self.launched: list[subprocess.Popen] = []
         self.waited_for: set[int] = set()
-        """Pids whose exit code somebody here asks for."""
+        """Pids whose exit code is asked for here."""
         self._epoch = 0
 
     def routes(self) -> dict[tuple[str, str], Route]:

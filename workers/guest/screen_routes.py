@@ -9,24 +9,24 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from workers.guest.base_processes import Session
-from workers.guest.files import Files
+from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
-from workers.guest.programs import Programs
+from workers.guest.program_routes import ProgramRoutes
 
 if TYPE_CHECKING:
-    from workers.guest.window_list import Windows
+    from workers.guest.window_routes import WindowRoutes
 
 WALLPAPER_CONFIG = ".config/pcmanfm/default/desktop-items-0.conf"
 
 
-class Screen:
+class ScreenRoutes:
     """Routes over screen and windows."""
 
-    def __init__(self, session: Session, programs: Programs, files: Files) -> None:
+    def __init__(self, session: Session, programs: ProgramRoutes, files: FileRoutes) -> None:
         self.session = session
         self.programs = programs
         self.files = files
-        self._windows: Windows | None = None
+        self._windows: WindowRoutes | None = None
         self._wallpaper = ""
 
     def routes(self) -> dict[tuple[str, str], Route]:
@@ -45,12 +45,12 @@ class Screen:
         }
 
     @property
-    def windows(self) -> "Windows":
+    def windows(self) -> "WindowRoutes":
         """Made on first use: it loads python-xlib, which a sandbox's agent otherwise does without."""
         if self._windows is None:
-            from workers.guest.window_list import Windows
+            from workers.guest.window_routes import WindowRoutes
 
-            self._windows = Windows(self.session.env["DISPLAY"])
+            self._windows = WindowRoutes(self.session.env["DISPLAY"])
         return self._windows
 
     def forget(self) -> None:

@@ -30,7 +30,7 @@ _VALUE = re.compile(r"=\s*0x([0-9a-fA-F]+)")
 DISC = "disc.iso"
 
 
-class SlowKeys(QmpInput):
+class Ps2Keys(QmpInput):
     """One key at a time, each only when the guest has taken the one before."""
 
     def type_char(self, char: str) -> None:
@@ -61,17 +61,17 @@ class SlowKeys(QmpInput):
         return bool(int(found[1], 16) & 1)
 
 
-class QmpSlowConsole(QmpConsole):
+class DriverlessConsole(QmpConsole):
     """Screen, PS/2 keyboard and USB tablet of one machine."""
 
     def __init__(self, endpoints: Endpoints) -> None:
         super().__init__(endpoints.model_copy(update={"agent": ""}))
-        self._slow_input = SlowKeys(self._client, lambda: self.size, None)
-        self._input = self._slow_input
+        self._ps2_keys = Ps2Keys(self._client, lambda: self.size, None)
+        self._input = self._ps2_keys
 
     def type_char(self, char: str) -> None:
-        """One character, without an `Action` that somebody could record. Raises ActionRefused."""
-        self._slow_input.type_char(char)
+        """One character, without an `Action` that could be recorded. Raises ActionRefused."""
+        self._ps2_keys.type_char(char)
 
     def insert_disc(self, disc: bytes) -> None:
         """Put an ISO image into the drive; an empty one takes the disc out."""
