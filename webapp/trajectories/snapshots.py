@@ -77,11 +77,7 @@ def record_problem(*, trajectory_id: int, problem: str) -> None:
     publish(stream_of(trajectory_id), "snapshot.failed", {"trajectory": trajectory_id})
 
 
-<<<<<<< HEAD
 def reconcile_with_host(*, host: str, ages_s: Mapping[str, float], asked_at: datetime) -> set[str]:
-=======
-def reconcile(*, host: str, ages_s: Mapping[str, float], asked_at: datetime) -> set[str]:
->>>>>>> f704b95 (Name desktops' parts by what they do)
     """Compare the rows with what a host keeps: name -> age, as it answered a question asked at `asked_at`.
 
     Rows whose snapshot is not there any more are gone; the names that no row knows are returned.

@@ -56,11 +56,7 @@ def record_report(host: str, report: HostReport, *, with_figures: bool) -> None:
 def unknown_snapshots(kept: Iterable[KeptSnapshot], asked_at: datetime) -> set[str]:
     """Of what this machine's desk host keeps, what no row knows; rows of what it keeps no more are gone."""
     ages_s = {snapshot.name: snapshots.age_s(snapshot.created_at) for snapshot in kept}
-<<<<<<< HEAD
     return snapshots.reconcile_with_host(host=identity.current().host, ages_s=ages_s, asked_at=asked_at)
-=======
-    return snapshots.reconcile(host=identity.current().host, ages_s=ages_s, asked_at=asked_at)
->>>>>>> f704b95 (Name desktops' parts by what they do)
 
 
 def end_operation(operation: Operation, outcome: str, *, is_done: bool) -> None:

@@ -306,29 +306,17 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
 def test_what_a_host_keeps_no_more_is_gone_and_what_no_row_knows_is_named(parent):
     kept, dropped = parent.snapshots.order_by("turn")
     ages = {kept.name: 500.0, "sfffffffffffffff1": 500.0, "sfffffffffffffff2": 1.0}
-<<<<<<< HEAD
     orphans = snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now())
-=======
-    orphans = snapshots.reconcile(host=HOST, ages_s=ages, asked_at=timezone.now())
->>>>>>> f704b95 (Name desktops' parts by what they do)
     assert orphans == {"sfffffffffffffff1"}  # the young one's row may still be written
     dropped.refresh_from_db()
     assert dropped.status == SnapshotStatus.GONE
     assert Event.objects.filter(type="snapshot.dropped", payload__turn=dropped.turn).count() == 1
-<<<<<<< HEAD
     assert snapshots.reconcile_with_host(host="machine-b", ages_s={}, asked_at=timezone.now()) == set()
-=======
-    assert snapshots.reconcile(host="machine-b", ages_s={}, asked_at=timezone.now()) == set()
->>>>>>> f704b95 (Name desktops' parts by what they do)
 
 
 def test_a_snapshot_that_was_recorded_after_the_question_is_not_taken_for_gone(parent):
     asked_at = timezone.now() - timedelta(minutes=1)
-<<<<<<< HEAD
     assert snapshots.reconcile_with_host(host=HOST, ages_s={}, asked_at=asked_at) == set()
-=======
-    assert snapshots.reconcile(host=HOST, ages_s={}, asked_at=asked_at) == set()
->>>>>>> f704b95 (Name desktops' parts by what they do)
     assert set(parent.snapshots.values_list("status", flat=True)) == {SnapshotStatus.KEPT}
 
 
@@ -336,11 +324,7 @@ def test_a_deleted_trajectorys_snapshots_become_orphans(parent):
     names = set(parent.snapshots.values_list("name", flat=True))
     parent.delete()
     ages = dict.fromkeys(names, 500.0)
-<<<<<<< HEAD
     assert snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
-=======
-    assert snapshots.reconcile(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
->>>>>>> f704b95 (Name desktops' parts by what they do)
 
 
 def test_snapshots_are_switched_on_for_running_machines_only(parent):
