@@ -8,17 +8,17 @@ and raises at once.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential
 
 from training.contracts import coordinator as routes
 from training.contracts.outcomes import StageName
-from training.contracts.routes import Answered, Asked, MalformedMessage, Nothing, Route
+from training.contracts.routes import Answered, Asked, MalformedMessage, Nothing, Route, WireRequest
 from training.contracts.trainer_reports import (
     Alarm,
     CheckpointDeleted,
@@ -34,6 +34,8 @@ from training.contracts.types import Control, Task, Trajectory
 from training.contracts.weight_requests import Canary, Commit, Load, WeightsRequest
 
 JSON = {"Content-Type": "application/json"}
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+"""Between attempts; they double."""
 
 
 class CoordinatorError(Exception):
@@ -42,6 +44,10 @@ class CoordinatorError(Exception):
 
 class CoordinatorUnreachable(CoordinatorError):
     """Raised when the coordinator did not answer within the patience."""
+
+
+class _ServerFailed(Exception):
+    """Raised for a 5xx answer: the gpu worker may be restarting."""
 
 
 class CoordinatorRefused(CoordinatorError):
@@ -195,26 +201,20 @@ class CoordinatorClient:
 
     def _ask(self, route: Route[Asked, Answered], request: Asked, *, repeats: bool = True) -> Answered:
         """The answer of a route. Raises CoordinatorError."""
-        wire = route.write_request(request)
         patience_s = self.patience_s if repeats else 0.0
-        deadline = time.monotonic() + patience_s
-        pause_s = 0.1
-        while True:
-            try:
-                response = self._http.request(
-                    route.method, wire.path, params=wire.query, content=wire.body, headers=JSON
-                )
-                if response.status_code < 500:
-                    break
-                reason = f"{response.status_code} {response.text[:300]}"
-            except httpx.TransportError as error:
-                reason = f"{type(error).__name__}: {error}"
-            if time.monotonic() + pause_s > deadline:
-                raise CoordinatorUnreachable(
-                    f"{route}: {self.address.url} silent for {patience_s:.0f} s ({reason})"
-                )
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, 5.0)
+        retrying = Retrying(
+            retry=retry_if_exception_type((httpx.TransportError, _ServerFailed)),
+            stop=stop_before_delay(patience_s),
+            wait=wait_exponential(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S),
+            reraise=True,
+        )
+        try:
+            response = retrying(self._send, route.method, route.write_request(request))
+        except (httpx.TransportError, _ServerFailed) as error:
+            reason = str(error) or type(error).__name__
+            raise CoordinatorUnreachable(
+                f"{route}: {self.address.url} silent for {patience_s:.0f} s ({reason})"
+            ) from error
         if response.status_code >= 400:
             raise CoordinatorRefused(
                 response.status_code, f"{route}: {response.status_code} {response.text[:300]}"
@@ -223,3 +223,9 @@ class CoordinatorClient:
             return route.read_answer(response.content)
         except MalformedMessage as error:
             raise CoordinatorError(str(error)) from error
+
+    def _send(self, method: str, wire: WireRequest) -> httpx.Response:
+        response = self._http.request(method, wire.path, params=wire.query, content=wire.body, headers=JSON)
+        if response.is_server_error:
+            raise _ServerFailed(f"{response.status_code} {response.text[:300]}")
+        return response

@@ -21,11 +21,6 @@ from django.db import close_old_connections
 
 from training.contracts.config import ExperimentConfig, to_yaml
 from training.contracts.outcomes import ExitCode, TrainerOutcome
-from webapp.dispatcher.send_waiting import fill_free_slots
-from webapp.experiments.lifecycle import attempts, status_changes
-from webapp.experiments.lifecycle.engine_start_message import tell_start
-from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
-from webapp.trajectories import lifecycle as trajectories
 from workers import identity
 from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator.handler import AttemptContext
@@ -36,6 +31,17 @@ from workers.gpu.gpu_use import GpuWatch
 from workers.gpu.heartbeat import Heartbeat
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
+from workers.gpu.reporting import (
+    Attempt,
+    AttemptStatus,
+    Experiment,
+    ExperimentStatus,
+    attempts,
+    fill_free_slots,
+    status_changes,
+    tell_start,
+    trajectories,
+)
 from workers.processes.logged_process import LoggedProcess
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,9 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
 from training.contracts.outcomes import ExitCode
-from webapp.experiments.checkpoints import exports
-from webapp.experiments.models import CheckpointExport
 from workers import identity
 from workers.gpu.child_processes import start_child
+from workers.gpu.reporting import CheckpointExport, exports
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0

@@ -9,9 +9,8 @@ from dataclasses import asdict
 from django.db import DatabaseError, close_old_connections
 from pynvml import NVMLError
 
-from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
-from webapp.fleet.worker_reports import record_gpus
 from workers.gpu.nvml import Gpus, open_gpus
+from workers.gpu.reporting import GpuLook, record_gpu_sample, record_gpus
 
 log = logging.getLogger(__name__)
 EVERY_S = 10.0

@@ -11,8 +11,7 @@ import threading
 
 from django.db import DatabaseError, close_old_connections, connection
 
-from webapp.experiments.lifecycle import attempts
-from webapp.experiments.models import Attempt
+from workers.gpu.reporting import Attempt, attempts
 
 log = logging.getLogger(__name__)
 EVERY_S = 2.0

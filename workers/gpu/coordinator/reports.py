@@ -15,12 +15,8 @@ from training.contracts.trainer_reports import (
     ReplayUse,
     StageReport,
 )
-from webapp.experiments.checkpoints import kept_checkpoints
-from webapp.experiments.lifecycle import trainer_reports
-from webapp.experiments.models import Experiment
-from webapp.replay.uses import record_uses
-from webapp.trajectories import lifecycle as trajectories
 from workers.gpu.coordinator.handler import NOTHING, AttemptContext, handles
+from workers.gpu.reporting import Experiment, kept_checkpoints, record_uses, trainer_reports, trajectories
 
 
 def report_stage(context: AttemptContext, report: StageReport) -> Nothing:

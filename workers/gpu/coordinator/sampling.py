@@ -12,12 +12,18 @@ from training.contracts.routes import Nothing
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from training.contracts.types import Trajectory as WireTrajectory
 from training.rewards import rescore
-from webapp.experiments.models import Experiment, TaskRecord
-from webapp.replay import uses
-from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 from workers.gpu.coordinator.handler import NOTHING, AttemptContext, RequestRefused, handles
+from workers.gpu.reporting import (
+    Experiment,
+    Group,
+    TaskRecord,
+    Trajectory,
+    group_of,
+    trajectories,
+    trajectory_of,
+    turn_limit,
+    uses,
+)
 
 POLL_S = 0.05
 MAX_WAIT_S = 30.0

@@ -1,0 +1,48 @@
+"""The only door from the gpu worker to the web application: all that its modules use of it."""
+
+from webapp.dispatcher.send_waiting import fill_free_slots
+from webapp.experiments.checkpoints import exports, kept_checkpoints
+from webapp.experiments.lifecycle import attempts, status_changes, trainer_reports
+from webapp.experiments.lifecycle.engine_start_message import tell_start
+from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
+from webapp.experiments.models import (
+    Attempt,
+    AttemptStatus,
+    CheckpointExport,
+    Experiment,
+    ExperimentStatus,
+    TaskRecord,
+)
+from webapp.fleet.worker_reports import record_gpus
+from webapp.replay import uses
+from webapp.replay.uses import record_uses
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
+
+__all__ = [
+    "Attempt",
+    "AttemptStatus",
+    "CheckpointExport",
+    "Experiment",
+    "ExperimentStatus",
+    "GpuLook",
+    "Group",
+    "TaskRecord",
+    "Trajectory",
+    "attempts",
+    "exports",
+    "group_of",
+    "kept_checkpoints",
+    "fill_free_slots",
+    "record_gpu_sample",
+    "record_gpus",
+    "record_uses",
+    "status_changes",
+    "tell_start",
+    "trainer_reports",
+    "trajectories",
+    "trajectory_of",
+    "turn_limit",
+    "uses",
+]
