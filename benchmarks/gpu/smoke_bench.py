@@ -17,7 +17,8 @@ from testing.training.teacher_forcing import model_inputs
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.model.banned_tokens import without_tokens
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 from training.sampler.canary import canary_png
 from workers.env.policy_client import PolicyClient
 

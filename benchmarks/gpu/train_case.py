@@ -32,7 +32,7 @@ import torch
 from benchmarks.gpu.flops import utilisation
 from benchmarks.gpu.models import SIZES, make_model, write_text_files
 from benchmarks.gpu.workload import SCREEN, Drawn, draw
-from training.batch.collate import MicroBatch
+from training.batch.micro_batch import MicroBatch
 from training.contracts.config import ExperimentConfig, parse_config
 from training.distributed.world import World, start_world, stop_world
 from training.model.load_sharded import shard_model

@@ -12,7 +12,7 @@ import torch
 
 from training.batch.rope_positions import rope_positions
 from training.model.banned_tokens import without_tokens
-from training.render.renderer import RenderedSequence
+from training.render.rendered_sequence import RenderedSequence
 
 LoadPixels = Callable[[str], np.ndarray]
 """sha256 of a screenshot -> its patch values [rows, values]."""

@@ -1,9 +1,6 @@
-"""Samples become padded microbatches, the same number on every rank.
+"""Samples become the tensors of a microbatch, right-padded or packed end to end.
 
-Shapes: B sequences, T positions (the longest of the microbatch, right-padded), N images,
-R patch rows. Collectives of FSDP2 need every rank to run the same modules equally often, so
-every rank gets the same number of microbatches (filled up with copies whose loss mask is
-zero) and every microbatch carries at least one image when any sample of the step has one.
+Shapes: B sequences, T positions (the longest of the microbatch, right-padded), N images, R patch rows.
 """
 
 from __future__ import annotations
@@ -11,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 
+from training.batch.micro_batch import MicroBatch, TokenIndices
 from training.batch.rope_positions import rope_positions
 from training.batch.samples import Sample
 
@@ -25,135 +23,6 @@ Pixels = Callable[[str], np.ndarray]
 """sha256 -> patch values of that screenshot, [t * h * w, values], or its bytes (see `byte_patches`)"""
 MANY_ROWS = 8192
 """Patch rows from which screenshots are read by several threads."""
-T = TypeVar("T")
-
-
-@dataclass(slots=True, kw_only=True)
-class TokenIndices:
-    """Where things stand, found on the host: the device never has to search, nor the host to wait for it.
-
-    Positions of `Sequences` laid flat count over [1, sum of lengths] when packed, else over [B * T].
-    """
-
-    scored: torch.Tensor
-    """Position before each completion token: its hidden state predicts that token. [N]"""
-    targets: torch.Tensor
-    """Token ids of the completion tokens. [N]"""
-    cells: torch.Tensor
-    """Their places in the tensors of the loss, laid flat: [B * T]. [N]"""
-    image_pads: torch.Tensor | None = None
-    """Position of each image pad, in reading order. [pads]"""
-    image_rows: torch.Tensor | None = None
-    """Which row of the vision tower's output stands at each pad; None = row after row. [pads]"""
-
-
-@dataclass(slots=True, kw_only=True)
-class MicroBatch:
-    """One forward-backward."""
-
-    input_ids: torch.Tensor
-    """[B, T]"""
-    position_ids: torch.Tensor
-    """Qwen3-VL's time, height and width positions. [3, B, T]"""
-    mm_token_type_ids: torch.Tensor
-    """1 on image pads. [B, T]"""
-    loss_mask: torch.Tensor
-    """1.0 on completion tokens. [B, T]"""
-    behaviour_logprobs: torch.Tensor
-    """[B, T]"""
-    advantages: torch.Tensor
-    """[B, T]"""
-    as_likelihood: torch.Tensor
-    """True for NLL samples. [B]"""
-    likelihood_weights: torch.Tensor
-    """[B]"""
-    imitation_weights: torch.Tensor
-    """Of the NLL term beside the policy-gradient term. [B]"""
-    trajectory_tokens: torch.Tensor
-    """Loss tokens of the whole trajectory of each sequence. [B]"""
-    pixel_values: torch.Tensor | None
-    """Unique screenshots of the microbatch, or their bytes (`training.batch.byte_patches`). [R, values]"""
-    image_grid_thw: torch.Tensor | None
-    """Their patch grids. [N, 3]"""
-    image_index: torch.Tensor | None
-    """Which unique screenshot each image slot of the sequences shows, in reading order. [slots]"""
-    samples: tuple[Sample, ...] = ()
-    bounds: torch.Tensor | None = None
-    """Packed: where each sequence starts, and the end of the last, int32. Then input_ids and
-    mm_token_type_ids are [1, sum of lengths], position_ids [3, 1, sum of lengths]. [B + 1]"""
-    lengths: tuple[int, ...] = ()
-    """Packed: tokens of each sequence. [B]"""
-    indices: TokenIndices | None = None
-    vision: dict[str, torch.Tensor | list[int]] | None = None
-    """What the vision tower reads besides pixels (`model.vision_tower_inputs`); None = it looks itself."""
-
-    def to(self, device: torch.device) -> MicroBatch:
-        """A copy on `device`; from pinned memory the device's work goes on meanwhile."""
-        return _mapped(self, lambda tensor: tensor.to(device, non_blocking=tensor.is_pinned()))
-
-    def pinned(self) -> MicroBatch:
-        """A copy in page-locked memory."""
-        return _mapped(self, torch.Tensor.pin_memory)
-
-
-def _mapped(holder: T, change: Callable[[torch.Tensor], torch.Tensor]) -> T:
-    """`holder`, a dataclass, with every tensor in it changed."""
-
-    def changed(value: object) -> object:
-        if isinstance(value, torch.Tensor):
-            return change(value)
-        if isinstance(value, TokenIndices):
-            return _mapped(value, change)
-        if isinstance(value, dict):
-            return {key: changed(one) for key, one in value.items()}
-        return value
-
-    values = {one.name: changed(getattr(holder, one.name)) for one in fields(holder)}  # type: ignore[arg-type]
-    return replace(holder, **values)  # type: ignore[type-var]
-
-
-def without_loss(sample: Sample) -> Sample:
-    """A filler: runs through the model like `sample` and contributes nothing."""
-    return replace(
-        sample,
-        loss_mask=(0,) * len(sample.token_ids),
-        advantage=0.0,
-        token_advantages=(),
-        as_likelihood=False,
-    )
-
-
-def split_over_ranks(
-    samples: Sequence[Sample], *, num_ranks: int, microbatch_size: int
-) -> list[list[list[Sample]]]:
-    """[rank][microbatch][sample], the same number of microbatches on every rank.
-
-    Samples are sorted by length first, so that a microbatch holds equals and pads little;
-    fillers make up the difference. The result depends on nothing but the arguments.
-    """
-    if not samples:
-        return [[] for _ in range(num_ranks)]
-    ordered = sorted(samples, key=lambda sample: (len(sample.token_ids), sample.trajectory_id))
-    num_rounds = math.ceil(len(ordered) / (num_ranks * microbatch_size))
-    num_bins = num_rounds * num_ranks
-    bins = [
-        ordered[len(ordered) * i // num_bins : len(ordered) * (i + 1) // num_bins] for i in range(num_bins)
-    ]
-    bins = fill_bins(bins, ordered)
-    return [bins[rank::num_ranks] for rank in range(num_ranks)]
-
-
-def fill_bins(bins: Sequence[Sequence[Sample]], ordered: Sequence[Sample]) -> list[list[Sample]]:
-    """`bins` with a filler in each that is empty, or has no image although the step has some.
-
-    `ordered`: all samples, shortest first; the filler is the shortest that runs everything.
-    """
-    filler = without_loss(next((s for s in ordered if s.images), ordered[0]))
-    has_images = bool(filler.images)
-    return [
-        [*one, filler] if not one or (has_images and not any(s.images for s in one)) else list(one)
-        for one in bins
-    ]
 
 
 def collate(
@@ -270,7 +139,7 @@ def _image_rows(images: _Images, merge_size: int) -> torch.Tensor | None:
     return torch.cat([torch.arange(int(ends[i] - sizes[i]), int(ends[i])) for i in images.index.tolist()])
 
 
-def _loss_tensors(samples: Sequence[Sample], length: int) -> dict[str, torch.Tensor]:
+def _loss_tensors(samples: Sequence[Sample], length: int) -> dict[str, Any]:
     """The fields of MicroBatch that the loss reads, right-padded to `length`."""
 
     def per_sample(values: list, dtype: torch.dtype = torch.float32) -> torch.Tensor:

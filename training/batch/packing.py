@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from training.batch.collate import fill_bins
+from training.batch.rank_split import fill_bins
 from training.batch.samples import Sample
 
 

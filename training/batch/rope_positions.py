@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from training.render.renderer import Grid
+from training.render.rendered_sequence import Grid
 
 
 def rope_positions(token_ids: list[int], grids: list[Grid], image_pad_id: int, merge: int) -> np.ndarray:

@@ -15,28 +15,10 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from training.contracts.types import Completion, Trajectory
-
-
-class RenderedTrajectory(Protocol):
-    """One sequence that rendering returns; all lists have the length of `token_ids`."""
-
-    token_ids: Sequence[int]
-    loss_mask: Sequence[int]
-    behaviour_logprobs: Sequence[float]
-    policy_versions: Sequence[int]
-    images: Sequence[str]
-    grids: Sequence[tuple[int, int, int]]
-    spans: Sequence[tuple[int, int]]
-    turns: Sequence[int]
-
-
-class TrajectoryRenderer(Protocol):
-    """The part of `training.render.renderer.Renderer` that samples need."""
-
-    def render_sequences(self, trajectory: Trajectory) -> Sequence[RenderedTrajectory]: ...
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +76,7 @@ def _is_recorded(completion: Completion | None) -> bool:
 
 def build_samples(
     trajectory: Trajectory,
-    renderer: TrajectoryRenderer,
+    renderer: Renderer,
     *,
     advantage: float,
     turn_advantages: Sequence[float] = (),
@@ -159,7 +141,7 @@ def without_stale_tokens(sample: Sample, oldest_version: int) -> Sample:
     return replace(sample, loss_mask=mask)
 
 
-def _token_advantages(rendered: RenderedTrajectory, turn_advantages: Sequence[float]) -> tuple[float, ...]:
+def _token_advantages(rendered: RenderedSequence, turn_advantages: Sequence[float]) -> tuple[float, ...]:
     if not turn_advantages:
         return ()
     values = [0.0] * len(rendered.token_ids)
@@ -169,7 +151,7 @@ def _token_advantages(rendered: RenderedTrajectory, turn_advantages: Sequence[fl
 
 
 def _only_last_turns(
-    samples: Sequence[Sample], sequences: Sequence[RenderedTrajectory], first_turn: int
+    samples: Sequence[Sample], sequences: Sequence[RenderedSequence], first_turn: int
 ) -> list[Sample]:
     """The samples with a loss on turns from `first_turn` on; contexts stay as they were seen."""
     kept = []
@@ -232,7 +214,7 @@ def _check_recorded(samples: Sequence[Sample], trajectory: Trajectory, where: st
         raise ValueError(f"{where}: a behaviour logprob is not finite")
 
 
-def _check_places(sequences: Sequence[RenderedTrajectory], trajectory: Trajectory) -> None:
+def _check_places(sequences: Sequence[RenderedSequence], trajectory: Trajectory) -> None:
     """Raise ValueError unless every completion has as many tokens before it as the policy server counted."""
     for rendered in sequences:
         for turn, (start, _) in zip(rendered.turns, rendered.spans, strict=True):

@@ -6,31 +6,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
 
 from training.batch.byte_patches import BytePatches
+from training.render.renderer import Renderer
 from training.render.shift_augmentation import Shift, shift_image, split_name
 
 CACHE_BYTES = 512 * 1024**2
 """Resized screenshots kept: one of 256 x 192 pixels takes 147 KB (its patch values would take 1.2 MB)."""
-
-
-class PixelRenderer(Protocol):
-    """The part of `training.render.renderer.Renderer` that frames need."""
-
-    def resized(self, png: bytes) -> np.ndarray: ...
-
-    def patches(self, image: np.ndarray) -> np.ndarray: ...
-
-    def byte_rows(self, image: np.ndarray) -> np.ndarray: ...
-
-    def levels(self) -> np.ndarray: ...
-
-    @property
-    def frames_per_row(self) -> int: ...
 
 
 class ScreenshotCache:
@@ -41,7 +26,7 @@ class ScreenshotCache:
 
     def __init__(
         self,
-        renderer: PixelRenderer,
+        renderer: Renderer,
         *,
         directory: Path | None = None,
         fetch: Callable[[str], bytes] | None = None,

@@ -23,7 +23,8 @@ from training.batch.screenshot_questions import (
     typed_text,
 )
 from training.contracts.types import Trajectory
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 from training.render.shift_augmentation import is_shiftable, random_shift, shifted
 
 PACKED_SHARE = 0.6

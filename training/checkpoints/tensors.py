@@ -27,7 +27,9 @@ def weights_of(trainer: Learner) -> dict[str, Any]:
 
 def optimiser_state(trainer: Learner) -> dict[str, Any]:
     """Every tensor that the optimiser keeps, as optimiser|PARAMETER|KEY."""
-    names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
+    names: dict[torch.Tensor, str] = {
+        parameter: name for name, parameter in trainer.policy.named_parameters()
+    }
     return {
         f"{OPTIMISER}{names[parameter]}|{key}": value
         for member in trainer.optimiser.members

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
@@ -138,7 +138,7 @@ class Experiment:
         if self.in_flight is not None:
             self.in_flight.cancel()
 
-    def tasks(self, split: str) -> list[Task]:
+    def tasks(self, split: Literal["train", "heldout"]) -> list[Task]:
         """Tasks of a split on every rank."""
         return on_main(self.world, lambda: self.coordinator.tasks(split) if self.coordinator else [])
 
@@ -215,7 +215,7 @@ class Experiment:
 
 
 @contextmanager
-def stage(experiment: Experiment, name: StageName | None, total: int, unit: str):
+def stage(experiment: Experiment, name: StageName | None, total: int, unit: str) -> Iterator[None]:
     """Report that a stage started, and that it finished when nothing failed in it; None reports nothing."""
     if name is None:
         yield

@@ -63,7 +63,12 @@ def _step(experiment: Experiment, dataset: SftDataset) -> None:
         logger.info("sft step %d: loss %.3f grad %.3g", state.sft_step, result.loss, result.grad_norm)
         experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
         experiment.report(lambda c: c.report_progress(StageName.SFT, state.sft_step, config.sft.max_steps))
-        on_main(experiment.world, lambda: experiment.collector and experiment.collector.check_control())
+        on_main(experiment.world, lambda: _check_control(experiment))
+
+
+def _check_control(experiment: Experiment) -> None:
+    if experiment.collector is not None:
+        experiment.collector.check_control()
 
 
 def _evaluate(experiment: Experiment) -> float:

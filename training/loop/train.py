@@ -62,6 +62,7 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
 
     from training.distributed.interrupts import Interrupted, TermSignal
     from training.distributed.world import start_world, stop_world
+    from training.loop.build_experiment import build_experiment
     from training.loop.stages import run
 
     term = TermSignal()
@@ -102,68 +103,6 @@ def _evaluate_only(config: ExperimentConfig, address: CoordinatorAddress, term: 
     except Interrupted as stop:
         return TrainerOutcome(exit_code=ExitCode.after(stop.command))
     return TrainerOutcome(exit_code=ExitCode.FINISHED)
-
-
-def build_experiment(
-    config: ExperimentConfig,
-    output: Path,
-    address: CoordinatorAddress,
-    coordinator: CoordinatorClient,
-    world,
-    term,
-):
-    """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
-    from training.batch.screenshot_cache import ScreenshotCache
-    from training.checkpoints.store import CheckpointStore
-    from training.loop.experiment import Experiment
-    from training.model.load_sharded import build_policy
-    from training.render.renderer import Renderer
-    from training.rollouts.group_collector import GroupCollector
-    from training.update.learner import Learner, TokenIds
-    from training.weights.sync import build_weight_sync
-
-    directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
-    store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last)
-    store.verify_writable()
-    source = model_folder(config)
-    renderer = Renderer.from_folder(source, config.model, config.prompt)
-    pixels = ScreenshotCache(renderer, directory=address.frames_directory, fetch=coordinator.frame)
-    tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-    policy = build_policy(config, source, world, banned_ids=renderer.banned_ids)
-    trainer = Learner(policy, world, config, tokens, pixels)
-    if config.algorithm.kl_coefficient > 0:
-        trainer.reference = build_policy(
-            config, config.algorithm.reference_path, world, banned_ids=renderer.banned_ids, is_reference=True
-        )
-    own = coordinator if world.is_main else None
-    experiment = Experiment(
-        config=config,
-        world=world,
-        trainer=trainer,
-        renderer=renderer,
-        sync=build_weight_sync(
-            trainer,
-            config,
-            own,
-            pixels=pixels,
-            renderer=renderer,
-            source=source,
-            directory=output / "weights",
-        ),
-        checkpoints=store,
-        source=source,
-        coordinator=own,
-        collector=GroupCollector(coordinator, term) if world.is_main else None,
-    )
-    if (newest := store.newest()) is not None:
-        logger.info("resuming from %s", newest)
-        experiment.resume(newest)
-    return experiment
-
-
-def model_folder(config: ExperimentConfig) -> Path:
-    """The folder that `model.path` names: a path, or a shipped checkpoint."""
-    return Path(config.model.path)
 
 
 if __name__ == "__main__":

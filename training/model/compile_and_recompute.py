@@ -11,10 +11,12 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from training.model.qwen3_vl_classes import text_model, vision_tower
+
 
 def stacks(model: nn.Module) -> list[nn.ModuleList]:
     """The text blocks and the vision blocks of a Qwen3-VL."""
-    return [model.model.language_model.layers, model.model.visual.blocks]
+    return [text_model(model).layers, vision_tower(model).blocks]
 
 
 def compile_blocks(model: nn.Module) -> None:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import types
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -18,23 +19,21 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
     apply_rotary_pos_emb_vision,
 )
 
-from training.model.qwen3_vl_classes import PATCH_EMBEDS, VISION_ATTENTIONS
+from training.model.qwen3_vl_classes import PATCH_EMBEDS, VISION_ATTENTIONS, modules_of
 
 
 def use_cpu_paths(model: torch.nn.Module) -> None:
     """Bind both paths to `model` (call it before wrapping the model in FSDP)."""
     use_matmul_embedding(model)
-    for module in model.modules():
-        if isinstance(module, VISION_ATTENTIONS):
-            module.slow_forward = module.forward
-            module.forward = types.MethodType(batched_vision_attention, module)
+    for module in modules_of(model, VISION_ATTENTIONS):
+        module.slow_forward = module.forward
+        module.forward = types.MethodType(batched_vision_attention, module)
 
 
 def use_matmul_embedding(model: torch.nn.Module) -> None:
     """Bind the patch embedding's path alone: it is the faster one on a GPU, too."""
-    for module in model.modules():
-        if isinstance(module, PATCH_EMBEDS):
-            module.forward = types.MethodType(patch_embed_as_matmul, module)
+    for module in modules_of(model, PATCH_EMBEDS):
+        module.forward = types.MethodType(patch_embed_as_matmul, module)
 
 
 def patch_embed_as_matmul(self: Qwen3VLVisionPatchEmbed, hidden_states: torch.Tensor) -> torch.Tensor:
@@ -47,19 +46,20 @@ def batched_vision_attention(
     self: Qwen3VLVisionAttention,
     hidden_states: torch.Tensor,
     cu_seqlens: torch.Tensor,
-    position_embeddings=None,
-    **kwargs,
-):
+    position_embeddings: Any = None,
+    **kwargs: Any,
+) -> torch.Tensor:
     """As the original for images of equal size: [P, hidden] -> [P, hidden]; else the original itself."""
     lengths = cu_seqlens.diff()
     if not bool((lengths == lengths[0]).all()):
-        return self.slow_forward(hidden_states, cu_seqlens, position_embeddings=position_embeddings, **kwargs)
+        plain: Any = self.slow_forward
+        return plain(hidden_states, cu_seqlens, position_embeddings=position_embeddings, **kwargs)
     images, length = len(lengths), int(lengths[0])
     qkv = self.qkv(hidden_states).reshape(images * length, 3, self.num_heads, -1)
     query, key, value = qkv.permute(1, 0, 2, 3).unbind(0)
     query, key = apply_rotary_pos_emb_vision(query, key, *position_embeddings)
-    per_image = [
+    query, key, value = (
         part.view(images, length, self.num_heads, -1).transpose(1, 2) for part in (query, key, value)
-    ]
-    attended = functional.scaled_dot_product_attention(*per_image, scale=self.scaling)
+    )
+    attended = functional.scaled_dot_product_attention(query, key, value, scale=self.scaling)
     return self.proj(attended.transpose(1, 2).reshape(images * length, -1))

@@ -33,12 +33,12 @@ def _is_half(hidden: torch.Tensor, lm_head: nn.Module) -> bool:
     return is_bare and hidden.dtype in HALF and hidden.dtype == lm_head.weight.dtype
 
 
-def use_fp32_logits(model: nn.Module) -> None:
+def use_fp32_logits(model: Any) -> None:
     """Make transformers' own forward of `model` return logits in fp32."""
     lm_head = model.lm_head
     usual = lm_head.forward
 
-    def forward(self: nn.Module, hidden: torch.Tensor) -> torch.Tensor:
+    def forward(self: nn.Linear, hidden: torch.Tensor) -> torch.Tensor:
         if not _is_half(hidden, self):
             return usual(hidden)
         return fp32_product(hidden.flatten(0, -2), self.weight).unflatten(0, hidden.shape[:-1])

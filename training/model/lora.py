@@ -30,7 +30,11 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
     if not any(re.fullmatch(pattern, name) for name, _ in model.named_modules()):
         raise ValueError(f"lora.targets: no layer of the text blocks is named {', '.join(config.targets)}")
     wanted = PeftConfig(
-        r=config.rank, lora_alpha=config.alpha, target_modules=pattern, lora_dropout=0.0, bias="none"
+        r=config.rank,
+        lora_alpha=config.alpha,  # type: ignore[arg-type]  # peft divides by the rank: any number will do
+        target_modules=pattern,
+        lora_dropout=0.0,
+        bias="none",
     )
     # Every rank initialises the same adapters: sharding takes each rank's own slice of its own copy.
     with torch.random.fork_rng(devices=[]):

@@ -27,7 +27,7 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention
 
-from training.model.qwen3_vl_classes import VISION_ATTENTIONS
+from training.model.qwen3_vl_classes import VISION_ATTENTIONS, modules_of, text_model
 
 NAME = "deskhand_packed"
 HALF = (torch.bfloat16, torch.float16)
@@ -53,15 +53,15 @@ def use_packed_attention(model: torch.nn.Module) -> None:
     """Make the text blocks of `model` read sequence bounds."""
     AttentionInterface.register(NAME, packed_attention)
     # A name without a mask function: transformers makes no mask at all, which is what is wanted here.
-    model.config.text_config._attn_implementation = NAME
-    model.model.language_model.config._attn_implementation = NAME
+    whole: Any = model
+    whole.config.text_config._attn_implementation = NAME
+    text_model(model).config._attn_implementation = NAME
 
 
 def use_packed_vision(model: torch.nn.Module) -> None:
     """Make the vision blocks of `model` attend within all images in one call."""
-    for module in model.modules():
-        if isinstance(module, VISION_ATTENTIONS):
-            module.forward = types.MethodType(packed_vision_attention, module)
+    for module in modules_of(model, VISION_ATTENTIONS):
+        module.forward = types.MethodType(packed_vision_attention, module)
 
 
 def packed_attention(
@@ -116,10 +116,12 @@ def _attend_on_gpu(
             return _attend_each(query, key, value, lengths, options)
     window = (-1, 0) if options["is_causal"] else (-1, -1)
     told: dict[str, Any] = {"enable_gqa": options["enable_gqa"]} if TAKES_GQA else {}
-    return varlen_attn(
+    # One tensor, although its annotation also names the pair that `return_aux` gives.
+    attended: Any = varlen_attn(
         query.contiguous(), key.contiguous(), value.contiguous(), bounds.starts, bounds.starts,
         max(lengths), max(lengths), scale=options["scale"], window_size=window, **told,
     )  # fmt: skip
+    return attended
 
 
 def _attend_all(
@@ -138,14 +140,14 @@ def _attend_each(
     options: dict[str, Any],
 ) -> torch.Tensor:
     pieces = zip(*(part.split(lengths) for part in (query, key, value)), strict=True)
-    return torch.cat([_attend_all(*piece, 1, options) for piece in pieces])
+    return torch.cat([_attend_all(q, k, v, 1, options) for q, k, v in pieces])
 
 
 def packed_vision_attention(
     self: Qwen3VLVisionAttention,
     hidden_states: torch.Tensor,
     cu_seqlens: torch.Tensor,
-    position_embeddings=None,
+    position_embeddings: Any = None,
     packed: Bounds | None = None,
     **kwargs: Any,
 ) -> torch.Tensor:

@@ -16,10 +16,11 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from training.batch.collate import MicroBatch
+from training.batch.micro_batch import MicroBatch
 from training.model.banned_tokens import BANNED_LOGIT
 from training.model.fp32_logits import compute_logits
 from training.model.packed_attention import Bounds, use_packed_vision
+from training.model.qwen3_vl_classes import text_model, vision_tower
 
 TOKENS_PER_CHUNK = 2048
 """Completion tokens per head call: 2048 x 151936 fp32 logits are 1.2 GB."""
@@ -62,6 +63,8 @@ def prepared(model: nn.Module, device: torch.device) -> nn.Module:
 class Policy(nn.Module):
     """Scores the completion tokens of microbatches with a transformers VLM."""
 
+    banned_ids: torch.Tensor
+
     def __init__(
         self,
         model: nn.Module,
@@ -72,14 +75,14 @@ class Policy(nn.Module):
         fp32_logits: bool = True,
     ) -> None:
         super().__init__()
-        self.model = model
+        self.model: Any = model
         self.fp32_logits = fp32_logits
         self.temperature = temperature
         device = next(model.parameters()).device
         self.register_buffer(
             "banned_ids", torch.tensor(list(banned_ids), dtype=torch.long, device=device), persistent=False
         )
-        text = self.model.model.language_model
+        text = text_model(self.model)
         text._deepstack_process = partial(_add_level, text._deepstack_process)
         if freeze_vision:
             self.visual.requires_grad_(False)
@@ -90,9 +93,9 @@ class Policy(nn.Module):
         return next(self.model.parameters()).device
 
     @property
-    def visual(self) -> nn.Module:
+    def visual(self) -> Any:
         """The vision tower."""
-        return self.model.model.visual
+        return vision_tower(self.model)
 
     def forward(self, batch: MicroBatch) -> TokenScores:
         """Logprob and entropy of every completion token."""
@@ -112,7 +115,7 @@ class Policy(nn.Module):
 
         Instead of transformers' own forward of the whole model, which searches for image pads on the device.
         """
-        text = self.model.model.language_model
+        text = text_model(self.model)
         embeddings = text.embed_tokens(batch.input_ids)
         extra: dict[str, Any] = {}
         if batch.bounds is not None:

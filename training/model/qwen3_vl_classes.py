@@ -7,6 +7,10 @@ one tensor holds a matrix per expert, [experts, out, in] in the model and [exper
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+from torch import nn
 from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLVisionAttention, Qwen3VLVisionPatchEmbed
 from transformers.models.qwen3_vl_moe.modeling_qwen3_vl_moe import (
     Qwen3VLMoeVisionAttention,
@@ -17,6 +21,23 @@ VISION_ATTENTIONS = (Qwen3VLVisionAttention, Qwen3VLMoeVisionAttention)
 PATCH_EMBEDS = (Qwen3VLVisionPatchEmbed, Qwen3VLMoeVisionPatchEmbed)
 EXPERTS = (".mlp.experts.gate_up_proj", ".mlp.experts.down_proj")
 """How the names of the experts' tensors end."""
+
+
+def text_model(model: nn.Module) -> Any:
+    """The `Qwen3VLTextModel` (or mixture of experts) of a Qwen3-VL with its head."""
+    whole: Any = model
+    return whole.model.language_model
+
+
+def vision_tower(model: nn.Module) -> Any:
+    """The `Qwen3VLVisionModel` (or mixture of experts) of a Qwen3-VL with its head."""
+    whole: Any = model
+    return whole.model.visual
+
+
+def modules_of(model: nn.Module, classes: tuple[type[nn.Module], ...]) -> Iterator[Any]:
+    """Every module of `model` that is one of `classes`."""
+    return (module for module in model.modules() if isinstance(module, classes))
 
 
 def is_stored_transposed(name: str, shape: tuple[int, ...]) -> bool:

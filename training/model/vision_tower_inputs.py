@@ -8,15 +8,15 @@ Shapes: R patch rows of all images, N images.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
-from torch import nn
 from transformers import vision_utils
 
-from training.render.renderer import Grid
+from training.render.rendered_sequence import Grid
 
 
-def vision_inputs(visual: nn.Module, grids: Sequence[Grid]) -> dict[str, torch.Tensor | list[int]]:
+def vision_inputs(visual: Any, grids: Sequence[Grid]) -> dict[str, torch.Tensor | list[int]]:
     """Keyword arguments for `visual` (a transformers `Qwen3VLVisionModel`); tensors on the CPU.
 
     position_ids [R, 2], interp_indices and interp_weights [R, 4] of the learned position table, cu_seqlens

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from training.batch.advantages import GroupAdvantages, mean_and_std
-from training.contracts.types import Group, Trajectory, TrajectoryStatus
+from training.contracts.types import Group, Trajectory, TrajectoryStatus, Turn
 from training.rollouts.held_out_success import succeeded
 
 
@@ -40,7 +40,7 @@ def rollout_metrics(groups: Sequence[Group], advantages: Sequence[GroupAdvantage
     }
 
 
-def _num_tokens(turn) -> int:
+def _num_tokens(turn: Turn) -> int:
     return len(turn.completion.token_ids) if turn.completion is not None else 0
 
 

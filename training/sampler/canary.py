@@ -12,7 +12,8 @@ import io
 from PIL import Image, ImageDraw
 
 from training.contracts.weight_requests import Canary
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 from training.sampler.engines.engine import Engine, EngineSequence
 
 SIZE = (512, 384)

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 import torch.distributed as dist
 
 from training.batch.byte_patches import BytePatches
-from training.batch.collate import MicroBatch, Pixels, collate, split_over_ranks
+from training.batch.collate import Pixels, collate
+from training.batch.micro_batch import MicroBatch
 from training.batch.packing import pack_over_ranks
 from training.batch.prefetch import prefetched
+from training.batch.rank_split import split_over_ranks
 from training.batch.samples import Sample
 from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts.config import ExperimentConfig
@@ -37,6 +39,7 @@ from training.update.objective import (
     policy_objective,
 )
 from training.update.optimisers import make_optimisers
+from training.update.step_result import Gradient, StepResult, update_metrics
 
 LENGTH_MULTIPLE = 128
 """On a GPU: tokens to whose multiples sequences are padded, a tile of the attention kernels."""
@@ -50,32 +53,6 @@ class TokenIds:
     pad: int
     image_pad: int
     merge_size: int = 2
-
-
-@dataclass(slots=True, kw_only=True)
-class Gradient:
-    """What a backward pass over a batch found; the gradient itself is on the weights."""
-
-    sums: dict[str, float]
-    """"loss" and `objective.TOTALS`, over all ranks."""
-    per_sequence: dict[int, tuple[float, float]]
-    """As in StepResult."""
-
-
-@dataclass(slots=True, kw_only=True)
-class StepResult:
-    """What one step did."""
-
-    loss: float
-    grad_norm: float
-    """Before clipping."""
-    was_skipped: bool
-    """True when a gradient was not finite; the weights did not move."""
-    learning_rate: float
-    metrics: dict[str, float]
-    """loss/*, policy/*, optimiser/* over the whole batch."""
-    per_sequence: dict[int, tuple[float, float]] = field(default_factory=dict)
-    """trajectory_id -> (mean importance ratio, mean |policy - behaviour| logprob), all ranks."""
 
 
 class Learner:
@@ -207,7 +184,12 @@ class Learner:
             grad_norm=grad_norm,
             was_skipped=was_skipped,
             learning_rate=self.learning_rate,
-            metrics=self._metrics(gradient.sums, samples, grad_norm),
+            metrics={
+                **update_metrics(gradient.sums, samples, self.config.algorithm),
+                "optimiser/grad_norm": grad_norm,
+                "optimiser/learning_rate": self.learning_rate,
+                "optimiser/skipped_steps": float(self.num_skipped_steps),
+            },
             per_sequence=gradient.per_sequence,
         )
 
@@ -272,10 +254,6 @@ class Learner:
             batch.vision = vision_inputs(self.policy.visual, batch.image_grid_thw.tolist())
         return batch
 
-    def _correction_metrics(self, cut_fraction: float) -> dict[str, float]:
-        is_off = self.config.algorithm.correction == "none"
-        return {} if is_off else {"policy/correction_cut_fraction": cut_fraction}
-
     def _max_loss_tokens(self) -> int:
         return self.config.sampling.max_completion_tokens * self.config.desktops.max_turns
 
@@ -290,23 +268,3 @@ class Learner:
             for key, row in box.items():
                 sums[key] = sums.get(key, torch.zeros(3)) + row
         return {key: (float(row[0] / row[2]), float(row[1] / row[2])) for key, row in sums.items()}
-
-    def _metrics(
-        self, sums: dict[str, float], samples: Sequence[Sample], grad_norm: float
-    ) -> dict[str, float]:
-        tokens = float(max(sum(sample.num_loss_tokens for sample in samples), 1))
-        policy_tokens = max(sums["policy_tokens"], 1.0)
-        return {
-            "loss/total": sums["loss"],
-            "loss/policy": sums["policy"],
-            "loss/likelihood": sums["likelihood"],
-            "loss/kl": sums["kl"] / tokens,
-            "loss/entropy": sums["entropy"] / tokens,
-            "policy/importance_ratio_mean": sums["ratio"] / policy_tokens,
-            "policy/clip_fraction": sums["clipped"] / policy_tokens,
-            "policy/logprob_gap": sums["log_gap"] / policy_tokens,
-            **self._correction_metrics(sums["cut"] / policy_tokens),
-            "optimiser/grad_norm": grad_norm,
-            "optimiser/learning_rate": self.learning_rate,
-            "optimiser/skipped_steps": float(self.num_skipped_steps),
-        }

@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from training.batch.collate import MicroBatch
+from training.batch.micro_batch import MicroBatch
 from training.batch.samples import Sample
 from training.contracts.config import AlgorithmConfig
 from training.model.policy import TokenScores

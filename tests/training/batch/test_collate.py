@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from training.batch.collate import collate, split_over_ranks
+from training.batch.collate import collate
+from training.batch.rank_split import split_over_ranks
 from training.batch.samples import Sample
 
 PAD, IMAGE = 0, 5

@@ -11,7 +11,8 @@ from testing.training.sample_values import make_trajectory, make_turn
 from testing.training.toy_desktops import ToyDesktops, toy_tasks
 from training.batch.samples import Sample, build_samples, check_samples
 from training.contracts.types import Trajectory
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 
 
 def test_a_multi_turn_sample_holds_every_sampled_token_and_its_pads(toy_desktops: ToyDesktops) -> None:

@@ -10,7 +10,7 @@ from testing.training.teacher_forcing import model_inputs
 from testing.training.tiny_model import renderer, screenshot, tiny_folder
 from training.batch.rope_positions import rope_positions
 from training.model.cpu_vision_tower import use_cpu_paths
-from training.render.renderer import RenderedSequence
+from training.render.rendered_sequence import RenderedSequence
 
 
 @pytest.fixture(scope="module")

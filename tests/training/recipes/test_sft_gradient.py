@@ -14,7 +14,8 @@ from training.batch.screenshot_cache import ScreenshotCache
 from training.batch.sft_dataset import SftDataset
 from training.model.policy import Policy
 from training.recipes.first_desk.sft_gradient import sft_gradient
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import load_model
 from training.update.learning_rates import Rates
 from training.update.optimisers import make_optimisers

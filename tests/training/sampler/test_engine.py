@@ -9,7 +9,7 @@ import pytest
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
 from training.recipes.tiny.make_checkpoint import make_tiny
-from training.render.renderer import RenderedSequence
+from training.render.rendered_sequence import RenderedSequence
 from training.sampler.canary import canary_sequence, engine_canary
 from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import EngineSequence, SamplingSettings

@@ -16,7 +16,7 @@ import torch
 
 from testing.training.trl_reference import MAX_TOKENS, make_tensors, trl_trainer
 from training.batch.advantages import group_advantages
-from training.batch.collate import MicroBatch
+from training.batch.micro_batch import MicroBatch
 from training.batch.samples import Sample
 from training.contracts.config import AlgorithmConfig
 from training.model.policy import TokenScores

@@ -31,8 +31,9 @@ from safetensors.torch import load_file, save_file
 from training.batch.screenshot_cache import ScreenshotCache
 from training.batch.sft_dataset import SftDataset
 from training.contracts.config import ModelConfig, PromptConfig
-from training.contracts.types import Trajectory
+from training.contracts.types import Trajectory, Turn
 from training.model.policy import Policy
+from training.model.qwen3_vl_classes import text_model
 from training.recipes.first_desk.sft_gradient import sft_gradient
 from training.recipes.tiny.make_checkpoint import make_tiny
 from training.render.renderer import Renderer
@@ -83,8 +84,9 @@ def estimate_success(
     return {family: sum(values) / len(values) for family, values in sorted(families.items())}
 
 
-def does_the_same(text: str, turn, trajectory: Trajectory, renderer: Renderer) -> bool:
+def does_the_same(text: str, turn: Turn, trajectory: Trajectory, renderer: Renderer) -> bool:
     """True when `text` is the oracle's answer; a click may be up to TOLERANCE permille beside it."""
+    assert turn.action is not None, "an oracle acts in every turn"
     wanted = renderer.action_text(turn.action, trajectory.task.screen)
     if turn.action.x is None or turn.action.y is None:
         return text == wanted
@@ -218,7 +220,7 @@ class Curve:
 def soften(model: torch.nn.Module, factor: float) -> None:
     """Scale all logits by `factor`: the same as sampling at temperature 1 / factor."""
     with torch.no_grad():
-        model.model.language_model.norm.weight.mul_(factor)
+        text_model(model).norm.weight.mul_(factor)
 
 
 def _short(rates: dict[str, float]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from training.batch.collate import Pixels, collate
 from training.batch.sft_dataset import sft_sample
 from training.model.policy import Policy
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 from training.update.objective import batch_counts, likelihood_objective
 
 

@@ -12,6 +12,7 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Regex as TokenizerRegex
@@ -118,9 +119,11 @@ def make_tokenizer(vocabulary: int) -> Qwen2Tokenizer:
     )
     trained.train_from_iterator(corpus(), trainer)
     model = json.loads(trained.to_str())["model"]
+    # Its annotation says pairs of one string each; what it takes are pairs of tokens.
+    merges: Any = [tuple(merge) for merge in model["merges"]]
     tokenizer = Qwen2Tokenizer(
         vocab=model["vocab"],
-        merges=[tuple(merge) for merge in model["merges"]],
+        merges=merges,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
         unk_token="<|endoftext|>",
@@ -128,6 +131,13 @@ def make_tokenizer(vocabulary: int) -> Qwen2Tokenizer:
     )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
+
+
+def token_id(tokenizer: Qwen2Tokenizer, token: str) -> int:
+    """Of a special token."""
+    found = tokenizer.convert_tokens_to_ids(token)
+    assert isinstance(found, int)
+    return found
 
 
 def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig | Qwen3VLMoeConfig:
@@ -176,10 +186,10 @@ def make_config(tokenizer: Qwen2Tokenizer, sizes: TinySizes) -> Qwen3VLConfig | 
     return family(
         text_config=text,
         vision_config=vision,
-        image_token_id=tokenizer.convert_tokens_to_ids("<|image_pad|>"),
-        video_token_id=tokenizer.convert_tokens_to_ids("<|video_pad|>"),
-        vision_start_token_id=tokenizer.convert_tokens_to_ids("<|vision_start|>"),
-        vision_end_token_id=tokenizer.convert_tokens_to_ids("<|vision_end|>"),
+        image_token_id=token_id(tokenizer, "<|image_pad|>"),
+        video_token_id=token_id(tokenizer, "<|video_pad|>"),
+        vision_start_token_id=token_id(tokenizer, "<|vision_start|>"),
+        vision_end_token_id=token_id(tokenizer, "<|vision_end|>"),
         tie_word_embeddings=True,
     )
 

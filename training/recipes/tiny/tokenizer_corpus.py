@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Literal
 
 from training.actions.write.completion_text import format_action
 from training.contracts.types import Action, ActionKind, Task
@@ -17,6 +18,7 @@ POINTING = (
     ActionKind.MIDDLE_CLICK,
     ActionKind.MOVE,
 )
+STATUSES: tuple[Literal["success", "failure"], ...] = ("success", "failure")
 OTHER_TEXT = """user assistant system
 The last answer held no action.
 The last action failed: outside the screen.
@@ -36,7 +38,7 @@ def corpus() -> Iterator[str]:
         yield from [f'Type "{word} {word}"'] * REPEATS
     for first, second in itertools.product(KEYS, KEYS):
         yield format_action(Action(kind=ActionKind.KEY, keys=(first, second)))
-    for kind, status in itertools.product(POINTING, ("success", "failure")):
+    for kind, status in itertools.product(POINTING, STATUSES):
         yield from [format_action(Action(kind=kind, x=100, y=200))] * REPEATS
         yield from [format_action(Action(kind=ActionKind.TERMINATE, status=status))] * REPEATS
     yield from [format_action(Action(kind=ActionKind.WAIT, seconds=1.0))] * REPEATS

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from training.render.renderer import Grid
+from training.render.rendered_sequence import Grid
 
 
 @dataclass(kw_only=True, slots=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,9 +55,11 @@ class DecodingBatch:
 
 def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool = True) -> PreTrainedModel:
     """A Qwen3-VL on this machine's best device. Raises ValueError when weights are missing or surplus."""
-    model, info = AutoModelForImageTextToText.from_pretrained(
+    # With the loading info it returns a pair, which its annotation leaves out.
+    loaded: Any = AutoModelForImageTextToText.from_pretrained(
         folder, dtype=DTYPES[dtype], output_loading_info=True
     )
+    model, info = loaded
     wrong = {
         key: sorted(info[key])[:3]
         for key in ("missing_keys", "unexpected_keys", "mismatched_keys")
@@ -260,12 +263,13 @@ class TransformersEngine:
 
     def _remember(self, sequences: list[EngineSequence], batch: DecodingBatch) -> None:
         """Keep every row's real columns. The last generated token was never fed, so it is not among them."""
+        layers: Any = batch.cache.layers  # full attention: each has keys and values
         for row, sequence in enumerate(sequences):
             real = batch.mask[row].nonzero().squeeze(-1)
             sequence.cache = CachedContext(
                 policy_version=self.policy_version,
                 length=len(real),
-                keys=[layer.keys[row].index_select(1, real) for layer in batch.cache.layers],
-                values=[layer.values[row].index_select(1, real) for layer in batch.cache.layers],
+                keys=[layer.keys[row].index_select(1, real) for layer in layers],
+                values=[layer.values[row].index_select(1, real) for layer in layers],
             )
             assert len(real) == len(sequence.token_ids) - 1, "all but the last generated token are cached"

@@ -11,8 +11,8 @@ Source: Understanding R1-Zero-Like Training, arXiv 2503.20783, section 3.
 
 from __future__ import annotations
 
-from training.update.losses.clipped_surrogate import LossInputs, TokenLosses
 from training.update.losses.grpo import grpo_loss
+from training.update.losses.token_losses import LossInputs, TokenLosses
 
 
 def dr_grpo_loss(inputs: LossInputs) -> TokenLosses:

@@ -11,13 +11,8 @@ from __future__ import annotations
 
 import torch
 
-from training.update.losses.clipped_surrogate import (
-    MAX_LOG_RATIO,
-    LossInputs,
-    TokenLosses,
-    clipped_surrogate,
-    log_ratio,
-)
+from training.update.losses.clipped_surrogate import clipped_surrogate
+from training.update.losses.token_losses import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
 
 
 def gspo_loss(inputs: LossInputs) -> TokenLosses:

@@ -12,8 +12,9 @@ Source: Group Sequence Policy Optimization, arXiv 2507.18071, section 4.3.
 
 from __future__ import annotations
 
-from training.update.losses.clipped_surrogate import LossInputs, TokenLosses, clipped_surrogate
+from training.update.losses.clipped_surrogate import clipped_surrogate
 from training.update.losses.gspo import sequence_ratio
+from training.update.losses.token_losses import LossInputs, TokenLosses
 
 
 def gspo_token_loss(inputs: LossInputs) -> TokenLosses:

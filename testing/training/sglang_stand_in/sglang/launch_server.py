@@ -29,7 +29,8 @@ from starlette.routing import Route
 
 from testing.training.teacher_forcing import model_inputs
 from training.contracts.config import ModelConfig, PromptConfig
-from training.render.renderer import RenderedSequence, Renderer
+from training.render.rendered_sequence import RenderedSequence
+from training.render.renderer import Renderer
 from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.sglang.parameter_names import write_names

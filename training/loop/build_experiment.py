@@ -1,0 +1,69 @@
+"""Makes an experiment of one rank: model, learner, weight sync and checkpoints."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from training.batch.screenshot_cache import ScreenshotCache
+from training.checkpoints.store import CheckpointStore
+from training.contracts.config import ExperimentConfig
+from training.distributed.interrupts import TermSignal
+from training.distributed.world import World
+from training.loop.experiment import Experiment
+from training.model.load_sharded import build_policy
+from training.render.renderer import Renderer
+from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient
+from training.rollouts.group_collector import GroupCollector
+from training.update.learner import Learner, TokenIds
+from training.weights.sync import build_weight_sync
+
+logger = logging.getLogger("training")
+
+
+def build_experiment(
+    config: ExperimentConfig,
+    output: Path,
+    address: CoordinatorAddress,
+    coordinator: CoordinatorClient,
+    world: World,
+    term: TermSignal,
+) -> Experiment:
+    """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
+    directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
+    store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last)
+    store.verify_writable()
+    source = Path(config.model.path)
+    renderer = Renderer.from_folder(source, config.model, config.prompt)
+    pixels = ScreenshotCache(renderer, directory=address.frames_directory, fetch=coordinator.frame)
+    tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
+    policy = build_policy(config, source, world, banned_ids=renderer.banned_ids)
+    trainer = Learner(policy, world, config, tokens, pixels)
+    if config.algorithm.kl_coefficient > 0:
+        trainer.reference = build_policy(
+            config, config.algorithm.reference_path, world, banned_ids=renderer.banned_ids, is_reference=True
+        )
+    own = coordinator if world.is_main else None
+    experiment = Experiment(
+        config=config,
+        world=world,
+        trainer=trainer,
+        renderer=renderer,
+        sync=build_weight_sync(
+            trainer,
+            config,
+            own,
+            pixels=pixels,
+            renderer=renderer,
+            source=source,
+            directory=output / "weights",
+        ),
+        checkpoints=store,
+        source=source,
+        coordinator=own,
+        collector=GroupCollector(coordinator, term) if world.is_main else None,
+    )
+    if (newest := store.newest()) is not None:
+        logger.info("resuming from %s", newest)
+        experiment.resume(newest)
+    return experiment
