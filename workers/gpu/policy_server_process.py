@@ -37,10 +37,10 @@ class PolicyServer:
     def __init__(
         self, *, model: str, config_path: Path, folder: Path, log_path: Path, gpus: Mapping[str, str]
     ) -> None:
-        """`gpus`: environment variables that say which GPUs it may use (`placement`)."""
+        """`gpus`: environment variables that say which GPUs it may use (`gpu_placement`)."""
         self.token = secrets.token_urlsafe(24)
         self.starting = "starting the policy server"
-        """What it said last while it was not ready."""
+        """What it was doing when it was asked last and not ready."""
         self._port_file = folder / "policy.port"
         self._port_file.unlink(missing_ok=True)
         command = [
@@ -87,7 +87,7 @@ class PolicyServer:
         while not self.is_ready():
             if time.monotonic() > deadline:
                 raise PolicyServerError(
-                    f"the policy server was not ready within {limit_s:.0f} s; it was at: {self.starting}"
+                    f"the policy server was not ready within {limit_s:.0f} s; its last words: {self.starting}"
                 )
             keep_going()
             time.sleep(0.1)
@@ -110,7 +110,7 @@ class PolicyServer:
                 canary = routes.CANARY.read_answer(scored.content) if scored.is_success else None
         return WeightsSynced(**answer.model_dump(), canary=canary)
 
-    def rest(self, command: Literal["sleep", "wake"]) -> None:
+    def command_engine(self, command: Literal["sleep", "wake"]) -> None:
         """The engine gives the GPUs' memory, or takes it back. Raises PolicyServerError."""
         with self._client(SYNC_TIMEOUT_S) as client:
             answered = self._send(client, routes.SLEEP if command == "sleep" else routes.WAKE, Nothing())

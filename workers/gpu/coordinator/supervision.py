@@ -25,7 +25,7 @@ def sync_weights(context: AttemptContext, request: WeightsRequest) -> routes.Wei
 
 
 def command_engine(context: AttemptContext, wanted: routes.EngineCommand) -> Nothing:
-    context.policy.rest(wanted.command)
+    context.policy.command_engine(wanted.command)
     return NOTHING
 
 
