@@ -1,7 +1,7 @@
 // Loaded on every page: live parts, global shortcuts, fresh times, confirmations, navigation on a phone.
-import { bind, showHelp } from "./lib/keys.js";
-import { startParts } from "./lib/parts.js";
-import { refreshTimes } from "./lib/times.js";
+import { bind, showHelp } from "./lib/keyboard_shortcuts.js";
+import { startParts } from "./lib/live_parts.js";
+import { refreshTimes } from "./lib/relative_times.js";
 
 const EVERYWHERE = "Everywhere";
 

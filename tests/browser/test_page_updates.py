@@ -7,7 +7,9 @@ from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory
 from webapp.experiments.lifecycle import operator_actions, status_changes, trainer_reports
+from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.live.publish import publish
 
 SMALL = {"width": 1280, "height": 500}
 
@@ -159,3 +161,23 @@ def test_the_group_below_the_viewer_keeps_its_scroll_and_its_images(sign_in: Sig
     expect(page.locator(".lane-row.is-watched .lane-cell.is-current")).to_have_count(1)
     assert page.locator(".lane-rows").evaluate("rows => rows.scrollTop") == scrolled
     assert is_marked(page, last)
+
+
+SUBSCRIBE = """async ([stream, name]) => {
+    const { subscribe } = await import("/static/js/lib/live_events.js");
+    window[name] = [];
+    subscribe(stream, 0, ({ type }) => window[name].push(type));
+}"""
+
+
+def test_a_script_that_subscribes_late_gets_what_the_page_has_had_before(sign_in: SignIn, people: People):
+    stream = stream_of(make_experiment(team=people.team).pk)
+    page = sign_in(people.viewer)
+    page.goto("/team/")
+    page.evaluate(SUBSCRIBE, [stream, "first"])
+    publish(stream, "stage.started", {})
+    page.wait_for_function("window.first.length === 1")
+    page.evaluate(SUBSCRIBE, [stream, "late"])
+    publish(stream, "stage.finished", {})
+    page.wait_for_function("window.late.length === 2")
+    assert page.evaluate("[window.first, window.late]") == [["stage.started", "stage.finished"]] * 2

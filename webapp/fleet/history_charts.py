@@ -41,7 +41,7 @@ Series = dict[str, dict[str, list[float]]]
 
 
 def charts(hours: str) -> dict[str, Any]:
-    """What static/js/fleet_charts.js shows; three queries at most."""
+    """What static/js/charts/history_charts.js shows; three queries at most."""
     now = timezone.now()
     since = now - WINDOWS.get(hours, WINDOWS["1"])
     panels = [{"kind": "line", "limit": None, **panel} for panel in PANELS]

@@ -31,7 +31,7 @@ MAX_CARDS_AT_ONCE = 40
 
 
 SPEEDS = ((1, 1), (2, 2), (3, 4), (4, 8))
-"""Key -> turns per second, as in static/js/player.js."""
+"""Key -> turns per second, as in static/js/trajectories/player_state.js."""
 NUM_EXPERIMENT_CHOICES = 50
 
 

@@ -2,8 +2,8 @@
 // that nodes stay: focus, selection, scroll positions. What a person did stays, too: opened details, ticks and
 // typed text that the server does not contradict. `html:shown` tells the holder's page.
 import { Idiomorph } from "../../vendor/idiomorph/idiomorph.esm.js";
-import { swapImage } from "./frames.js";
-import { refreshTimes } from "./times.js";
+import { swapImage } from "./frame_images.js";
+import { refreshTimes } from "./relative_times.js";
 
 // Replaces the content of `holder`. With `keepsInput` off, fields take the server's values.
 export function showHtml(holder, html, { keepsInput = true } = {}) {

@@ -1,5 +1,5 @@
 // Keeps the next entries and their screens at hand, so that a label shows the next one at once.
-import { prefetch } from "../lib/frames.js";
+import { prefetch } from "../lib/frame_images.js";
 import { getJson, Refused } from "../lib/requests.js";
 import * as labelling from "./labelling_state.js";
 

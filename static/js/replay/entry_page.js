@@ -1,5 +1,5 @@
 // An entry's own page: the verdict buttons by their keys.
-import { bind } from "../lib/keys.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
 
 const press = (selector) => () => document.querySelector(`.entry-page ${selector}:not(:disabled)`)?.click();
 bind("a", "Accept", press('[value="accepted"]'), "Label");

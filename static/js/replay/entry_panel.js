@@ -1,6 +1,6 @@
 // Shows one replay entry's task, verdict, checks, figures, tags and note.
 import { make } from "../lib/dom.js";
-import { relative } from "../lib/times.js";
+import { relative } from "../lib/relative_times.js";
 
 const TONES = { inbox: "info", accepted: "good", gold: "gold", rejected: "bad" };
 const WORDS = { inbox: "Inbox", accepted: "Accepted", gold: "Gold", rejected: "Rejected" };

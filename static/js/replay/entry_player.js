@@ -1,5 +1,5 @@
 // The shown entry's turns: its screens played and stepped, the filmstrip below them.
-import { frameUrl } from "../lib/frames.js";
+import { frameUrl } from "../lib/frame_images.js";
 import { make } from "../lib/dom.js";
 import * as player from "../trajectories/player_state.js";
 import { describeTurn, TurnScreen } from "../trajectories/turn_screen.js";

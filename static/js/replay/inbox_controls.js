@@ -1,5 +1,5 @@
 // The replay inbox's keyboard, buttons and fields.
-import { bind } from "../lib/keys.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
 
 const LABEL = "Label";
 const WATCH = "Watch";

@@ -1,5 +1,5 @@
 // Draws the page of a live desktop from its state.
-import { frameUrl } from "../lib/frames.js";
+import { frameUrl } from "../lib/frame_images.js";
 import { hint, standing } from "./desktop_words.js";
 
 const root = document.getElementById("desktop");

@@ -1,5 +1,5 @@
 // The tree of branches: arrows and h, j, k, l walk through it.
-import { bind } from "../lib/keys.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
 
 const root = document.querySelector("[data-tree]");
 

@@ -1,5 +1,5 @@
 // The screen of one turn with its action drawn on it; the viewer and the replay inbox show turns with it.
-import { Screen, showWidth } from "../lib/frames.js";
+import { Screen, showWidth } from "../lib/frame_images.js";
 import { drawOverlay } from "./action_overlay.js";
 
 export class TurnScreen {

@@ -1,6 +1,6 @@
 // The trajectory viewer: shows the player's state and keeps it up to date with what the server tells.
-import { prefetch } from "../lib/frames.js";
-import { onState, subscribe } from "../lib/live.js";
+import { prefetch } from "../lib/frame_images.js";
+import { onState, subscribe } from "../lib/live_events.js";
 import { Refresher } from "../lib/refresher.js";
 import { getJson } from "../lib/requests.js";
 import { putHtml, showHtml } from "../lib/server_html.js";

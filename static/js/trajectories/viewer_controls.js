@@ -1,5 +1,5 @@
 // The viewer's keyboard, buttons and URL: each changes the player's state.
-import { bind } from "../lib/keys.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
 import * as player from "./player_state.js";
 
 const WATCH = "Watch";

@@ -90,7 +90,7 @@ def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
 
 @require_POST
 def priority(request: MemberRequest, pk: int) -> HttpResponse:
-    """Change the priority of a waiting experiment; answers the redrawn queue."""
+    """Change the priority of a waiting experiment; answers the queue as it is then."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
     text = request.POST.get("priority", "")
     try:
@@ -105,7 +105,7 @@ def priority(request: MemberRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def move(request: MemberRequest, pk: int) -> HttpResponse:
-    """Put it before another waiting experiment (`before`), or at the end; answers the redrawn queue."""
+    """Put it before another waiting experiment (`before`), or at the end; answers the queue as it is then."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
     wanted = request.POST.get("before", "")
     before = None

@@ -107,7 +107,7 @@ def table(content: str, name: str, *heads: str) -> SafeString:
 
 @register.filter
 def since(at: datetime | None) -> SafeString | str:
-    """Relative time that static/js/lib/times.js keeps fresh; the absolute one on hover."""
+    """Relative time that static/js/lib/relative_times.js keeps fresh; the absolute one on hover."""
     if at in MISSING:
         return "—"
     text = relative(timezone.now() - at)
@@ -144,7 +144,7 @@ def duration(value: timedelta | float | None) -> str:
 
 @register.filter
 def elapsed(at: datetime | None) -> SafeString | str:
-    """How long ago, as a duration that static/js/lib/times.js keeps fresh."""
+    """How long ago, as a duration that static/js/lib/relative_times.js keeps fresh."""
     if at in MISSING:
         return "—"
     text = duration(timezone.now() - at)

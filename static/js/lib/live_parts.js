@@ -7,7 +7,7 @@
 // without events. The cursor is the part's own or the first one of its stream on the page. Elements inside
 // that have data-follow="trajectory.7" (and data-after) add their streams: every event of those counts.
 // A form[data-updates-part] inside is sent by a request, whose answer is the part's new content.
-import { onState, subscribe } from "./live.js";
+import { onState, subscribe } from "./live_events.js";
 import { Refresher } from "./refresher.js";
 import { getHtml, postForm, Refused } from "./requests.js";
 import { showHtml } from "./server_html.js";

@@ -1,5 +1,5 @@
 // New entries of the replay inbox: counted at once, shown on request, so that the queue does not move under people.
-import { subscribe } from "../lib/live.js";
+import { subscribe } from "../lib/live_events.js";
 
 const root = document.getElementById("curate");
 const pill = root.querySelector("[data-arrivals]");

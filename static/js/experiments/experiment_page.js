@@ -1,8 +1,8 @@
 // The experiment page: charts, screenshots of its desktops, log; number keys change the tab.
 import { MetricCharts } from "../charts/metric_charts.js";
-import { frameUrl, swapImage } from "../lib/frames.js";
-import { bind } from "../lib/keys.js";
-import { subscribe } from "../lib/live.js";
+import { frameUrl, swapImage } from "../lib/frame_images.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
+import { subscribe } from "../lib/live_events.js";
 import { LogTail } from "./log_tail.js";
 
 const page = document.getElementById("experiment");

@@ -1,5 +1,5 @@
 // The queue: experiments are dragged to another place; the server answers a move with the queue as it is then.
-import { postToPart } from "../lib/parts.js";
+import { postToPart } from "../lib/live_parts.js";
 
 const root = document.getElementById("queue");
 let dragged = null;

@@ -1,7 +1,7 @@
 // The page of a live desktop: watch, take over, hand back, finish. The server's answer to `state` is the truth;
 // this page only asks and shows.
-import { bind } from "../lib/keys.js";
-import { subscribe } from "../lib/live.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
+import { subscribe } from "../lib/live_events.js";
 import { Refresher } from "../lib/refresher.js";
 import { getJson, postForm, Refused } from "../lib/requests.js";
 import { drawDesktop } from "./desktop_view.js";

@@ -1,5 +1,5 @@
 // The experiment list: the selection for bulk actions (shift-click takes a range), and walking by keyboard.
-import { bind } from "../lib/keys.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
 
 const form = document.getElementById("bulk");
 let lastTicked = null;

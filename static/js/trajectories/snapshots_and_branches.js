@@ -1,5 +1,5 @@
 // The viewer's line about snapshots and branches: the switch, and the dialog of "Branch from here".
-import { bind } from "../lib/keys.js";
+import { bind } from "../lib/keyboard_shortcuts.js";
 import { postForm, Refused } from "../lib/requests.js";
 
 const holder = document.querySelector("[data-branches]");
