@@ -12,7 +12,7 @@ REASON = "the quota of 16 sandboxes is used up"
 
 def told(row: Trajectory, position: int, wait_s: float) -> None:
     row.refresh_from_db()
-    notice = parking.Notice(reason=REASON, position=position, wait_s=wait_s, retry_after_s=5.0)
+    notice = parking.ParkingNotice(reason=REASON, position=position, wait_s=wait_s, retry_after_s=5.0)
     assert parking.park_trajectory(trajectory=row, notice=notice)
 
 
