@@ -10,7 +10,7 @@ import pytest
 
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import marked
-from webapp.lib.supervisor.supervised_process import ChildSpec, ChildState
+from webapp.lib.supervisor.supervised_process import ProcessSpec, ProcessState
 from webapp.lib.supervisor.supervisor import StartFailed, Supervisor
 
 SLEEPER = "import time; print('up', flush=True); time.sleep(600)"
@@ -22,8 +22,8 @@ subprocess.Popen([sys.executable, "-c", {SLEEPER!r}], start_new_session=True)
 """
 
 
-def python_child(folder: Path, name: str, program: str, **options: object) -> ChildSpec:
-    return ChildSpec(
+def python_child(folder: Path, name: str, program: str, **options: object) -> ProcessSpec:
+    return ProcessSpec(
         name=name,
         argv=[sys.executable, "-c", program],
         env={**os.environ, "DESKHAND_DATA_DIR": str(folder)},
@@ -52,7 +52,7 @@ async def until(condition, timeout_s=20):
 
 async def test_a_stage_is_over_when_all_its_processes_are_ready(supervisor, tmp_path):
     await supervisor.start([python_child(tmp_path, "a", SLEEPER), python_child(tmp_path, "b", SLEEPER)])
-    assert [child.state for child in supervisor.children] == [ChildState.READY, ChildState.READY]
+    assert [child.state for child in supervisor.children] == [ProcessState.READY, ProcessState.READY]
     assert len(left_of(tmp_path)) == 2
 
 
@@ -68,7 +68,7 @@ async def test_a_killed_process_is_started_again(supervisor, tmp_path):
     child = supervisor.children[0]
     first = child.process.pid
     os.kill(first, signal.SIGKILL)
-    await until(lambda: child.num_starts == 2 and child.state is ChildState.READY)
+    await until(lambda: child.num_starts == 2 and child.state is ProcessState.READY)
     assert child.process.pid != first
 
 
@@ -87,7 +87,7 @@ async def test_stopping_leaves_nothing_of_a_process_that_ignores_sigterm(supervi
     await until(lambda: len(left_of(tmp_path)) == 3)
     await supervisor.stop()
     assert left_of(tmp_path) == []
-    assert {child.state for child in supervisor.children} == {ChildState.STOPPED}
+    assert {child.state for child in supervisor.children} == {ProcessState.STOPPED}
 
 
 async def test_later_waves_are_stopped_after_earlier_ones_have_ended(supervisor, tmp_path):

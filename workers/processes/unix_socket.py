@@ -14,6 +14,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 MAX_PATH_BYTES = 107
 
@@ -54,3 +55,18 @@ def connect_unix(path: str, timeout_s: float | None = None) -> socket.socket:
         connection.close()
         raise
     return connection
+
+
+def listen_unix(path: Path) -> socket.socket:
+    """A listening stream socket that only this user may connect to. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    old_umask = os.umask(0o177)
+    try:
+        with short_path(str(path)) as address:
+            listener.bind(address)
+    finally:
+        os.umask(old_umask)
+    listener.listen()
+    return listener

@@ -43,7 +43,7 @@ class Terminal:
         return show
 
 
-class ChildLog:
+class ProcessLog:
     """One process's output: `<folder>/<name>.log`, and the file before it as `.log.1`."""
 
     def __init__(self, folder: Path, name: str, show: Callable[[str], None]) -> None:

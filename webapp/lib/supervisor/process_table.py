@@ -7,7 +7,7 @@ from pathlib import Path
 
 from webapp.lib.supervisor.readiness_probes import http_ok, redis_answers, socket_accepts
 from webapp.lib.supervisor.redis_server import redis_command
-from webapp.lib.supervisor.supervised_process import ChildSpec
+from webapp.lib.supervisor.supervised_process import ProcessSpec
 
 SLOTS_PER_CORE = 4
 """A trajectory mostly waits for its desktop and for the policy server."""
@@ -20,7 +20,7 @@ CELERY_READY = r"\bready\.$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ProcessTable:
     """The choices that the table depends on."""
 
     repository: Path
@@ -52,32 +52,32 @@ class Plan:
             "PYTHONWARNINGS": "ignore:You're running the worker with superuser",
         }
 
-    def redis_stage(self) -> list[ChildSpec]:
+    def redis_stage(self) -> list[ProcessSpec]:
         """What everything else needs first; empty when Redis is not ours to run."""
         return [self.redis()] if self.redis_password else []
 
-    def worker_stage(self) -> list[ChildSpec]:
+    def worker_stage(self) -> list[ProcessSpec]:
         """All that may start side by side."""
         return self.kept([self.web(), self.deskhost(), self.gpu_worker(), *self.env_worker_specs()])
 
-    def dispatcher_stage(self) -> list[ChildSpec]:
+    def dispatcher_stage(self) -> list[ProcessSpec]:
         """Last: it hands out waiting work, and a busy worker could not answer whether it executes."""
         return self.kept([self.dispatcher()])
 
-    def kept(self, specs: list[ChildSpec]) -> list[ChildSpec]:
+    def kept(self, specs: list[ProcessSpec]) -> list[ProcessSpec]:
         return [spec for spec in specs if spec.name.rstrip("0123456789") not in self.without]
 
-    def spec(self, name: str, *argv: str, **options: object) -> ChildSpec:
-        return ChildSpec(name=name, argv=list(argv), env=self.environment(), cwd=self.repository, **options)  # type: ignore[arg-type]
+    def spec(self, name: str, *argv: str, **options: object) -> ProcessSpec:
+        return ProcessSpec(name=name, argv=list(argv), env=self.environment(), cwd=self.repository, **options)  # type: ignore[arg-type]
 
-    def redis(self) -> ChildSpec:
+    def redis(self) -> ProcessSpec:
         assert self.redis_password
         argv = redis_command(self.data_dir / "redis", self.redis_port, self.redis_password)
         return self.spec(
             "redis", *argv, probe=redis_answers(self.redis_port, self.redis_password), stop_wave=2
         )
 
-    def web(self) -> ChildSpec:
+    def web(self) -> ProcessSpec:
         argv = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--host", self.host]
         argv += ["--port", str(self.port), "--lifespan", "off", "--no-access-log"]
         # What is large here is compressed already (screens); the rest is small.
@@ -85,7 +85,7 @@ class Plan:
         probe_host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
         return self.spec("web", *argv, probe=http_ok(f"http://{probe_host}:{self.port}/healthz"), grace_s=5)
 
-    def deskhost(self) -> ChildSpec:
+    def deskhost(self) -> ProcessSpec:
         argv = [sys.executable, "-m", "workers.desktops.host", "--state-dir", str(self.deskhost_state_dir)]
         argv += [
             "--socket",
@@ -95,17 +95,17 @@ class Plan:
         ]
         return self.spec("deskhost", *argv, probe=socket_accepts(self.deskhost_socket), stop_wave=1)
 
-    def celery(self, name: str, queue: str, *pool: str, grace_s: float) -> ChildSpec:
+    def celery(self, name: str, queue: str, *pool: str, grace_s: float) -> ProcessSpec:
         argv = [sys.executable, "-m", "celery", "-q", "-A", "workers.app", "worker"]
         # Gossip and mingle are for workers that know each other; mingle costs a second at every start.
         argv += ["-Q", queue, "-n", f"{name}@%h", "--without-gossip", "--without-mingle"]
         return self.spec(name, *argv, "--loglevel", "INFO", *pool, ready_line=CELERY_READY, grace_s=grace_s)
 
-    def gpu_worker(self) -> ChildSpec:
+    def gpu_worker(self) -> ProcessSpec:
         # Time to write a checkpoint before the trainer is killed.
         return self.celery("gpu", "gpu", "--pool=solo", grace_s=10)
 
-    def env_worker_specs(self) -> list[ChildSpec]:
+    def env_worker_specs(self) -> list[ProcessSpec]:
         shares = [len(range(index, self.slots, self.env_workers)) for index in range(self.env_workers)]
         return [
             self.celery(f"env{index}", "env", "--pool=threads", f"--concurrency={share}", grace_s=5)
@@ -113,7 +113,7 @@ class Plan:
             if share
         ]
 
-    def dispatcher(self) -> ChildSpec:
+    def dispatcher(self) -> ProcessSpec:
         argv = [sys.executable, str(self.repository / "manage.py"), "dispatch"]
         return self.spec("dispatcher", *argv, probe=at_once)
 

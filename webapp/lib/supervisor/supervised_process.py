@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO
 
-from webapp.lib.supervisor.logs import ChildLog
+from webapp.lib.supervisor.logs import ProcessLog
 from webapp.lib.supervisor.orphans import MARKER, kill_marked
 
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "TERM", "--")
@@ -33,7 +33,7 @@ LAST_OUTPUT_S = 2.0
 Probe = Callable[[], Awaitable[bool]]
 
 
-class ChildState(StrEnum):
+class ProcessState(StrEnum):
     STARTING = "starting"
     READY = "ready"
     EXITED = "exited"
@@ -41,7 +41,7 @@ class ChildState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChildSpec:
+class ProcessSpec:
     """What the supervisor has to know about a process."""
 
     name: str
@@ -59,14 +59,14 @@ class ChildSpec:
 
 
 @dataclass(slots=True)
-class Child:
+class SupervisedProcess:
     """A running (or restarting) process of a spec."""
 
-    spec: ChildSpec
-    log: ChildLog
+    spec: ProcessSpec
+    log: ProcessLog
     say: Callable[[str], None]
     """Shows a line of the supervisor's own."""
-    state: ChildState = ChildState.STARTING
+    state: ProcessState = ProcessState.STARTING
     num_starts: int = 0
     was_ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the first start has become ready; stays set over restarts."""
@@ -81,7 +81,7 @@ class Child:
             status = await self.run_once()
             if self.stopping.is_set():
                 break
-            self.state = ChildState.EXITED
+            self.state = ProcessState.EXITED
             if time.monotonic() - started > STABLE_AFTER_S:
                 delay_s = FIRST_DELAY_S
             self.say(f"{self.spec.name} {describe_exit(status)}; starting it again in {delay_s:.1f} s")
@@ -89,12 +89,12 @@ class Child:
                 async with asyncio.timeout(delay_s):
                     await self.stopping.wait()
             delay_s = min(delay_s * 2, LONGEST_DELAY_S)
-        self.state = ChildState.STOPPED
+        self.state = ProcessState.STOPPED
 
     async def run_once(self) -> int:
         """One life of the process; returns its exit status once nothing of it is left."""
         self.num_starts += 1
-        self.state = ChildState.STARTING
+        self.state = ProcessState.STARTING
         mark = f"{self.spec.env['DESKHAND_DATA_DIR']}|{self.spec.name}|{os.getpid()}.{self.num_starts}"
         self.process = subprocess.Popen(
             [*DIE_WITH_PARENT, *self.spec.argv],
@@ -140,7 +140,7 @@ class Child:
                 return
             text = line.decode(errors="replace").rstrip()
             self.log.write(text)
-            if pattern and self.state is ChildState.STARTING and pattern.search(text):
+            if pattern and self.state is ProcessState.STARTING and pattern.search(text):
                 self.mark_ready()
 
     async def wait_ready(self) -> None:
@@ -150,7 +150,7 @@ class Child:
         self.mark_ready()
 
     def mark_ready(self) -> None:
-        self.state = ChildState.READY
+        self.state = ProcessState.READY
         self.was_ready.set()
 
     async def stop(self) -> None:

@@ -8,9 +8,9 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from webapp.lib.supervisor.logs import ChildLog, Terminal
+from webapp.lib.supervisor.logs import ProcessLog, Terminal
 from webapp.lib.supervisor.orphans import become_subreaper, reap, sweep
-from webapp.lib.supervisor.supervised_process import Child, ChildSpec
+from webapp.lib.supervisor.supervised_process import ProcessSpec, SupervisedProcess
 
 START_TIMEOUT_S = 120
 MAX_FIRST_STARTS = 3
@@ -29,7 +29,7 @@ class Supervisor:
         self.data_dir = data_dir
         self.log_dir = log_dir
         self.terminal = terminal
-        self.children: list[Child] = []
+        self.children: list[SupervisedProcess] = []
         self.tasks: list[asyncio.Task[None]] = []
         self.asked_to_stop = asyncio.Event()
 
@@ -69,20 +69,20 @@ class Supervisor:
         for child in self.children:
             child.kill()
 
-    async def start(self, specs: list[ChildSpec]) -> None:
+    async def start(self, specs: list[ProcessSpec]) -> None:
         """Start processes side by side and wait until all of them are ready. Raises StartFailed."""
         started = time.monotonic()
         new = [self.add(spec) for spec in specs]
         await asyncio.gather(*(self.first_ready(child, started) for child in new))
 
-    def add(self, spec: ChildSpec) -> Child:
-        log = ChildLog(self.log_dir, spec.name, self.terminal.writer(spec.name))
-        child = Child(spec, log, self.say)
+    def add(self, spec: ProcessSpec) -> SupervisedProcess:
+        log = ProcessLog(self.log_dir, spec.name, self.terminal.writer(spec.name))
+        child = SupervisedProcess(spec, log, self.say)
         self.children.append(child)
         self.tasks.append(asyncio.create_task(child.keep_running()))
         return child
 
-    async def first_ready(self, child: Child, started: float) -> None:
+    async def first_ready(self, child: SupervisedProcess, started: float) -> None:
         while not child.was_ready.is_set():
             if time.monotonic() - started > START_TIMEOUT_S or child.num_starts > MAX_FIRST_STARTS:
                 log = "\n  ".join(child.log.tail())

@@ -11,8 +11,6 @@ import contextlib
 import inspect
 import json
 import logging
-import os
-import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -35,7 +33,7 @@ from workers.desktops.host.leases import Leases
 from workers.desktops.host.operations import Operations
 from workers.desktops.host.resets import Resets
 from workers.desktops.host.task_templates import TaskTemplates
-from workers.processes.unix_socket import connect_unix, short_path
+from workers.processes.unix_socket import connect_unix, listen_unix
 
 log = logging.getLogger("deskhost")
 
@@ -96,7 +94,7 @@ class Server:
             timeout_keep_alive=IDLE_LIMIT_S,
         )
         server = uvicorn.Server(config)
-        listener = listen(socket_path)
+        listener = listen_unix(socket_path)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         housekeeping = asyncio.create_task(Housekeeping(self.host, self._leases).run())
         log.info("desk host ready on %s", socket_path)
@@ -139,20 +137,6 @@ def failure(message: str, kind: ErrorKind, permanent: bool) -> JSONResponse:
     """The answer to a call that failed."""
     error = {"message": message, "kind": kind.value, "permanent": permanent}
     return JSONResponse({"error": error}, STATUS.get(kind, 500))
-
-
-def listen(path: Path) -> socket.socket:
-    """A listening socket that only this user may connect to."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    old_umask = os.umask(0o177)
-    try:
-        with short_path(str(path)) as address:
-            listener.bind(address)
-    finally:
-        os.umask(old_umask)
-    return listener
 
 
 def refuse_second_host(socket_path: Path) -> None:

@@ -19,8 +19,8 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
-from workers.env.takeover.unix_listeners import listen_unix, socket_path
-from workers.processes.unix_socket import connect_unix
+from workers.env.takeover.relay_socket import socket_path
+from workers.processes.unix_socket import connect_unix, listen_unix
 
 log = logging.getLogger(__name__)
 

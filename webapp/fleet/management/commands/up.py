@@ -19,7 +19,7 @@ from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, h
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import sweep
 from webapp.lib.supervisor.ports import PortTaken, require_free
-from webapp.lib.supervisor.process_table import OPTIONAL, Plan, default_slots
+from webapp.lib.supervisor.process_table import OPTIONAL, ProcessTable, default_slots
 from webapp.lib.supervisor.queue_probe import queue_executes
 from webapp.lib.supervisor.redis_server import RedisMissing
 from webapp.lib.supervisor.supervisor import StartFailed, Supervisor
@@ -55,15 +55,15 @@ class Command(BaseCommand):
             ready_file().unlink(missing_ok=True)  # of a supervisor that was killed
             terminal = Terminal(show_children=not options["quiet"])
             sweep(settings.DATA_DIR)  # ports of a supervisor that was killed become free
-            plan = make_plan(options)
+            table = make_process_table(options)
             self.prepare(terminal)
             supervisor = Supervisor(settings.DATA_DIR, settings.LOG_DIR, terminal)
-            ready = Readiness(plan, supervisor, started)
+            ready = Readiness(table, supervisor, started)
             steps = (
-                lambda: supervisor.start(plan.redis_stage()),
-                lambda: supervisor.start(plan.worker_stage()),
+                lambda: supervisor.start(table.redis_stage()),
+                lambda: supervisor.start(table.worker_stage()),
                 ready.ask_queues,
-                lambda: supervisor.start(plan.dispatcher_stage()),
+                lambda: supervisor.start(table.dispatcher_stage()),
                 ready.announce,
             )
             asyncio.run(supervisor.run(steps))
@@ -90,24 +90,24 @@ class Command(BaseCommand):
 class Readiness:
     """Checks both queues once everything runs, then prints where to go."""
 
-    def __init__(self, plan: Plan, supervisor: Supervisor, started: float) -> None:
-        self.plan = plan
+    def __init__(self, table: ProcessTable, supervisor: Supervisor, started: float) -> None:
+        self.table = table
         self.supervisor = supervisor
         self.started = started
         self.executes: dict[str, bool] = {}
 
     async def ask_queues(self) -> None:
         """Have both queues execute a ping."""
-        queues = [queue for queue in ("gpu", "env") if queue not in self.plan.without]
-        pings = (queue_executes(self.plan.redis_url, queue, PING_TIMEOUT_S) for queue in queues)
+        queues = [queue for queue in ("gpu", "env") if queue not in self.table.without]
+        pings = (queue_executes(self.table.redis_url, queue, PING_TIMEOUT_S) for queue in queues)
         self.executes = dict(zip(queues, await asyncio.gather(*pings), strict=True))
 
     async def announce(self) -> None:
         """Print the closing table and leave the same facts in a file."""
         seconds = time.monotonic() - self.started
-        for line in summary(self.plan, self.executes, seconds):
+        for line in summary(self.table, self.executes, seconds):
             self.supervisor.say(line)
-        content = {"url": url(self.plan), "pid": os.getpid(), "seconds": seconds, "queues": self.executes}
+        content = {"url": url(self.table), "pid": os.getpid(), "seconds": seconds, "queues": self.executes}
         draft = ready_file().with_suffix(".new")
         draft.write_text(json.dumps(content))
         draft.replace(ready_file())
@@ -121,13 +121,13 @@ def close_databases() -> None:
             cast(Any, connection).close_pool()
 
 
-def make_plan(options: dict[str, Any]) -> Plan:
+def make_process_table(options: dict[str, Any]) -> ProcessTable:
     """The table's choices from the command line and the settings. Raises PortTaken."""
     own_redis = not os.environ.get("REDIS_URL")
     require_free(options["port"], "--port (make up ARGS='--port 8800')", options["host"])
     if own_redis:
         require_free(settings.REDIS_PORT, "the variable DESKHAND_REDIS_PORT")
-    return Plan(
+    return ProcessTable(
         repository=settings.BASE_DIR,
         data_dir=settings.DATA_DIR,
         host=options["host"],
@@ -143,8 +143,8 @@ def make_plan(options: dict[str, Any]) -> Plan:
     )
 
 
-def url(plan: Plan) -> str:
-    return f"http://{'localhost' if plan.host in {'127.0.0.1', '0.0.0.0'} else plan.host}:{plan.port}/"
+def url(table: ProcessTable) -> str:
+    return f"http://{'localhost' if table.host in {'127.0.0.1', '0.0.0.0'} else table.host}:{table.port}/"
 
 
 def ready_file() -> Path:
@@ -164,13 +164,13 @@ def login_rows() -> list[str]:
     ]
 
 
-def summary(plan: Plan, executes: dict[str, bool], seconds: float) -> list[str]:
+def summary(table: ProcessTable, executes: dict[str, bool], seconds: float) -> list[str]:
     """The closing table, one row per line."""
-    rows = [("open", url(plan)), *zip(("sign in", ""), login_rows(), strict=False)]
+    rows = [("open", url(table)), *zip(("sign in", ""), login_rows(), strict=False)]
     for queue, good in executes.items():
         rows.append((f"{queue} queue", "executes jobs" if good else "BUSY OR STUCK: a ping was not executed"))
-    rows.append(("desktops", f"{plan.slots} slots in {plan.env_workers} env workers"))
-    rows.append(("data", f"{plan.data_dir} (logs in {settings.LOG_DIR.name}/)"))
+    rows.append(("desktops", f"{table.slots} slots in {table.env_workers} env workers"))
+    rows.append(("data", f"{table.data_dir} (logs in {settings.LOG_DIR.name}/)"))
     rows.append(("stop", "Ctrl-C"))
     width = max(len(text) for _, text in rows) + 14
     rule = "-" * width

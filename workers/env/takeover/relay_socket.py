@@ -1,4 +1,4 @@
-"""Unix sockets that an env worker listens on: closed to others, named after their process."""
+"""Names the unix socket that a process's relay listens on, and removes those of dead processes."""
 
 from __future__ import annotations
 
@@ -13,19 +13,6 @@ from workers.processes.unix_socket import MAX_PATH_BYTES, connect_unix
 log = logging.getLogger(__name__)
 
 PROBE_LIMIT_S = 5.0
-
-
-def listen_unix(path: Path) -> socket.socket:
-    """A listening socket that only this user may connect to."""
-    path.unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    finally:
-        os.umask(before)
-    listener.listen()
-    return listener
 
 
 def socket_path(folder: Path) -> Path:
