@@ -1,0 +1,109 @@
+"""Child processes end as whole groups: on request, with their parent, and by the next start's sweep."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from workers.processes.logged_process import LoggedProcess
+from workers.processes.pid_records import PidRecords
+from workers.processes.process_group import end_group, start_ticks
+from workers.processes.unix_socket import MAX_PATH_BYTES, connect_unix, listen_unix, short_alias
+
+WITH_GRANDCHILD = "sleep 100 & echo $!; exec sleep 100"
+
+
+def eventually(is_true: Callable[[], bool], limit_s: float = 20.0) -> bool:
+    deadline = time.monotonic() + limit_s
+    while not is_true() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return is_true()
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> LoggedProcess:
+    return LoggedProcess(
+        "a child",
+        ["sh", "-c", WITH_GRANDCHILD],
+        log_path=tmp_path / "logs" / "child.log",
+        env=dict(os.environ),
+        cwd=tmp_path,
+        records=PidRecords(tmp_path / "pids"),
+    )
+
+
+def grandchild_of(child: LoggedProcess) -> int:
+    assert eventually(lambda: child.tail().strip().isdigit())
+    return int(child.tail())
+
+
+def test_stopping_a_child_ends_its_group_and_its_record(child: LoggedProcess, tmp_path: Path) -> None:
+    grandchild = grandchild_of(child)
+    assert PidRecords(tmp_path / "pids").names() == [f"a-child-{child.process.pid}"]
+    child.stop(grace_s=5.0)
+    assert child.exit_code() == -signal.SIGTERM
+    assert eventually(lambda: start_ticks(grandchild) is None)
+    assert PidRecords(tmp_path / "pids").names() == []
+    child.stop()  # idempotent
+
+
+def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
+    stubborn = subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert stubborn.stdout is not None
+    assert stubborn.stdout.readline() == b"ready\n"
+    started = time.monotonic()
+    end_group(stubborn.pid, grace_s=0.5, leader=stubborn)
+    assert stubborn.returncode == -signal.SIGKILL
+    assert time.monotonic() - started >= 0.5
+
+
+def test_the_sweep_ends_a_group_whose_leader_has_ended(child: LoggedProcess, tmp_path: Path) -> None:
+    grandchild = grandchild_of(child)
+    os.kill(child.process.pid, signal.SIGKILL)
+    child.process.wait()
+    assert start_ticks(grandchild) is not None, "the group outlives its leader"
+    assert PidRecords(tmp_path / "pids").sweep(grace_s=1.0) == 1
+    assert eventually(lambda: start_ticks(grandchild) is None)
+    assert PidRecords(tmp_path / "pids").sweep() == 0
+
+
+def test_a_child_dies_with_its_parent(tmp_path: Path) -> None:
+    program = (
+        "import os, sys, time\n"
+        "from pathlib import Path\n"
+        "from workers.processes.logged_process import LoggedProcess\n"
+        "from workers.processes.pid_records import PidRecords\n"
+        "folder = Path(sys.argv[1])\n"
+        "child = LoggedProcess('c', ['sleep', '100'], log_path=folder / 'log', env=dict(os.environ),\n"
+        "                      cwd=folder, records=PidRecords(folder / 'pids'))\n"
+        "print(child.process.pid, flush=True)\n"
+        "time.sleep(100)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    pid = int(parent.stdout.readline())
+    assert eventually(lambda: psutil.Process(pid).name() == "sleep"), "setpriv became the command"
+    parent.kill()
+    parent.wait()
+    assert eventually(lambda: start_ticks(pid) is None)
+
+
+def test_a_socket_with_a_long_path_has_a_short_alias(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * MAX_PATH_BYTES) / "s"
+    alias = short_alias(str(path))
+    assert len(alias) <= MAX_PATH_BYTES
+    with listen_unix(path), connect_unix(alias), connect_unix(str(path)):
+        assert oct(path.stat().st_mode)[-3:] == "600"
+    assert short_alias("/tmp/s") == "/tmp/s"
