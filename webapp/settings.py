@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from training.contracts.secrets import stored_secret
 from webapp.lib.environment_variables import (
     database_from_url,
     env_bool,
     env_int,
     env_list,
     env_str,
-    stored_secret,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import stat
 from pathlib import Path
 
@@ -34,6 +35,26 @@ def read_secret(name: str, folder: Path) -> str:
     if not value.isascii() or any(char.isspace() for char in value):
         raise SecretError(f"secret {name}: it holds a space or a letter that cannot be sent in a header")
     return value
+
+
+def stored_secret(path: Path) -> str:
+    """The secret kept in `path` (mode 0600), made on first use.
+
+    Two processes may start at once: the file appears under its name only when complete, and the
+    first one to link it wins.
+    """
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        draft.touch(mode=0o600)
+        draft.write_text(secrets.token_urlsafe(48))
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text().strip()
 
 
 def _from_file(name: str, path: Path) -> str:

@@ -1,7 +1,6 @@
 """Readers of environment variables that fail loudly, and the secrets kept in the data folder."""
 
 import os
-import secrets
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -41,26 +40,6 @@ def env_list(name: str, default: list[str]) -> list[str]:
     """Read a comma-separated list; blanks are dropped."""
     text = os.environ.get(name, "")
     return [part.strip() for part in text.split(",") if part.strip()] or default
-
-
-def stored_secret(path: Path) -> str:
-    """The secret kept in `path` (mode 0600), made on first use.
-
-    Two processes may start at once: the file appears under its name only when complete, and the
-    first one to link it wins.
-    """
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48))
-        try:
-            os.link(draft, path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return path.read_text().strip()
 
 
 def sqlite_database(path: Path) -> dict[str, object]:

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from webapp.lib.environment_variables import stored_secret
+from training.contracts.secrets import stored_secret
 from webapp.lib.npm_assets import AssetsMissing
 from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, hold_lock, import_task_sets
 from webapp.lib.supervisor.logs import Terminal
