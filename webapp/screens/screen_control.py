@@ -17,6 +17,7 @@ from django.utils import timezone
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
+from webapp.lib.transitions import sources_of
 from webapp.live.publish import publish
 from webapp.screens.models import (
     ACTIVE_CONTROLS,
@@ -150,7 +151,7 @@ def mark_drained(*, control_id: int, connection: str) -> None:
 
 def _move(control: Control, to: ControlStatus, **values: Any) -> bool:
     """Change the status if it may change; one of two who try wins."""
-    sources = [source.value for source, targets in CONTROL_TRANSITIONS.items() if to in targets]
+    sources = sources_of(to, CONTROL_TRANSITIONS)
     if to not in ACTIVE_CONTROLS:
         values["ended_at"] = timezone.now()
         if not control.connection:

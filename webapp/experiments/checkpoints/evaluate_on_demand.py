@@ -12,7 +12,7 @@ from training.contracts.config import ConfigError, ExperimentConfig, parse_confi
 from webapp.experiments.checkpoints.kept_checkpoints import CheckpointRefused, model_path, require_kept
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.lifecycle.status_changes import stream_of
-from webapp.experiments.models import CheckpointRecord, Experiment, ExperimentStatus
+from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment
 from webapp.live.publish import publish
 
 MAX_TASKS = 5000
@@ -80,5 +80,4 @@ def request_evaluation(
 
 def unfinished_evaluations(checkpoint: CheckpointRecord) -> QuerySet[Experiment]:
     """Evaluations on demand that wait or run."""
-    final = [status for status in ExperimentStatus if status.is_final()]
-    return checkpoint.evaluated_by.exclude(status__in=final).order_by("id")
+    return checkpoint.evaluated_by.exclude(status__in=FINAL_STATUSES).order_by("id")

@@ -21,6 +21,7 @@ from webapp.experiments.checkpoints.kept_checkpoints import CheckpointRefused, r
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.storable_text import storable
+from webapp.lib.transitions import sources_of
 from webapp.live.publish import publish
 
 DTYPES = ("bfloat16", "float16", "float32")
@@ -127,7 +128,7 @@ def _change(
     export: CheckpointExport, to: ExportStatus, *, sources: set[ExportStatus] | None = None, **values: Any
 ) -> bool:
     """Move it along EXPORT_TRANSITIONS; False when its status has changed meanwhile."""
-    allowed = {status for status, targets in EXPORT_TRANSITIONS.items() if to in targets}
+    allowed = sources_of(to, EXPORT_TRANSITIONS)
     if sources is not None:
         allowed &= sources
     with transaction.atomic():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
-from webapp.experiments.models import CheckpointRecord, Experiment, ExperimentStatus
+from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
 
 MODEL_FOLDER = "model"
 """Folder of a checkpoint that holds it in transformers format."""
@@ -68,9 +68,8 @@ def config_to_continue(checkpoint: CheckpointRecord) -> ExperimentConfig:
 
 def paths_in_use(experiment_id: int) -> list[str]:
     """Folders of this experiment's checkpoints that evaluations, exports or experiments still need."""
-    final = [status for status in ExperimentStatus if status.is_final()]
     kept = CheckpointRecord.objects.filter(experiment_id=experiment_id, deleted_at=None)
-    waited_for = kept.filter(evaluated_by__in=Experiment.objects.exclude(status__in=final))
+    waited_for = kept.filter(evaluated_by__in=Experiment.objects.exclude(status__in=FINAL_STATUSES))
     exported = kept.filter(exports__status__in=["queued", "running"])
     found = set(waited_for.values_list("path", flat=True)) | set(exported.values_list("path", flat=True))
     waiting = Experiment.objects.filter(status__in=[ExperimentStatus.QUEUED, ExperimentStatus.STARTING])

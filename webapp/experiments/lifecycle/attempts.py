@@ -7,7 +7,14 @@ from django.db.models import Max
 from django.utils import timezone
 
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status, record_incident
-from webapp.experiments.models import Attempt, AttemptStatus, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.experiments.models import (
+    ACTIVE_STATUSES,
+    Attempt,
+    AttemptStatus,
+    CheckpointRecord,
+    Experiment,
+    ExperimentStatus,
+)
 from webapp.lib.storable_text import storable
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
@@ -126,9 +133,8 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
 def lose_stale_experiments() -> list[int]:
     """Take experiments back from gpu workers that stopped beating; returns their ids."""
     limit = timezone.now() - HEARTBEAT_TIMEOUT
-    active = [status for status in ExperimentStatus if status.is_active()]
     lost = []
-    for experiment in Experiment.objects.filter(status__in=active, heartbeat_at__lt=limit):
+    for experiment in Experiment.objects.filter(status__in=ACTIVE_STATUSES, heartbeat_at__lt=limit):
         attempt = experiment.attempts.order_by("-number").first()
         if attempt is None or attempt.ended_at is not None:
             continue

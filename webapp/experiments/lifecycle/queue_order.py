@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
 from webapp.fleet.models import Worker, WorkerStatus
 
 
@@ -36,10 +36,9 @@ class QueueState:
 
 def queue_state() -> QueueState:
     """Three small queries."""
-    active = [status for status in ExperimentStatus if status.is_active()]
     return QueueState(
         num_gpu_workers=Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).count(),
-        running=tuple(Experiment.objects.filter(status__in=active).values_list("pk", flat=True)),
+        running=tuple(Experiment.objects.filter(status__in=ACTIVE_STATUSES).values_list("pk", flat=True)),
         waiting=tuple(waiting_experiments().values_list("pk", flat=True)),
     )
 

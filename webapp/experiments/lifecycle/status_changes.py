@@ -16,6 +16,7 @@ from webapp.experiments.models import (
     Incident,
 )
 from webapp.lib.storable_text import storable
+from webapp.lib.transitions import sources_of
 from webapp.live.publish import publish
 
 
@@ -33,7 +34,7 @@ def change_status(
     **values: Any,
 ) -> bool:
     """Move an experiment along the transition table; False when its status has changed meanwhile."""
-    allowed = {status for status, targets in EXPERIMENT_TRANSITIONS.items() if to in targets}
+    allowed = sources_of(to, EXPERIMENT_TRANSITIONS)
     if sources is not None:
         allowed &= sources
     message = storable(message)

@@ -7,7 +7,9 @@ from webapp.experiments.models.checkpoints import (
     ExportStatus,
 )
 from webapp.experiments.models.experiments import (
+    ACTIVE_STATUSES,
     EXPERIMENT_TRANSITIONS,
+    FINAL_STATUSES,
     Attempt,
     AttemptStatus,
     Experiment,
@@ -20,8 +22,10 @@ from webapp.experiments.models.results import AlarmRecord, Evaluation, Incident,
 from webapp.experiments.models.tasks import TaskRecord, TaskSet, TaskStatus
 
 __all__ = [
+    "ACTIVE_STATUSES",
     "EXPERIMENT_TRANSITIONS",
     "EXPORT_TRANSITIONS",
+    "FINAL_STATUSES",
     "AlarmRecord",
     "Attempt",
     "AttemptStatus",

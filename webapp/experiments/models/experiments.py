@@ -29,6 +29,9 @@ class ExperimentStatus(models.TextChoices):
         return self in (self.STARTING, self.RUNNING, self.PAUSING, self.CANCELLING)
 
 
+FINAL_STATUSES = tuple(status for status in ExperimentStatus if status.is_final())
+ACTIVE_STATUSES = tuple(status for status in ExperimentStatus if status.is_active())
+
 S = ExperimentStatus
 EXPERIMENT_TRANSITIONS: dict[ExperimentStatus, set[ExperimentStatus]] = {
     S.QUEUED: {S.STARTING, S.PAUSED, S.CANCELLED},

@@ -16,18 +16,19 @@ from training.planning.presets import load_presets
 from webapp.accounts.models import Team
 from webapp.experiments.lifecycle.queue_order import queue_in_order
 from webapp.experiments.models import (
+    ACTIVE_STATUSES,
     Evaluation,
     Experiment,
     ExperimentStatus,
     Stage,
     StageStatus,
 )
-from webapp.experiments.page.stage_progress import ACTIVE, is_evaluation, overall_progress
+from webapp.experiments.page.stage_progress import is_evaluation, overall_progress
 from webapp.live.models import Stream
 from webapp.live.publish import last_seq
 
 PAGE_SIZE = 40
-UNFINISHED = [*ACTIVE, ExperimentStatus.QUEUED, ExperimentStatus.PAUSED]
+UNFINISHED = [*ACTIVE_STATUSES, ExperimentStatus.QUEUED, ExperimentStatus.PAUSED]
 SORTS = {
     "newest": ("-id",),
     "oldest": ("id",),
@@ -160,7 +161,7 @@ def filter_choices(team: Team) -> dict[str, list[str]]:
 def waiting_and_active(team: Team) -> dict[str, Any]:
     """The queue page: what runs and what waits, in the order in which it will run, of all teams."""
     paused = Q(team=team, status=ExperimentStatus.PAUSED)
-    begun = Experiment.objects.filter(Q(status__in=ACTIVE) | paused).select_related("owner", "team")
+    begun = Experiment.objects.filter(Q(status__in=ACTIVE_STATUSES) | paused).select_related("owner", "team")
     rows = list_rows(begun.defer("config").order_by("id"), with_evaluations=False)
     is_paused = [row.experiment.status == ExperimentStatus.PAUSED for row in rows]
     return {

@@ -9,14 +9,12 @@ from django.utils import timezone
 
 from training.contracts.outcomes import ONLY_EVALUATION, StageName
 from webapp.experiments.models import (
+    ACTIVE_STATUSES,
     Experiment,
-    ExperimentStatus,
     Stage,
     StageStatus,
 )
 from webapp.experiments.templatetags.deskhand import stage_title
-
-ACTIVE = [status for status in ExperimentStatus if status.is_active()]
 
 
 def is_evaluation(stages: list[Stage]) -> bool:
@@ -50,14 +48,14 @@ class StageView:
 
 def stage_views(experiment: Experiment) -> list[StageView]:
     now, stages = timezone.now(), list(experiment.stages.all())
-    until = now if experiment.status in ACTIVE else experiment.ended_at  # a failed one is over
+    until = now if experiment.status in ACTIVE_STATUSES else experiment.ended_at  # a failed one is over
     return [
         StageView(
             stage,
             "Held-out evaluation" if is_evaluation(stages) else stage_title(stage.name),
             stage_fraction(stage) * 100,
             _seconds(stage.started_at, stage.ended_at or until),
-            stage_eta(stage, now) if experiment.status in ACTIVE else None,
+            stage_eta(stage, now) if experiment.status in ACTIVE_STATUSES else None,
         )
         for stage in stages
     ]

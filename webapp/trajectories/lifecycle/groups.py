@@ -6,13 +6,13 @@ from typing import Any
 from django.db import transaction
 
 from training.contracts.config import DesktopConfig
-from training.contracts.types import Purpose, Source, TrajectoryStatus
+from training.contracts.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.live.publish import publish
 from webapp.trajectories.lifecycle.announcements import announce_work
 from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
-from webapp.trajectories.lifecycle.status_changes import end_trajectory, final_values
+from webapp.trajectories.lifecycle.status_changes import end_trajectory
 from webapp.trajectories.models import Group, Snapshot, Trajectory
 
 
@@ -99,7 +99,7 @@ def cancel_group(*, group: Group) -> None:
     could deadlock with a worker that is recording a turn.
     """
     Group.objects.filter(pk=group.pk).update(is_cancelled=True)
-    for trajectory in group.trajectories.exclude(status__in=final_values()):
+    for trajectory in group.trajectories.exclude(status__in=FINAL_STATUSES):
         end_trajectory(trajectory_id=trajectory.pk, status=TrajectoryStatus.CANCELLED)
 
 

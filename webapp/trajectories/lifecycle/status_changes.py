@@ -9,6 +9,7 @@ from django.utils import timezone
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
 from webapp.lib.storable_text import storable
+from webapp.lib.transitions import sources_of
 from webapp.trajectories.lifecycle.announcements import announce, announce_work
 from webapp.trajectories.lifecycle.group_places import (
     count_place,
@@ -43,18 +44,12 @@ def move_trajectory(*, trajectory: Trajectory, to: TrajectoryStatus, desktop: De
     if desktop is not None:
         values["desktop"] = desktop
     with transaction.atomic():
-        moved = Trajectory.objects.filter(pk=trajectory.pk, status__in=sources_of(to)).update(**values)
+        moved = Trajectory.objects.filter(
+            pk=trajectory.pk, status__in=sources_of(to, TRAJECTORY_TRANSITIONS)
+        ).update(**values)
         if moved:
             announce(trajectory, to)
     return bool(moved)
-
-
-def sources_of(to: TrajectoryStatus) -> list[str]:
-    return [status.value for status, targets in TRAJECTORY_TRANSITIONS.items() if to in targets]
-
-
-def final_values() -> list[str]:
-    return [status.value for status in TrajectoryStatus if status.is_final()]
 
 
 def beat_trajectories(trajectory_ids: list[int]) -> None:
@@ -77,7 +72,9 @@ def end_trajectory(
     assert status.is_final()
     error, terms = storable(error), storable(terms or [])
     with transaction.atomic():
-        changed = Trajectory.objects.filter(pk=trajectory_id, status__in=sources_of(status)).update(
+        changed = Trajectory.objects.filter(
+            pk=trajectory_id, status__in=sources_of(status, TRAJECTORY_TRANSITIONS)
+        ).update(
             status=status,
             score=score,
             reward=reward,

@@ -21,7 +21,7 @@ from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.lifecycle.queue_order import first_waiting
 from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
-from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
+from webapp.experiments.models import ACTIVE_STATUSES, Attempt, AttemptStatus, Experiment
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.operations import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
@@ -87,11 +87,12 @@ def tick(*, check_liveness: bool) -> None:
 
 def dispatch_experiment() -> bool:
     """Send the first waiting experiment when a gpu worker is free."""
-    active = [status for status in ExperimentStatus if status.is_active()]
     online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE)
     drained = online.filter(is_draining=True).values("name")
     on_drained = Attempt.objects.filter(status=AttemptStatus.RUNNING, worker_name__in=drained)
-    held = Experiment.objects.filter(status__in=active).exclude(pk__in=on_drained.values("experiment_id"))
+    held = Experiment.objects.filter(status__in=ACTIVE_STATUSES).exclude(
+        pk__in=on_drained.values("experiment_id")
+    )
     free = online.filter(is_draining=False).count() - held.count()
     experiment = first_waiting()
     if free <= 0 or experiment is None:

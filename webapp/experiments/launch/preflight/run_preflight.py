@@ -18,7 +18,7 @@ from webapp.experiments.launch.preflight.model_and_folders import (
 from webapp.experiments.launch.preflight.osworld import osworld_warnings
 from webapp.experiments.launch.preflight.tasks_and_replay import replay_checks, task_checks
 from webapp.experiments.launch.preflight.token_budgets import budget_checks
-from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
 from webapp.fleet.free_slots import count_env_slots
 from webapp.fleet.models import Worker, WorkerStatus
 
@@ -49,11 +49,10 @@ def run_preflight(config: ExperimentConfig, *, team: Team, preset: str = "", pri
     order = {"bad": 0, "warning": 1, "good": 2, "info": 3}
     seconds, basis = expected_duration(config, team=team, preset=preset)
     ahead = Experiment.objects.filter(status=ExperimentStatus.QUEUED, priority__gte=priority).count()
-    active = [status for status in ExperimentStatus if status.is_active()]
     return Preflight(
         checks=tuple(sorted(checks, key=lambda check: order[check.level])),
         queue_position=ahead + 1,
-        num_active=Experiment.objects.filter(status__in=active).count(),
+        num_active=Experiment.objects.filter(status__in=ACTIVE_STATUSES).count(),
         seconds=seconds,
         seconds_basis=basis,
     )
