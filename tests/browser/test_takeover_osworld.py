@@ -20,7 +20,7 @@ from tests.workers.environments.test_osworld_episodes import write_note
 from webapp.experiments.import_task_set import import_task_set
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.client import DeskHostClient
-from workers.environments.osworld.installation import FOLDER
+from workers.environments.osworld.find_python import FOLDER
 
 pytestmark = [
     pytest.mark.slow,

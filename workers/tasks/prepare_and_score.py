@@ -10,7 +10,7 @@ from training.tasks.support.deskhand import unsupported_reason
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.tasks import evaluators
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
-from workers.tasks.setup import run_steps
+from workers.tasks.setup_verbs import run_steps
 from workers.tasks.task_desktop import TaskDesktop
 
 

@@ -6,7 +6,7 @@ from training.contracts.types import Task
 from training.tasks.support import deskhand
 from workers.tasks.evaluators.getters import GETTERS
 from workers.tasks.evaluators.metrics import METRICS
-from workers.tasks.setup import SETUP_VERBS
+from workers.tasks.setup_verbs import SETUP_VERBS
 
 GOOD = {
     "func": "exact_match",

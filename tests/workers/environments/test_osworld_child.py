@@ -20,7 +20,7 @@ from training.tasks.support.osworld import functions
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import EnvError
 from workers.environments.osworld.child_process import OsworldProcess, remove_abandoned
-from workers.environments.osworld.installation import FOLDER, installed_level
+from workers.environments.osworld.find_python import FOLDER, installed_level
 from workers.environments.osworld.protocol import (
     Act,
     Catalogue,

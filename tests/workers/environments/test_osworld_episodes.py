@@ -17,7 +17,7 @@ from webapp.trajectories.models import Trajectory
 from workers.desktops.contract import EnvError
 from workers.env import slots, trajectory_job
 from workers.environments.osworld.environment import OsworldEnvironment
-from workers.environments.osworld.installation import FOLDER
+from workers.environments.osworld.find_python import FOLDER
 from workers.environments.registry import EnvironmentRequest
 from workers.tasks.errors import SetupError
 

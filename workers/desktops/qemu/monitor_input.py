@@ -9,7 +9,7 @@ from typing import Any
 
 from training.contracts.types import Action, ActionKind
 from workers.desktops.console import MAX_WAIT_S, ActionRefused
-from workers.desktops.qemu.input_consumed import GuestQueues
+from workers.desktops.qemu.guest_input_queues import GuestQueues
 from workers.desktops.qemu.keyboard_layout import SHIFT, keys_of_char, keys_of_chord
 from workers.desktops.qemu.monitor_client import QmpClient
 

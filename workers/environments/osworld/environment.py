@@ -25,7 +25,7 @@ from workers.desktops.screen_settling import wait_until_settled
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.local import LocalEnvironment
 from workers.environments.osworld.child_process import OsworldProcess
-from workers.environments.osworld.installation import find_python
+from workers.environments.osworld.find_python import find_python
 from workers.environments.osworld.protocol import (
     Act,
     Evaluate,

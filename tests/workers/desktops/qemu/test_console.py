@@ -191,10 +191,10 @@ def test_long_text_goes_in_bursts_that_the_guests_programs_have_seen(monitor, cl
 
 
 def test_a_guest_that_fetches_nothing_is_an_error(monitor, client, monkeypatch):
-    from workers.desktops.qemu import input_consumed
+    from workers.desktops.qemu import guest_input_queues
 
     Rings(monitor).is_fetching = False
-    monkeypatch.setattr(input_consumed, "TAKEN_LIMIT_S", 0.0)
+    monkeypatch.setattr(guest_input_queues, "TAKEN_LIMIT_S", 0.0)
     with pytest.raises(EnvError, match="the guest has taken no input"):
         QmpInput(client, lambda: (640, 480), None).perform(Action(kind="key", keys=["a"]))
 

@@ -11,7 +11,7 @@ from training.contracts.types import Task
 from training.tasks.support import deskhand
 from workers.desktops.windows.iso_disc import MEDIA, DiscError, guest_files, make_disc
 from workers.tasks.errors import SetupError
-from workers.tasks.setup import run_steps
+from workers.tasks.setup_verbs import run_steps
 
 FILES = {
     "Read me.txt": b"hello",

@@ -19,7 +19,7 @@ from workers.environments.osworld.child import missing_packages
 from workers.environments.osworld.child.agent_bridge import Bridge
 from workers.environments.osworld.child.downloads import Downloads, local_uploads
 from workers.environments.osworld.child.failures import Failure
-from workers.environments.osworld.child.provider import HostedManager, HostedProvider
+from workers.environments.osworld.child.hosted_provider import HostedManager, HostedProvider
 from workers.environments.osworld.child.recorded_answers import RecordedAnswers
 
 RETRY_S = 0.2
