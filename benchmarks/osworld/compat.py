@@ -163,11 +163,11 @@ def timed(times: list[float], job: Any) -> Any:
 def catalogue(folder: Path) -> Any:
     """What the installed package offers."""
     from workers.environments.osworld.child_process import OsworldProcess
-    from workers.environments.osworld.protocol import Catalogue, Nothing
+    from workers.environments.osworld.protocol import Catalogue, NoArguments
 
     process = OsworldProcess(PYTHON, folder / "osworld", pass_on={}, on_ask=print)
     try:
-        return process.call("catalogue", Nothing(), Catalogue, 120.0)
+        return process.call("catalogue", NoArguments(), Catalogue, 120.0)
     finally:
         process.close()
 
