@@ -1,6 +1,6 @@
 """RFB messages of a browser, as bytes."""
 
-from webapp.screens.rfb.client_side import ClientSide
+from webapp.screens.rfb.browser_filter import BrowserFilter
 from webapp.screens.rfb.protocol import KeyEvent, PointerEvent, key_bytes, pointer_bytes
 
 SERVER_INIT = bytes([0, 4, 0, 3]) + bytes(16) + (4).to_bytes(4, "big") + b"desk"
@@ -22,9 +22,9 @@ def encodings(*numbers: int) -> bytes:
     return head + b"".join(number.to_bytes(4, "big", signed=True) for number in numbers)
 
 
-def greeted(*, may_act: bool = False, wants_control: bool = False) -> ClientSide:
+def greeted(*, may_act: bool = False, wants_control: bool = False) -> BrowserFilter:
     """A connection past its handshake."""
-    side = ClientSide(SERVER_INIT, wants_control=wants_control)
+    side = BrowserFilter(SERVER_INIT, wants_control=wants_control)
     side.may_act = may_act
     side.hear(HELLO)
     return side

@@ -1,1 +1,1 @@
-"""Where tasks come from: generators, importers, and the table of what Deskhand can run. Torch-free."""
+"""Where tasks come from: generators, importers, and the tables of what can run."""

@@ -12,7 +12,7 @@ from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import action_signature
 
 MAX_STILL = 3
-"""So many turns on one unchanged screen look stuck."""
+"""Turns on one unchanged screen that look stuck."""
 OLD_POLICY = 10
 """Policy versions after which an entry is marked as old."""
 

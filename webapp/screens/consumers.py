@@ -1,6 +1,6 @@
 """`/ws/screens/ID/`: a browser's noVNC connection to the live desktop of a trajectory.
 
-    browser <- WebSocket -> ClientSide (filter) <-> Link -> VNC server, opened by the env worker's relay
+    browser <- WebSocket -> BrowserFilter (filter) <-> Link -> VNC server, opened by the env worker's relay
 `?control=ID` lets input pass while that control is held through this connection; without it the filter drops
 every input message. Updates travel only when the browser asks for one, and the desktop is read only when
 the browser has taken what came before, so a slow browser costs one chunk of memory.
@@ -29,7 +29,7 @@ from webapp.screens import queries, screen_control
 from webapp.screens.input_recorder import InputRecorder
 from webapp.screens.models import ControlStatus
 from webapp.screens.relay_connection import Link, NoScreen, open_link
-from webapp.screens.rfb.client_side import ClientSide
+from webapp.screens.rfb.browser_filter import BrowserFilter
 from webapp.screens.rfb.protocol import RfbError
 from webapp.screens.screen_changes import ScreenChanges
 
@@ -66,7 +66,7 @@ class ScreenSocket:
         self.news = ScreenChanges(self.trajectory_id)
         self.scribe: InputRecorder | None = None
         self.link: Link
-        self.side: ClientSide
+        self.side: BrowserFilter
         self._sending_since: float | None = None
 
     async def serve(self) -> None:
@@ -113,7 +113,7 @@ class ScreenSocket:
         except NoScreen as error:
             logger.info("screen of trajectory %s: %s", self.trajectory_id, error)
             return GONE
-        self.side = ClientSide(self.link.server_init, wants_control=self.control_id is not None)
+        self.side = BrowserFilter(self.link.server_init, wants_control=self.control_id is not None)
         if self.control_id is not None:
             self.scribe = InputRecorder(self.control_id, num_written)
         try:

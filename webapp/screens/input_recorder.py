@@ -7,7 +7,7 @@ import time
 
 from webapp.live.consumers import in_database
 from webapp.screens import screen_control
-from webapp.screens.rfb.gestures import Gesture, GestureReader
+from webapp.screens.rfb.gestures_to_actions import Gesture, GestureReader
 from webapp.screens.rfb.protocol import InputEvent
 
 TICK_S = 0.2

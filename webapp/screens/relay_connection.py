@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from webapp.screens.relay_tickets import make_ticket
-from webapp.screens.rfb.desktop_side import Read, Write, greet_desktop
+from webapp.screens.rfb.desktop_handshake import Read, Write, greet_desktop
 from webapp.screens.rfb.protocol import RfbError
 
 OPEN_LIMIT_S = 10.0

@@ -27,7 +27,7 @@ from webapp.screens.models import (
     HumanInput,
     Screen,
 )
-from webapp.screens.rfb.gestures import Gesture
+from webapp.screens.rfb.gestures_to_actions import Gesture
 from webapp.trajectories.lifecycle import GroupSpec, create_group, stream_of, take_out_of_group
 from webapp.trajectories.models import Trajectory
 

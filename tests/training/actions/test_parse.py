@@ -50,6 +50,12 @@ def error_of(text: str, **settings) -> str:
             '{"action":"left_click_drag","coordinate":[0,0],"end_coordinate":[350,720]}',
             Action(kind="drag", x=0, y=0, to_x=179, to_y=276),
         ),
+        (
+            '{"action":"left_click_drag","start_coordinate":[0,0],"end_coordinate":[350,720]}',
+            Action(kind="drag", x=0, y=0, to_x=179, to_y=276),
+        ),
+        ('{"action":"type","text":"</s>"}<|im_end|>\n<|endoftext|>', Action(kind="type", text="</s>")),
+        ('{"action":"key","keys":["apps"]}', Action(kind="key", keys=("Menu",))),
         ('{"action":"scroll","direction":"down"}', Action(kind="scroll", scroll_y=3)),
         (
             '{"action":"scroll","coordinate":[0,0],"direction":"up","amount":5}',
@@ -161,6 +167,10 @@ def test_keyboard_tags_say_an_action(text, action):
         ('{"action":7}', 'no "action"'),
         ('{"name":"bash","arguments":{"command":"rm -rf /"}}', "unknown tool 'bash'"),
         ('{"action":"left_click"}', "needs a coordinate"),
+        (
+            '{"action":"left_click_drag","start_coordinate":[0,0],"coordinate":[1,1],"end_coordinate":[2,2]}',
+            "one start and one end",
+        ),
         ('{"action":"left_click","coordinate":350}', "must be [x, y]"),
         ('{"action":"left_click","coordinate":[350]}', "must be [x, y]"),
         ('{"action":"left_click","coordinate":["350","720"]}', "must be a number"),

@@ -1,7 +1,7 @@
 """Rewards of recorded trajectories, to the last bit: a stored reward and its preset's name stay true.
 
 `recorded_rewards.json` holds trajectories of 0 to 23 turns with the rewards that every preset gave them when
-it was released. A preset that must count otherwise is a new version; old entries are never written anew.
+it was released. A preset that must count otherwise is a new version; to record a new one, run this file.
 """
 
 import json
@@ -13,7 +13,8 @@ from training.contracts.config.rewards import REWARD_PRESETS
 from training.contracts.types import Action, Observation, Turn
 from training.rewards import compute_reward
 
-RECORDED = json.loads(Path(__file__).with_name("recorded_rewards.json").read_text())
+FILE = Path(__file__).with_name("recorded_rewards.json")
+RECORDED = json.loads(FILE.read_text())
 CASES = [(number, preset) for number, row in enumerate(RECORDED) for preset in row["rewards"]]
 
 
@@ -29,17 +30,33 @@ def turn(index: int, values: dict) -> Turn:
     )
 
 
-@pytest.mark.parametrize(("number", "preset"), CASES)
-def test_a_recorded_trajectory_has_the_reward_that_it_had(number, preset):
-    row = RECORDED[number]
+def reward(row: dict, preset: str) -> dict:
     turns = [turn(index, values) for index, values in enumerate(row["turns"])]
     result = compute_reward(turns, row["score"], preset, alpha=row["alpha"], max_turns=row["max_turns"])
-    assert {
+    return {
         "reward": result.reward,
         "terms": {term.name: [term.value, term.weight, term.contribution] for term in result.terms},
         "turn_terms": [{term.name: term.contribution for term in terms} for terms in result.turn_terms],
-    } == row["rewards"][preset]
+    }
+
+
+@pytest.mark.parametrize(("number", "preset"), CASES)
+def test_a_recorded_trajectory_has_the_reward_that_it_had(number, preset):
+    row = RECORDED[number]
+    assert reward(row, preset) == row["rewards"][preset]
 
 
 def test_every_preset_is_recorded():
-    assert {preset for _, preset in CASES} == set(REWARD_PRESETS)
+    assert {preset for _, preset in CASES} == set(REWARD_PRESETS), "record the new preset: run this file"
+
+
+def record_new_presets() -> None:
+    """Add the rewards of presets that the file does not have; recorded ones stay."""
+    for row in RECORDED:
+        for preset in REWARD_PRESETS:
+            row["rewards"].setdefault(preset, reward(row, preset))
+    FILE.write_text("[\n" + ",\n".join(json.dumps(row, separators=(",", ":")) for row in RECORDED) + "\n]\n")
+
+
+if __name__ == "__main__":
+    record_new_presets()

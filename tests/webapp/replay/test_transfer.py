@@ -18,10 +18,11 @@ from testing.first_desk_screens import menu_screen
 from training.contracts.config import parse_config
 from training.contracts.types import Action
 from webapp.replay.imported_messages import ReadProblem, read_action
+from webapp.replay.imported_rows import ASSUMED_TAG
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import CannotExport, action_text, export_line, export_record
-from webapp.replay.slime_import import ASSUMED_TAG, ImportRefused, import_lines
+from webapp.replay.slime_import import ImportRefused, import_lines
 from webapp.trajectories.row_to_types import turn_limit
 
 pytestmark = pytest.mark.django_db

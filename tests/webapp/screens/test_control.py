@@ -12,7 +12,7 @@ from webapp.screens import screen_control
 from webapp.screens.models import CONTROL_TRANSITIONS, Control, ControlStatus, HumanInput, Screen
 from webapp.screens.queries import screen_state, state_of_screen
 from webapp.screens.relay_tickets import make_ticket, read_ticket
-from webapp.screens.rfb.gestures import Gesture
+from webapp.screens.rfb.gestures_to_actions import Gesture
 from webapp.trajectories.lifecycle import end_trajectory, move_trajectory
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import group_of

@@ -21,7 +21,7 @@ from testing.rfb_messages import (
     encodings,
     greeted,
 )
-from webapp.screens.rfb.client_side import ClientSide
+from webapp.screens.rfb.browser_filter import BrowserFilter
 from webapp.screens.rfb.protocol import (
     CONTROL_ENCODINGS,
     WATCHING_ENCODINGS,
@@ -47,7 +47,7 @@ def kinds(forwarded: bytes) -> list[int]:
 
 
 def test_the_browser_is_greeted_by_the_proxy_itself():
-    side = ClientSide(SERVER_INIT, wants_control=False)
+    side = BrowserFilter(SERVER_INIT, wants_control=False)
     assert side.greeting() == b"RFB 003.008\n"
     heard = side.hear(HELLO)
     assert bytes(heard.reply) == b"\x01\x01" + bytes(4) + SERVER_INIT
@@ -57,7 +57,7 @@ def test_the_browser_is_greeted_by_the_proxy_itself():
 @pytest.mark.parametrize("hello", [b"RFB 003.003\n", b"GET / HTTP/1", b"RFB 003.008\n\x02"])
 def test_another_protocol_or_security_type_ends_the_connection(hello):
     with pytest.raises(RfbError):
-        ClientSide(SERVER_INIT, wants_control=False).hear(hello)
+        BrowserFilter(SERVER_INIT, wants_control=False).hear(hello)
 
 
 @pytest.mark.parametrize("message", [CLICK, KEY, CUT_TEXT, XVP, RESIZE, QEMU_KEY, CONTINUOUS])

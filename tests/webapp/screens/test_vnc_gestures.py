@@ -3,7 +3,7 @@
 import pytest
 
 from training.contracts.types import Action
-from webapp.screens.rfb.gestures import GestureReader
+from webapp.screens.rfb.gestures_to_actions import GestureReader
 from webapp.screens.rfb.keysyms import character
 from webapp.screens.rfb.protocol import KeyEvent, PointerEvent
 

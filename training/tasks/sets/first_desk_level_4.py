@@ -1,4 +1,4 @@
-"""Level 4 of first-desk: the same keys and words, in three programs that nobody wrote for training.
+"""Level 4 of first-desk: the same keys and words, in three programs that were not written for training.
 
 answer   zenity     type two words into a dialog and press Return
 replace  mousepad   replace a note's text and save

@@ -6,7 +6,7 @@
     level 4   3 tasks  several of these in a row; the score is the mean of the parts
 
 The structure (47 tasks, four levels, five checkers) is that of the Windows seed; the tasks are our own. The
-seed draws the words of levels 2 to 4. Titles are those of an English Windows; nothing here needs rights that
+seed picks the words of levels 2 to 4. Titles are those of an English Windows; nothing here needs rights that
 ask for a password, and every oracle uses the keyboard alone. Ten tasks are held out, from every level some.
 """
 

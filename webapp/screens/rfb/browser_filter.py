@@ -55,7 +55,7 @@ class Heard:
     """Those of the forwarded messages that act on the desktop, in order."""
 
 
-class ClientSide:
+class BrowserFilter:
     """One browser's half of a connection."""
 
     def __init__(self, server_init: bytes, *, wants_control: bool) -> None:
@@ -193,7 +193,7 @@ class ClientSide:
         return True
 
     def _drop_cut_text(self) -> bool:
-        """A clipboard that nobody recorded would make a demonstration that cannot be repeated."""
+        """An unrecorded clipboard would make a demonstration that cannot be repeated."""
         if len(self._waiting) < 8:
             return False
         length = int.from_bytes(self._waiting[4:8], "big", signed=True)

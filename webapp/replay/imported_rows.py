@@ -1,0 +1,95 @@
+"""Checked records of an import -> rows: a group of one, its trajectory with turns, and the entry."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import User
+from django.utils import timezone
+
+from training.contracts.types import Purpose, TrajectoryStatus, Turn
+from webapp.accounts.models import Team
+from webapp.lib.storable_text import storable
+from webapp.replay.automatic_checks import longest_still_run, signature_of
+from webapp.replay.labels import label_entry
+from webapp.replay.models import ReplayEntry, Verdict
+from webapp.replay.slime_record import Record
+from webapp.trajectories.models import Group, Trajectory, TurnRecord
+
+ASSUMED_TAG = "assumed-reward"
+
+
+def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> ReplayEntry:
+    """A group of one, its trajectory with turns, and the entry."""
+    now = timezone.now()
+    group = Group.objects.create(
+        team=team,
+        task=record.task,
+        purpose=Purpose.DEMONSTRATION,
+        source=record.source,
+        desktops=record.desktops,
+        size=1,
+        num_final=1,
+        num_scored=1,
+        reward_mean=record.reward,
+        finished_at=now,
+    )
+    trajectory = Trajectory.objects.create(
+        team=team,
+        group=group,
+        task=record.task,
+        family=record.task.family,
+        purpose=Purpose.DEMONSTRATION,
+        source=record.source,
+        status=TrajectoryStatus.TERMINATED,
+        policy_version=record.policy_version,
+        num_turns=len(record.turns),
+        num_parse_errors=sum(bool(turn.parse_error) for turn in record.turns),
+        score=record.score,
+        reward=record.reward,
+        terms=record.terms,
+        last_frame=next((t.observation.sha256 for t in reversed(record.turns) if t.observation.sha256), ""),
+        started_at=now,
+        ended_at=now,
+    )
+    rows = TurnRecord.objects.bulk_create([turn_row(trajectory, turn) for turn in record.turns])
+    entry = ReplayEntry.objects.create(
+        team=team,
+        trajectory=trajectory,
+        family=trajectory.family,
+        signature=signature_of(record.task.pk, rows),
+        num_still=longest_still_run(rows),
+        tags=[ASSUMED_TAG] if record.is_reward_assumed else [],
+    )
+    if keep_labels and record.label.get("verdict") in Verdict.values:
+        tags = list(dict.fromkeys([*entry.tags, *(record.label.get("tags") or [])]))
+        label_entry(
+            entry=entry,
+            user=user,
+            verdict=record.label["verdict"],
+            tags=[str(tag) for tag in tags],
+            note=str(record.label.get("note") or ""),
+        )
+    return entry
+
+
+def turn_row(trajectory: Trajectory, turn: Turn) -> TurnRecord:
+    """A wire turn as a row."""
+    now = timezone.now()
+    return TurnRecord(
+        trajectory=trajectory,
+        index=turn.index,
+        source=turn.source,
+        frame=turn.observation.sha256,
+        width=turn.observation.width,
+        height=turn.observation.height,
+        observation_text=storable(turn.observation.text),
+        completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
+        action=storable(turn.action and turn.action.model_dump(mode="json", exclude_defaults=True)),
+        dialect=turn.dialect,
+        parse_error=storable(turn.parse_error or ""),
+        action_error=storable(turn.action_error or ""),
+        screen_changed=turn.screen_changed,
+        terms=[term.model_dump(mode="json") for term in turn.terms],
+        observed_at=now,
+        completed_at=now,
+        acted_at=now,
+    )
