@@ -29,11 +29,12 @@ STEPS = {"plain": 3, "whole": 3}
 
 
 def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[str, Any]:
-    """Sums and gradients of one backward; with `num_steps` also the losses and weights of steps."""
+    """Weights, sums and gradients of one backward; with `num_steps` also the losses and weights of steps."""
     config = from_yaml((folder / f"{name}.yaml").read_text())
     renderer = Renderer.from_folder(config.model.path, config.model, config.prompt)
     samples = pickle.loads((folder / "samples.pickle").read_bytes())
     trainer = toy_trainer(config, world, renderer, folder / "frames")
+    start = {name: weight.clone() for name, weight in full_state(trainer.policy.model).items()}
     gradient = trainer.policy_gradient(samples)
     gradients = {
         name: full(parameter.grad).cpu().clone()
@@ -42,6 +43,7 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
     }
     trainer.optimiser.zero_grad()
     found: dict[str, Any] = {
+        "start": start,
         "sums": gradient.sums,
         "per_sequence": gradient.per_sequence,
         "gradients": gradients,
@@ -86,9 +88,16 @@ def main(folder: Path, names: list[str]) -> None:
     found = {name: find(folder, name, world, num_steps=STEPS.get(name, 0)) for name in names}
     if world.is_main:
         torch.save(found, folder / f"probe-{world.size}.pt")
+    leave()
+
+
+def leave() -> None:
+    """End this rank when all have come so far.
+
+    Without the interpreter's end: on a busy machine a rank that leaves first sometimes aborts in it, when
+    torch takes down a thread of gloo's that still runs ("terminate called without an active exception").
+    """
     barrier()
-    # Without the interpreter's end: on a busy machine a rank that leaves first sometimes aborts in it, when
-    # torch takes down a thread of gloo's that still runs ("terminate called without an active exception").
     sys.stdout.flush()
     os._exit(0)
 

@@ -6,7 +6,7 @@ multiplies by the world size before backward.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import torch
@@ -53,11 +53,13 @@ def shard(
     compute_dtype: torch.dtype,
     reshards: bool = True,
     offloads: bool = False,
+    fill: Callable[[nn.Module], None] | None = None,
 ) -> None:
     """Shard `root` in place: each block that transformers calls indivisible, then all other weights.
 
     Weights and gradient reduction stay fp32; blocks compute in `compute_dtype`. `reshards`: blocks free their
     gathered weights between forward and backward. `offloads`: shards live in host memory between uses.
+    `fill` gives a module its weights right before it is sharded.
     """
     names = set(getattr(model, "_no_split_modules", None) or ())
     # Inputs stay as they are: the angles of rotary positions are fp32 and must not be rounded on the way in.
@@ -68,7 +70,11 @@ def shard(
         precision = MixedPrecisionPolicy()
     where = CPUOffloadPolicy(pin_memory=torch.cuda.is_available()) if offloads else OffloadPolicy()
     for module in [module for module in model.modules() if type(module).__name__ in names]:
+        if fill is not None:
+            fill(module)
         fully_shard(module, mp_policy=precision, reshard_after_forward=reshards, offload_policy=where)
+    if fill is not None:
+        fill(root)
     fully_shard(root, mp_policy=precision, offload_policy=where)
     if dist.get_world_size() == 1 and not offloads:
         for module in root.modules():

@@ -1,6 +1,7 @@
 """A checkpoint folder becomes a sharded policy, laid out as the config says.
 
-    load -> packed attention -> adapters -> frozen vision -> compiled blocks -> recomputed blocks -> FSDP2
+    no weights -> packed attention -> adapters -> frozen vision -> compiled blocks -> recomputed blocks
+    -> FSDP2, each block with its weights
 
 The order matters: adapters before sharding (they are sharded, too), compiling before sharding (so that
 FSDP2's hooks stay outside of the compiled graphs).
@@ -18,8 +19,15 @@ from training.contracts.config import ExperimentConfig
 from training.distributed.fsdp import shard
 from training.distributed.world import World
 from training.model.compile_and_recompute import compile_blocks, recompute_blocks
+from training.model.load_by_block import (
+    Filler,
+    FolderReader,
+    WeightReader,
+    empty_model,
+    has_safetensors,
+)
 from training.model.lora import add_lora
-from training.model.policy import Policy, load_model
+from training.model.policy import Policy, load_model, use_quick_paths
 
 
 def build_policy(
@@ -31,8 +39,11 @@ def build_policy(
     is_reference: bool = False,
 ) -> Policy:
     """The policy of `folder`, or the frozen reference. A collective."""
-    model = load_model(folder, world.device)
-    return shard_model(model, config, world, banned_ids=banned_ids, is_reference=is_reference)
+    if not has_safetensors(folder):
+        model = load_model(folder, world.device)
+        return shard_model(model, config, world, banned_ids=banned_ids, is_reference=is_reference)
+    model, read = empty_model(folder), FolderReader(folder)
+    return shard_model(model, config, world, banned_ids=banned_ids, is_reference=is_reference, read=read)
 
 
 def shard_model(
@@ -42,8 +53,13 @@ def shard_model(
     *,
     banned_ids: Sequence[int],
     is_reference: bool = False,
+    read: WeightReader | None = None,
 ) -> Policy:
-    """The same for a `policy.prepared` model in memory."""
+    """The same for a `prepared` model in memory, or an `empty_model` and what reads its weights."""
+    fill = None
+    if read is not None:
+        use_quick_paths(model, world.device)
+        fill = Filler(model, read, world.device)
     if config.optimiser.packing:
         from training.model.packed_attention import use_packed_attention
 
@@ -68,5 +84,6 @@ def shard_model(
         compute_dtype=getattr(torch, config.model.dtype),
         reshards=config.parallel.reshard == "always",
         offloads=offloads,
+        fill=fill,
     )
     return policy.requires_grad_(False).eval() if is_reference else policy

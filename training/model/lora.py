@@ -40,6 +40,18 @@ def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         inject_adapter_in_model(wanted, model)
+        _begin_empty_adapters(model)
+
+
+def _begin_empty_adapters(model: nn.Module) -> None:
+    """Adapters of layers that have no weights yet (on meta) would have none either: they begin here."""
+    from peft.tuners.lora import LoraLayer
+
+    for layer in model.modules():
+        if isinstance(layer, LoraLayer) and layer.lora_A[ADAPTER].weight.is_meta:
+            for side in (layer.lora_A, layer.lora_B):
+                side[ADAPTER].to_empty(device="cpu")
+            layer.reset_lora_parameters(ADAPTER, True)
 
 
 def adapter_scales(model: nn.Module) -> dict[str, float]:

@@ -50,6 +50,12 @@ def load_model(folder: str | Path, device: torch.device) -> nn.Module:
 
 def prepared(model: nn.Module, device: torch.device) -> nn.Module:
     """`model` on `device`, its vision tower on the paths that are fast there."""
+    use_quick_paths(model, device)
+    return model.to(device)
+
+
+def use_quick_paths(model: nn.Module, device: torch.device) -> None:
+    """Let the vision tower take the paths that are fast on `device`."""
     from training.model.cpu_vision_tower import use_cpu_paths, use_matmul_embedding
 
     if device.type == "cpu":
@@ -57,7 +63,6 @@ def prepared(model: nn.Module, device: torch.device) -> nn.Module:
     else:
         use_matmul_embedding(model)
         use_packed_vision(model)
-    return model.to(device)
 
 
 class Policy(nn.Module):
@@ -78,10 +83,8 @@ class Policy(nn.Module):
         self.model: Any = model
         self.fp32_logits = fp32_logits
         self.temperature = temperature
-        device = next(model.parameters()).device
-        self.register_buffer(
-            "banned_ids", torch.tensor(list(banned_ids), dtype=torch.long, device=device), persistent=False
-        )
+        # Sharding moves it to the weights' device, as all buffers.
+        self.register_buffer("banned_ids", torch.tensor(list(banned_ids), dtype=torch.long), persistent=False)
         text = text_model(self.model)
         text._deepstack_process = partial(_add_level, text._deepstack_process)
         if freeze_vision:

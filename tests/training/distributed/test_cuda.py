@@ -17,6 +17,7 @@ import torch
 
 from testing.training.parallel_probe import find, launch
 from testing.training.recorded_samples import record_samples
+from testing.training.resume_probe import assert_resumes
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.contracts.config import to_yaml
@@ -145,7 +146,7 @@ def test_attention_on_the_gpu_stays_within_sequences(lengths: list[int], is_caus
         assert float(((exact - rounded).norm() / exact.norm()).detach()) < 2e-2
 
 
-@pytest.mark.parametrize("processes", [2, 4])
+@pytest.mark.parametrize("processes", [2, 4, 8])
 def test_processes_over_nccl_find_the_same_gradient(
     processes: int, folder: Path, plain: dict, adapters: dict
 ) -> None:
@@ -155,3 +156,12 @@ def test_processes_over_nccl_find_the_same_gradient(
     found = launch(folder, processes, list(expected), limit_s=300)
     for name, one in expected.items():
         assert distance(one, found[name]) < 1e-3
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 4), (8, 2), (2, 8)])
+def test_another_number_of_gpus_resumes_with_the_same_losses(
+    before: int, after: int, folder: Path, plain: dict, tmp_path: Path
+) -> None:
+    if torch.cuda.device_count() < max(before, after):
+        pytest.skip(f"needs {max(before, after)} GPUs")
+    assert_resumes(folder, tmp_path / "saved", before, after, tolerance=1e-4, limit_s=200)

@@ -12,6 +12,7 @@ import torch
 
 from testing.training.parallel_probe import assert_same_gradient, find, launch
 from testing.training.recorded_samples import record_samples
+from testing.training.resume_probe import assert_resumes
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.contracts.config import to_yaml
@@ -91,6 +92,12 @@ def test_one_and_two_processes_find_the_same_loss_and_gradient(name: str, one: d
     assert_same_gradient(one, two[name])
 
 
+def test_two_processes_start_with_exactly_the_weights_of_one(one: dict, two: dict) -> None:
+    assert one["start"].keys() == two["plain"]["start"].keys()
+    for name, weight in one["start"].items():
+        assert torch.equal(weight, two["plain"]["start"][name]), name
+
+
 @pytest.mark.parametrize("layout", ["plain", "whole"])
 def test_one_and_two_processes_walk_the_same_way(layout: str, one: dict, two: dict) -> None:
     assert one["losses"] == pytest.approx(two[layout]["losses"], rel=1e-4, abs=1e-5)
@@ -107,6 +114,15 @@ def test_many_processes_find_the_same_loss_and_gradient(processes: int, folder: 
     many = launch(folder, processes, ["plain", "packed"])
     for name in ("plain", "packed"):
         assert_same_gradient(one, many[name])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize(("before", "after"), [(8, 2), (2, 8)])
+def test_another_number_of_processes_resumes_with_the_same_losses(
+    before: int, after: int, folder: Path, tmp_path: Path
+) -> None:
+    assert_resumes(folder, tmp_path / "saved", before, after, tolerance=1e-5, limit_s=300)
 
 
 @pytest.mark.slow

@@ -1,0 +1,83 @@
+"""A checkpoint folder becomes a sharded model block by block.
+
+    model without weights -> adapters, compiled and recomputed blocks -> per block: read its weights, shard it
+
+So no process ever holds more than its shards and one whole block. 32B in fp32 is 133 GB, too much for a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+import torch
+from accelerate import init_empty_weights
+from safetensors import safe_open
+from torch import nn
+from transformers import AutoConfig, AutoModelForImageTextToText, PretrainedConfig, PreTrainedModel
+
+from training.model.qwen3_vl_classes import is_stored_transposed
+
+WeightReader = Callable[[str, tuple[int, ...]], torch.Tensor]
+"""(name as in a checkpoint, shape) -> the whole tensor, on any device and in any floating-point type."""
+
+
+def has_safetensors(folder: str | Path) -> bool:
+    """False for a folder that only transformers itself can read, e.g. of pytorch_model.bin."""
+    return any(Path(folder).glob("*.safetensors"))
+
+
+def empty_model(config: str | Path | PretrainedConfig) -> PreTrainedModel:
+    """The fp32 model of a config, or of a folder's, in training mode: weights on meta, buffers real."""
+    if not isinstance(config, PretrainedConfig):
+        config = AutoConfig.from_pretrained(config)
+    with init_empty_weights(include_buffers=False):
+        model = AutoModelForImageTextToText.from_config(config, dtype=torch.float32)
+    model.tie_weights()  # every assignment inside made a parameter of its own
+    return cast(PreTrainedModel, model.train())
+
+
+class Filler:
+    """Gives the modules of an `empty_model` their weights; make it before anything renames parameters."""
+
+    def __init__(self, model: nn.Module, read: WeightReader, device: torch.device) -> None:
+        self._names = {parameter: name for name, parameter in model.named_parameters()}
+        self._read = read
+        self._device = device
+
+    def __call__(self, module: nn.Module) -> None:
+        """All weights below `module` that have none yet. Raises ValueError as the reader does."""
+        made: dict[nn.Parameter, nn.Parameter] = {}  # tied ones stay one
+        for part in module.modules():
+            for key, parameter in part._parameters.items():
+                if parameter is None or parameter not in self._names:
+                    continue
+                if parameter not in made:
+                    value = self._read(self._names[parameter], tuple(parameter.shape))
+                    value = value.to(self._device, torch.float32)
+                    made[parameter] = nn.Parameter(value, requires_grad=parameter.requires_grad)
+                part._parameters[key] = made[parameter]
+
+
+class FolderReader:
+    """Reads single weights of a folder's *.safetensors; a WeightReader."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        files = [safe_open(path, "pt") for path in sorted(self._folder.glob("*.safetensors"))]
+        self._files = {name: file for file in files for name in file.keys()}  # noqa: SIM118 - not a dict
+
+    def __call__(self, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        """Raises ValueError for a weight that is missing or has another shape."""
+        if name not in self._files:
+            raise ValueError(f"model.path: {self._folder} has no weight {name}; is it a whole checkpoint?")
+        tensor = self._files[name].get_tensor(name)
+        # As transformers does: what already has the model's shape stays as it is.
+        if is_stored_transposed(name, shape) and tuple(tensor.shape) != shape:
+            tensor = tensor.mT.contiguous()
+        if tuple(tensor.shape) != shape:
+            raise ValueError(
+                f"model.path: {self._folder}: {name} is {tuple(tensor.shape)}, config.json wants {shape}"
+            )
+        return tensor
