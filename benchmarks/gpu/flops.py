@@ -9,7 +9,9 @@ Counted are matrix products only, 2 operations per multiply-add:
     vision, attention 4 hidden sum of P^2 per block: every patch of an image sees every other
     head              2 hidden vocabulary per completion token: logits are made nowhere else
 
-A training step of weights that all learn costs three forwards. Recomputing, norms, rotations, softmax,
+A training step of weights that all learn costs three forwards; where only adapters in the text blocks learn,
+the text costs two (no gradients of its weights; the adapters themselves are not counted) and the vision tower
+one. Recomputing, norms, rotations, softmax,
 embedding look-ups and the optimiser are not counted. Model FLOPs utilisation (MFU) is this count over what
 the matrix units could have done in the time: `PEAK` per GPU and second.
 """
@@ -61,10 +63,14 @@ def forward_flops(size: Size, work: Work) -> dict[str, float]:
     }
 
 
-def utilisation(size: Size, work: Work, seconds: float, num_gpus: int) -> dict[str, float]:
+def utilisation(
+    size: Size, work: Work, seconds: float, num_gpus: int, *, only_adapters: bool = False
+) -> dict[str, float]:
     """`mfu` as above; `mfu_square` by the common count, in which causal attention costs the whole square."""
     parts = forward_flops(size, work)
-    exact = 3 * sum(parts.values())
-    square = exact + 3 * parts["text_attention"]
+    text = 2 if only_adapters else 3
+    vision = 1 if only_adapters else 3
+    exact = sum((vision if name.startswith("vision") else text) * cost for name, cost in parts.items())
+    square = exact + text * parts["text_attention"]
     budget = seconds * num_gpus * PEAK
     return {"mfu": exact / budget, "mfu_square": square / budget}

@@ -3,10 +3,10 @@
     model = make_model("4b", torch.device("cuda"))                       # in memory, for training
     make_folder("4b", folder, torch.device("cuda"))                      # what a hub checkpoint holds, bf16
 
-Dimensions are the published configs of Qwen3-VL-2B, 4B and 8B (dense, instruct). Random weights cost exactly
-what trained ones cost. The tokenizer has as many tokens as the published one (151 669), the special ones at
-their published ids; ordinary tokens are bytes, merges of our own small corpus and made-up ASCII words, so
-every sampled id decodes to text.
+Dimensions are the published configs of Qwen3-VL-2B, 4B, 8B and 32B (dense, instruct). Random weights cost
+exactly what trained ones cost. The tokenizer has as many tokens as the published one (151 669), the special
+ones at their published ids; ordinary tokens are bytes, merges of our own small corpus and made-up ASCII
+words, so every sampled id decodes to text.
 
     python -m benchmarks.gpu.models 4b FOLDER [--layers N]
 """
@@ -16,12 +16,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from transformers import Qwen2Tokenizer, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
+from training.model.load_by_block import WeightReader
 from training.recipes.tiny.make_checkpoint import (
     CHAT_TEMPLATE,
     TinySizes,
@@ -43,6 +45,8 @@ SPECIAL = (
 )  # fmt: skip
 """In order of their ids, from NUM_ORDINARY on."""
 
+SPREAD = 0.02
+"""Of random weights, as the published configs say."""
 IMAGE_PIXELS = {"shortest_edge": 65_536, "longest_edge": 16_777_216}
 """The published limits of an image after its resize; an experiment's config sets narrower ones."""
 
@@ -72,6 +76,10 @@ SIZES = {
     "4b": Size(hidden=2560, intermediate=9728, layers=36, heads=32),
     "8b": Size(
         hidden=4096, intermediate=12288, layers=36, heads=32, is_tied=False,
+        vision_depth=27, vision_hidden=1152, vision_intermediate=4304, deepstack=(8, 16, 24),
+    ),
+    "32b": Size(
+        hidden=5120, intermediate=25600, layers=64, heads=64, is_tied=False,
         vision_depth=27, vision_hidden=1152, vision_intermediate=4304, deepstack=(8, 16, 24),
     ),
     "small": Size(
@@ -155,6 +163,19 @@ def make_model(
     model.generation_config.eos_token_id = token_id("<|im_end|>")
     model.generation_config.pad_token_id = token_id("<|endoftext|>")
     return model
+
+
+def random_weights(device: torch.device) -> WeightReader:
+    """Weights for an `empty_model` of training.model.load_by_block: norms are ones, biases zeros."""
+
+    def read(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        if len(shape) == 1:
+            return torch.full(shape, float(name.endswith(".weight")), device=device)
+        # Every process makes the same ones, and keeps its shard.
+        generator = torch.Generator(device).manual_seed(zlib.crc32(name.encode()))
+        return torch.empty(shape, device=device).normal_(0, SPREAD, generator=generator)
+
+    return read
 
 
 def make_full_tokenizer() -> Qwen2Tokenizer:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from pydantic_core import to_jsonable_python
@@ -132,7 +132,7 @@ class RecordedWorld:
     """Version that drew each of those turns."""
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def __enter__(self) -> RecordedWorld:
+    def __enter__(self) -> Self:
         self.server = RouteServer(self._handlers(), token=TOKEN, before=self._before)
         return self
 

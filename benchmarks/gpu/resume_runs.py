@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
@@ -122,19 +122,9 @@ class Run:
         return path.read_text(errors="replace") if path.exists() else ""
 
     def _train(self, started: float) -> int:
-        launcher = [sys.executable, "-m", "training.distributed.launch", "--ranks", str(self.processes)]
-        launcher += ["-m", "training.loop.train"]
+        environment = self.world.environment() | self.environment | {"DESKHAND_TORCH_THREADS": "1"}
         with (self.output / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*launcher, "--config", str(self.config), "--output", str(self.output)],
-                cwd=REPOSITORY,
-                env=os.environ
-                | self.world.environment()
-                | self.environment
-                | {"DESKHAND_TORCH_THREADS": "1"},
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            self.process = start_trainer(self.config, self.output, self.processes, environment, log)
             try:
                 return self.process.wait(max(1.0, self.limit_s - (time.monotonic() - started)))
             finally:
@@ -142,6 +132,21 @@ class Run:
 
     def _metric(self, name: str) -> list[float]:
         return [point["values"][name] for point in self.world.seen["/metrics"] if name in point["values"]]
+
+
+def start_trainer(
+    config: Path, output: Path, processes: int, environment: dict[str, str], log: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """The trainer's ranks, as the gpu worker starts them; `environment` beside ours."""
+    launcher = [sys.executable, "-m", "training.distributed.launch", "--ranks", str(processes)]
+    launcher += ["-m", "training.loop.train"]
+    return subprocess.Popen(
+        [*launcher, "--config", str(config), "--output", str(output)],
+        cwd=REPOSITORY,
+        env=os.environ | environment,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+    )
 
 
 def trainer_rank(launcher: subprocess.Popen[bytes], rank: int) -> int:

@@ -1,6 +1,6 @@
 """One case of `train_throughput`: a trainer, a model size and a layout, timed on this process' GPU.
 
-    torchrun --nproc-per-node N -m benchmarks.gpu.train_case OUTPUT CASE.json TURN
+    python -m training.distributed.launch --ranks N -m benchmarks.gpu.train_case OUTPUT CASE.json TURN
 
 CASE.json is a `Case`. The GPU is first touched when the file TURN exists: imports and drawing can go on while
 another case runs. Rank 0 writes OUTPUT: times, tokens per second, MFU, memory and, for `ours`, the split
@@ -30,13 +30,13 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.flops import utilisation
-from benchmarks.gpu.models import SIZES, make_model, write_text_files
+from benchmarks.gpu.models import SIZES, make_config, make_model, random_weights, write_text_files
 from benchmarks.gpu.workload import SCREEN, Drawn, draw
 from training.batch.micro_batch import MicroBatch
 from training.contracts.config import ExperimentConfig, parse_config
 from training.distributed.world import World, start_world, stop_world
+from training.model.load_by_block import empty_model
 from training.model.load_sharded import shard_model
-from training.model.policy import prepared
 from training.render.renderer import Renderer
 from training.update.learner import Learner, TokenIds
 
@@ -66,6 +66,8 @@ class Case:
     """`parallel` section of the config."""
     optimiser: dict[str, Any] = field(default_factory=dict)
     """`optimiser` section of the config."""
+    lora: dict[str, Any] = field(default_factory=dict)
+    """`lora` section of the config; ours only."""
     tries: tuple[dict[str, Any], ...] = ()
     """Ours only: other keys of `optimiser` to time afterwards, whole, two steps each."""
     profile: bool = False
@@ -89,6 +91,7 @@ def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
         "sampling": {"max_completion_tokens": 128},
         "optimiser": {"packing": True, "microbatch_tokens": 9_000, "learning_rate": 1e-6} | case.optimiser,
         "parallel": case.parallel,
+        "lora": case.lora,
     }
     config = parse_config(values)
     renderer = Renderer.from_folder(folder, config.model, config.prompt)
@@ -117,8 +120,13 @@ class Ours:
 
     def __init__(self, case: Case, world: World, ready: Prepared) -> None:
         renderer, self.drawn, self.world, self.config = ready.renderer, ready.drawn, world, ready.config
-        model = prepared(make_model(case.size, world.device, layers=case.layers), world.device)
-        policy = shard_model(model, ready.config, world, banned_ids=renderer.banned_ids)
+        policy = shard_model(
+            empty_model(make_config(case.size, layers=case.layers)),
+            ready.config,
+            world,
+            banned_ids=renderer.banned_ids,
+            read=random_weights(world.device),
+        )
         ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
         self.trainer = Learner(policy, world, ready.config, ids, self.drawn.pixels)
 
@@ -296,7 +304,7 @@ def _way(case: Case, world: World, drawn: Drawn, steps: list[dict[str, float]]) 
         "steps": steps,
         "tokens": sum(work.lengths),
         "tokens_per_s": sum(work.lengths) / seconds,
-        **utilisation(SIZES[case.size], work, seconds, world.size),
+        **utilisation(SIZES[case.size], work, seconds, world.size, only_adapters=bool(case.lora)),
     }
 
 
