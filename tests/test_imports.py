@@ -55,7 +55,8 @@ def test_jobs_that_the_web_application_sends_by_name_are_registered():
 )
 def test_what_tests_and_benchmarks_share_lies_in_testing(folder, others):
     wanted = re.compile(rf"^\s*(?:from|import) {others}\b", re.MULTILINE)
-    sources = list((REPOSITORY / folder).rglob("*.py"))
+    tests_of_benchmarks = REPOSITORY / "tests" / "benchmarks"
+    sources = [f for f in (REPOSITORY / folder).rglob("*.py") if tests_of_benchmarks not in f.parents]
     assert sources
     assert [str(file) for file in sources if wanted.search(file.read_text())] == []
 

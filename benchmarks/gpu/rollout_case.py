@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_load import Load, Plan, Talk, Told, Way
 from benchmarks.report import percentile
+from testing.training.sglang_client import Sglang
 from training.sampler.sglang import http_calls
-from training.sampler.sglang.http_client import Sglang
 
 GROUP = 8
 DIRECT_S = 4.0

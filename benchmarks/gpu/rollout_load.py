@@ -20,12 +20,12 @@ from typing import Any, Literal
 
 from benchmarks.gpu.policy_process import TOKEN
 from benchmarks.gpu.screens import mixed_png, screen
+from testing.training.sglang_client import Sglang
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
 from training.sampler.engines.engine import SamplingSettings
 from training.sampler.sglang import http_calls
 from training.sampler.sglang.generate_requests import sampling_parameters
-from training.sampler.sglang.http_client import Sglang
 from training.sampler.sglang.screenshot_decoders import write_pixels
 from workers.env.policy_client import PolicyClient
 

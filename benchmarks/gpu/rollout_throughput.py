@@ -43,10 +43,10 @@ from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_case import Case, Row, play, same_tokens, talks_of
 from benchmarks.gpu.rollout_load import Load, Plan, Way, hash_of
 from benchmarks.report import RESULTS, finish, print_table
+from testing.training.sglang_client import Sglang, server_info
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
 from training.sampler.sglang import http_calls
-from training.sampler.sglang.http_client import Sglang
 
 MIN_HIT_RATE = 0.85
 MAX_OVERHEAD = 0.05
@@ -100,7 +100,7 @@ def versions(policy: PolicyProcess) -> dict[str, str]:
     url = policy.ask("GET", "/engine")["servers"][0]["url"]
     try:
         with Sglang(url) as server:
-            found["sglang"] = str(server.run(http_calls.server_info()).get("version"))
+            found["sglang"] = str(server.run(server_info()).get("version"))
     except http_calls.SglangError:
         found["sglang"] = "stand-in"
     return found

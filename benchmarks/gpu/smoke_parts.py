@@ -11,9 +11,9 @@ from typing import Any
 import torch
 
 from benchmarks.gpu.smoke_bench import Bench, apart, masked, play, score
+from testing.training.sglang_client import Sglang
 from training.sampler.canary import canary_sequence
 from training.sampler.sglang import http_calls
-from training.sampler.sglang.http_client import Sglang
 from workers.env.policy_client import PolicyClient
 
 MAX_DRIFT = 0.02

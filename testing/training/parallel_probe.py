@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from testing.training.gathered_state import full_state
-from testing.training.recorded_samples import toy_trainer
+from testing.training.recorded_samples import toy_learner
 from training.contracts.config import from_yaml
 from training.distributed.fsdp import full
 from training.distributed.world import World, barrier, start_world
@@ -33,15 +33,15 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
     config = from_yaml((folder / f"{name}.yaml").read_text())
     renderer = Renderer.from_folder(config.model.path, config.model, config.prompt)
     samples = pickle.loads((folder / "samples.pickle").read_bytes())
-    trainer = toy_trainer(config, world, renderer, folder / "frames")
-    start = {name: weight.clone() for name, weight in full_state(trainer.policy.model).items()}
-    gradient = trainer.policy_gradient(samples)
+    learner = toy_learner(config, world, renderer, folder / "frames")
+    start = {name: weight.clone() for name, weight in full_state(learner.policy.model).items()}
+    gradient = learner.policy_gradient(samples)
     gradients = {
         name: full(parameter.grad).cpu().clone()
-        for name, parameter in trainer.policy.named_parameters()
+        for name, parameter in learner.policy.named_parameters()
         if parameter.grad is not None
     }
-    trainer.optimiser.zero_grad()
+    learner.optimiser.zero_grad()
     found: dict[str, Any] = {
         "start": start,
         "sums": gradient.sums,
@@ -49,8 +49,8 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
         "gradients": gradients,
     }
     if num_steps:
-        found["losses"] = [trainer.policy_step(samples, step).loss for step in range(num_steps)]
-        found["weights"] = full_state(trainer.policy.model)
+        found["losses"] = [learner.policy_step(samples, step).loss for step in range(num_steps)]
+        found["weights"] = full_state(learner.policy.model)
     return found
 
 

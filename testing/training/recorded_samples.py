@@ -33,7 +33,7 @@ def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4)
     return samples
 
 
-def toy_trainer(config: ExperimentConfig, world: World, renderer: Renderer, frames: Path) -> Learner:
+def toy_learner(config: ExperimentConfig, world: World, renderer: Renderer, frames: Path) -> Learner:
     """A trainer of the model that `config` names."""
     policy = build_policy(config, config.model.path, world, banned_ids=renderer.banned_ids)
     ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)

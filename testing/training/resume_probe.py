@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from testing.training.parallel_probe import REPOSITORY, leave
-from testing.training.recorded_samples import toy_trainer
+from testing.training.recorded_samples import toy_learner
 from training.checkpoints.store import CheckpointStore
 from training.contracts.config import from_yaml
 from training.contracts.experiment_state import ExperimentState
@@ -33,7 +33,7 @@ def walk(folder: Path, what: str, checkpoints: Path, losses: Path) -> None:
     config = from_yaml((folder / "plain.yaml").read_text())
     renderer = Renderer.from_folder(config.model.path, config.model, config.prompt)
     samples = pickle.loads((folder / "samples.pickle").read_bytes())
-    trainer = toy_trainer(config, world, renderer, folder / "frames")
+    trainer = toy_learner(config, world, renderer, folder / "frames")
     store = CheckpointStore(checkpoints, keep_last=1)
     if what == "resume":
         newest = store.newest()

@@ -74,20 +74,20 @@ class CheckpointStore:
         """The checkpoint to resume from."""
         return next(reversed(self.complete()), None)
 
-    def save(self, trainer: Learner, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+    def save(self, learner: Learner, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
         """Write a checkpoint and wait for it; returns its folder. A collective."""
-        folder = self.start(trainer, state, source, is_best=is_best)
+        folder = self.start(learner, state, source, is_best=is_best)
         self.wait_for_save()
         return folder
 
-    def start(self, trainer: Learner, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
+    def start(self, learner: Learner, state: ExperimentState, source: Path, *, is_best: bool = False) -> Path:
         """Begin a checkpoint of `state` (its `num_saved` and best are updated). A collective.
 
         On return the tensors are copied to host memory, so training may go on while they are written. The
         folder that is returned exists when the save `is_idle`. At most one is written at a time.
         """
         self.wait_for_save()
-        world = trainer.world
+        world = learner.world
         state.num_saved += 1
         final = self.directory / f"{state.num_saved:05d}-{state.stage}-{state.stage_step:06d}"
         if is_best:
@@ -98,14 +98,14 @@ class CheckpointStore:
             folder.mkdir(parents=True)
         barrier()
         torch.save(torch.get_rng_state(), folder / f"rng-{world.rank}.pt")
-        tensors = weights_of(trainer) | optimiser_state(trainer)
+        tensors = weights_of(learner) | optimiser_state(learner)
         # A group of its own: the writers' agreement must not mix with the trainer's collectives.
         self._group = self._group or dist.new_group(backend="gloo")
         saved = dcp.async_save(tensors, checkpoint_id=folder / "shards", process_group=self._group)
         assert isinstance(saved, Future), "no asynchronous staging was asked for"
         self._saving = saved
         if world.is_main:
-            values, scales = json.dumps(asdict(state), indent=2), adapter_scales(trainer.policy.model)
+            values, scales = json.dumps(asdict(state), indent=2), adapter_scales(learner.policy.model)
 
             def finish() -> None:
                 saved.result()  # every rank has written its shards
@@ -150,13 +150,13 @@ class CheckpointStore:
     def _write_model(self, folder: Path, source: Path, scales: dict[str, float]) -> None:
         write_model_folder(folder / "shards", source, folder / "model", scales)
 
-    def load(self, folder: Path, trainer: Learner) -> None:
-        """Read weights, optimiser and generator into `trainer`. A collective."""
+    def load(self, folder: Path, learner: Learner) -> None:
+        """Read weights, optimiser and generator into `learner`. A collective."""
         shards = folder / "shards"
-        tensors = weights_of(trainer) | optimiser_space(trainer, shards)
+        tensors = weights_of(learner) | optimiser_space(learner, shards)
         dcp.load(tensors, checkpoint_id=shards)
-        fill_optimiser(trainer, tensors)
-        generator = folder / f"rng-{trainer.world.rank}.pt"
+        fill_optimiser(learner, tensors)
+        generator = folder / f"rng-{learner.world.rank}.pt"
         if generator.exists():
             torch.set_rng_state(torch.load(generator, weights_only=True))
 

@@ -20,28 +20,28 @@ LAYERS_AT_ONCE = 64
 """Tensors read together while the model folder is written: bounds the memory that it takes."""
 
 
-def weights_of(trainer: Learner) -> dict[str, Any]:
+def weights_of(learner: Learner) -> dict[str, Any]:
     """The (sharded) weights by name; loading fills them in place."""
-    return {f"policy.{name}": p.detach() for name, p in trainer.policy.named_parameters()}
+    return {f"policy.{name}": p.detach() for name, p in learner.policy.named_parameters()}
 
 
-def optimiser_state(trainer: Learner) -> dict[str, Any]:
+def optimiser_state(learner: Learner) -> dict[str, Any]:
     """Every tensor that the optimiser keeps, as optimiser|PARAMETER|KEY."""
     names: dict[torch.Tensor, str] = {
-        parameter: name for name, parameter in trainer.policy.named_parameters()
+        parameter: name for name, parameter in learner.policy.named_parameters()
     }
     return {
         f"{OPTIMISER}{names[parameter]}|{key}": value
-        for member in trainer.optimiser.members
+        for member in learner.optimiser.members
         for parameter, state in member.state.items()
         for key, value in state.items()
         if isinstance(value, torch.Tensor)
     }
 
 
-def optimiser_space(trainer: Learner, shards: Path) -> dict[str, Any]:
+def optimiser_space(learner: Learner, shards: Path) -> dict[str, Any]:
     """Empty tensors, sharded like their weights, for the optimiser state that the checkpoint holds."""
-    parameters = dict(trainer.policy.named_parameters())
+    parameters = dict(learner.policy.named_parameters())
     space = {}
     for key, shape in saved_shapes(shards).items():
         if not key.startswith(OPTIMISER):
@@ -60,12 +60,12 @@ def saved_shapes(shards: Path) -> dict[str, tuple[int, ...]]:
     }
 
 
-def fill_optimiser(trainer: Learner, tensors: dict[str, Any]) -> None:
+def fill_optimiser(learner: Learner, tensors: dict[str, Any]) -> None:
     """Hand loaded tensors to the optimisers that own them."""
-    names = {parameter: name for name, parameter in trainer.policy.named_parameters()}
+    names = {parameter: name for name, parameter in learner.policy.named_parameters()}
     owners = {
         names[parameter]: (member, group, parameter)
-        for member in trainer.optimiser.members
+        for member in learner.optimiser.members
         for group in member.param_groups
         for parameter in group["params"]
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import Alarm
@@ -83,9 +83,7 @@ def check_step(facts: StepFacts) -> list[Alarm]:
 def zero_variance(facts: StepFacts) -> Alarm | None:
     """Groups whose members all earned the same teach nothing."""
     value, limit = facts.metrics["rollout/zero_variance_fraction"], facts.config.alarms.zero_variance_fraction
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "zero_variance", facts, value, limit,
         f"{percent(value)} of the groups have equal rewards: nothing to learn from them",
         "Choose tasks nearer to 50 % success, raise algorithm.group_size, or enable replay.",
@@ -126,9 +124,7 @@ def entropy_collapse(facts: StepFacts) -> Alarm | None:
     if now is None or highest <= 0:
         return None
     value, limit = 1 - now / highest, facts.config.alarms.entropy_drop
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "entropy_collapse", facts, value, limit,
         f"entropy fell by {percent(value)} from its maximum ({highest:.3f} to {now:.3f} nats per token)",
         "Go back to an earlier checkpoint with a smaller learning rate, a larger clip_high "
@@ -151,9 +147,7 @@ def grad_norm_explosion(facts: StepFacts) -> Alarm | None:
     if len(norms) < MIN_HISTORY:
         return None
     limit = statistics.median(norms) * facts.config.alarms.grad_norm_factor
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "grad_norm_explosion", facts, value, limit,
         f"gradient norm {value:.3g}, limit {limit:.3g} ({facts.config.alarms.grad_norm_factor:g} x median)",
         remedy,
@@ -167,9 +161,7 @@ def parse_collapse(facts: StepFacts) -> Alarm | None:
     if len(past) >= MIN_HISTORY:
         # A jump from a low level is a collapse long before it reaches the absolute limit.
         limit = min(limit, max(PARSE_COLLAPSE_FACTOR * statistics.median(past), limit / 2))
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "parse_collapse", facts, value, limit,
         f"{percent(value)} of the turns had no parsable action",
         "Lower the learning rate, give the format term more weight (rewards.preset), or raise "
@@ -180,9 +172,7 @@ def parse_collapse(facts: StepFacts) -> Alarm | None:
 def truncation(facts: StepFacts) -> Alarm | None:
     """Trajectories hit a limit instead of ending."""
     value, limit = facts.metrics["rollout/truncation_rate"], facts.config.alarms.truncation_rate
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "truncation", facts, value, limit,
         f"{percent(value)} of the trajectories hit a limit before they ended",
         "Raise desktops.max_turns or sampling.max_context_tokens, or reward ending early.",
@@ -192,9 +182,7 @@ def truncation(facts: StepFacts) -> Alarm | None:
 def errored_trajectories(facts: StepFacts) -> Alarm | None:
     """Infrastructure failed too often."""
     value, limit = facts.metrics["rollout/errored_rate"], facts.config.alarms.errored_rate
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "errored_trajectories", facts, value, limit,
         f"{percent(value)} of the trajectories errored; they count in no group",
         "Open an errored trajectory for its reason; use fewer desktops if the host is overloaded.",
@@ -204,9 +192,7 @@ def errored_trajectories(facts: StepFacts) -> Alarm | None:
 def logprob_drift(facts: StepFacts) -> Alarm | None:
     """Engine and trainer disagree about the same tokens."""
     value, limit = facts.metrics.get("sync/drift", 0.0), facts.config.alarms.logprob_drift
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "logprob_drift", facts, value, limit,
         f"after the weight sync engine and trainer differ by {value:.4f} nats per token on the canary",
         "The engine may hold old or misnamed weights, or see other pixels: pause, resume, "
@@ -219,9 +205,7 @@ def stale_checkpoint(facts: StepFacts) -> Alarm | None:
     """Too much would be lost by a crash."""
     limit = CHECKPOINT_GRACE * facts.config.checkpoints.every
     value = facts.step - facts.history.last_checkpoint_step
-    if value <= limit:
-        return None
-    return _alarm(
+    return _alarm_above(
         "stale_checkpoint", facts, value, limit,
         f"the last checkpoint is {value} steps old",
         "Look at the log for failed saves and at the free space of checkpoints.directory.",
@@ -256,6 +240,19 @@ def _saturated_shares(rows: Iterable[Sequence[RewardTerm]]) -> list[tuple[str, f
     return shares
 
 
+def _alarm_above(
+    name: str,
+    facts: StepFacts,
+    value: float,
+    limit: float,
+    message: str,
+    remedy: str,
+    severity: Literal["warning", "critical"] = "warning",
+) -> Alarm | None:
+    """None while `value` is at most `limit`."""
+    return None if value <= limit else _alarm(name, facts, value, limit, message, remedy, severity)
+
+
 def _alarm(
     name: str,
     facts: StepFacts,
@@ -263,7 +260,7 @@ def _alarm(
     limit: float,
     message: str,
     remedy: str,
-    severity: str = "warning",
+    severity: Literal["warning", "critical"] = "warning",
 ) -> Alarm:
     return Alarm(
         name=name,
@@ -272,5 +269,5 @@ def _alarm(
         limit=limit,
         message=message,
         remedy=remedy,
-        severity=severity,  # type: ignore[arg-type]
+        severity=severity,
     )

@@ -38,19 +38,19 @@ def build_experiment(
     pixels = ScreenshotCache(renderer, directory=address.frames_directory, fetch=coordinator.frame)
     tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
     policy = build_policy(config, source, world, banned_ids=renderer.banned_ids)
-    trainer = Learner(policy, world, config, tokens, pixels)
+    learner = Learner(policy, world, config, tokens, pixels)
     if config.algorithm.kl_coefficient > 0:
-        trainer.reference = build_policy(
+        learner.reference = build_policy(
             config, config.algorithm.reference_path, world, banned_ids=renderer.banned_ids, is_reference=True
         )
     own = coordinator if world.is_main else None
     experiment = Experiment(
         config=config,
         world=world,
-        trainer=trainer,
+        learner=learner,
         renderer=renderer,
         sync=build_weight_sync(
-            trainer,
+            learner,
             config,
             own,
             pixels=pixels,

@@ -58,7 +58,7 @@ class Experiment:
 
     config: ExperimentConfig
     world: World
-    trainer: Learner
+    learner: Learner
     renderer: Renderer
     sync: WeightSync
     checkpoints: CheckpointStore
@@ -166,7 +166,7 @@ class Experiment:
             is_best = folder.name == state.best_checkpoint
             success = last.success if success is None else success
         else:
-            folder = self.checkpoints.start(self.trainer, state, self.source, is_best=is_best)
+            folder = self.checkpoints.start(self.learner, state, self.source, is_best=is_best)
         self.saved = SavedCheckpoint(position, folder, success)
         self.unreported = CheckpointReport(
             step=state.stage_step,
@@ -210,8 +210,8 @@ class Experiment:
         self.history = AlarmHistory(**self.state.alarms)
         self.solve_rates = SolveRates(self.state.solve_rates)
         if self.state.stage is LearningStage.SFT:
-            self.trainer.use_rates(sft_rates(self.config.sft))
-        self.checkpoints.load(folder, self.trainer)
+            self.learner.use_rates(sft_rates(self.config.sft))
+        self.checkpoints.load(folder, self.learner)
 
 
 @contextmanager

@@ -63,9 +63,9 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
     batch = on_main(experiment.world, lambda: _prepare(experiment, groups))
     result = None
     if batch.samples:
-        experiment.trainer.use_temperature(temperature_at(config.sampling, state.grpo_step))
+        experiment.learner.use_temperature(temperature_at(config.sampling, state.grpo_step))
         with engine_asleep(config, experiment.world, experiment.coordinator):
-            result = experiment.trainer.policy_step(batch.samples, state.grpo_step, state.rate_scale)
+            result = experiment.learner.policy_step(batch.samples, state.grpo_step, state.rate_scale)
     trained = time.monotonic()
     experiment.solve_rates.record(groups)
     state.grpo_step += 1

@@ -55,8 +55,8 @@ def _restore(experiment: Experiment, good: Path) -> None:
     if experiment.in_flight is not None:
         experiment.in_flight.cancel()
     # A fresh optimiser first: a checkpoint from before the first step holds no moments to overwrite with.
-    experiment.trainer.use_rates(grpo_rates(experiment.config.optimiser))
-    experiment.checkpoints.load(good, experiment.trainer)
+    experiment.learner.use_rates(grpo_rates(experiment.config.optimiser))
+    experiment.checkpoints.load(good, experiment.learner)
     experiment.history = AlarmHistory(**experiment.checkpoints.read_state(good).alarms)
     state.rolled_back_to.append(good.name)
     state.rate_scale *= experiment.config.checkpoints.roll_back_rate

@@ -34,7 +34,7 @@ def run_sft(experiment: Experiment) -> None:
     )
     if state.stage is not LearningStage.SFT:
         state.enter(LearningStage.SFT)
-        experiment.trainer.use_rates(sft_rates(config))
+        experiment.learner.use_rates(sft_rates(config))
     with stage(experiment, StageName.SFT, config.max_steps, "steps"):
         while state.sft_step < config.max_steps:
             _step(experiment, dataset)
@@ -51,7 +51,7 @@ def _step(experiment: Experiment, dataset: SftDataset) -> None:
     rows = [row for part in dataset.batch(config.sft.batch_size, rng) for row in part]
     samples = [sft_sample(row, index) for index, row in enumerate(rows, start=1)]
     scale = sft_rate_scale(state.sft_step, config.sft.max_steps)
-    result = experiment.trainer.likelihood_step(samples, scale)
+    result = experiment.learner.likelihood_step(samples, scale)
     state.sft_step += 1
     if state.sft_step % METRICS_EVERY == 0:
         values = {

@@ -25,7 +25,7 @@ def run(experiment: Experiment) -> None:
         if config.sft.enabled:
             run_sft(experiment)
         state.enter(LearningStage.GRPO)
-        experiment.trainer.use_rates(grpo_rates(config.optimiser))
+        experiment.learner.use_rates(grpo_rates(config.optimiser))
         experiment.save()
     evaluates = config.evaluation.num_tasks > 0
     if evaluates and config.evaluation.before and not state.was_evaluated_before:

@@ -62,7 +62,7 @@ class SyncReport:
 class WeightSync:
     """Pushes weights through the channel of the experiment, through `disk` when that one fails."""
 
-    trainer: Learner
+    learner: Learner
     sender: Sender
     channel: Channel
     disk: Channel
@@ -110,10 +110,10 @@ class WeightSync:
     def drift(self, canary: Canary) -> float:
         """Mean |trainer - engine| over the canary's completion tokens, nats. A collective."""
         sample = canary_sample(canary, self.renderer, self.pixels)
-        policy = self.trainer.policy
+        policy = self.learner.policy
         usual, policy.temperature = policy.temperature, canary.temperature
         try:
-            (ours,) = self.trainer.token_logprobs([sample])
+            (ours,) = self.learner.token_logprobs([sample])
         finally:
             policy.temperature = usual
         theirs = [value for value, bit in zip(canary.logprobs, canary.loss_mask, strict=True) if bit]
@@ -121,7 +121,7 @@ class WeightSync:
 
 
 def build_weight_sync(
-    trainer: Learner,
+    learner: Learner,
     config: ExperimentConfig,
     coordinator: CoordinatorClient | None,
     *,
@@ -132,8 +132,8 @@ def build_weight_sync(
 ) -> WeightSync:
     """The sync of an experiment: `coordinator` on rank 0 only, `source` its model folder. A collective."""
     sender = Sender(
-        model=trainer.policy.model,
-        world=trainer.world,
+        model=learner.policy.model,
+        world=learner.world,
         coordinator=coordinator,
         source=source,
         directory=directory,
@@ -141,10 +141,10 @@ def build_weight_sync(
         num_engine_ranks=num_engine_ranks(config.engine),
     )
     disk = DiskChannel(sender)
-    name = channel_name(config.engine, trainer.world.device)
+    name = channel_name(config.engine, learner.world.device)
     channel = disk if name == "disk" else CHANNELS[name](sender)
     return WeightSync(
-        trainer=trainer, sender=sender, channel=channel, disk=disk, renderer=renderer, pixels=pixels
+        learner=learner, sender=sender, channel=channel, disk=disk, renderer=renderer, pixels=pixels
     )
 
 

@@ -61,12 +61,6 @@ def broadcast(tensors: list[torch.Tensor], group: dist.ProcessGroup) -> list[dis
     return [dist.broadcast(tensor, src=0, group=group, async_op=True) for tensor in tensors]
 
 
-def leave(group: dist.ProcessGroup) -> None:
-    """End a group that works."""
-    with contextlib.suppress(RuntimeError, ValueError):
-        dist.destroy_process_group(group)
-
-
 def abort(group: dist.ProcessGroup) -> None:
     """End a group whose peers are gone or stuck: what waits in it is given up."""
     with contextlib.suppress(RuntimeError, ValueError, KeyError):

@@ -103,13 +103,3 @@ def in_buckets(weights: Sequence[Weight], dtype: torch.dtype, limit_bytes: int) 
 def num_bytes(weights: Sequence[Weight], dtype: torch.dtype) -> int:
     """Size of a checkpoint of `weights`."""
     return sum(weight.numel for weight in weights) * dtype.itemsize
-
-
-def plain_state(model: nn.Module, *, keeps: bool = True) -> dict[str, torch.Tensor]:
-    """All weights whole in their own dtype on the CPU; empty where not `keeps`. A collective."""
-    state = {}
-    for weight in plain_weights(model):
-        tensor = weight.gather(weight.parameter.dtype)
-        if keeps:
-            state[weight.name] = tensor.cpu()
-    return state

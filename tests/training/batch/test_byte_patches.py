@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from tests.training.conftest import toy_config
 from training.batch.screenshot_cache import ScreenshotCache
 from training.distributed.world import start_world, stop_world
@@ -41,7 +41,7 @@ def test_a_trainer_that_sends_bytes_finds_the_same_gradient(
     try:
         found = []
         for sends_bytes in (False, True):
-            trainer = toy_trainer(config, world, toy_renderer, tmp_path / "frames")
+            trainer = toy_learner(config, world, toy_renderer, tmp_path / "frames")
             if sends_bytes:
                 trainer.byte_pixels = trainer.pixels.as_bytes(world.device)
                 assert trainer._collate(samples).pixel_values.dtype == torch.uint8

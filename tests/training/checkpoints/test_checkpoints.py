@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState
@@ -48,12 +48,12 @@ def walk_twice(
 ) -> Walks:
     samples = record_samples(desktops)
     source = Path(config.model.path)
-    straight = walk(toy_trainer(config, world, desktops.renderer, desktops.frames), samples, range(5))
+    straight = walk(toy_learner(config, world, desktops.renderer, desktops.frames), samples, range(5))
     store = CheckpointStore(directory, keep_last=2)
-    first = toy_trainer(config, world, desktops.renderer, desktops.frames)
+    first = toy_learner(config, world, desktops.renderer, desktops.frames)
     losses = walk(first, samples, range(2))
     folder = store.save(first, state, source)
-    second = toy_trainer(config, world, desktops.renderer, desktops.frames)
+    second = toy_learner(config, world, desktops.renderer, desktops.frames)
     torch.manual_seed(99)
     store.load(folder, second)
     return Walks(straight, losses + walk(second, samples, range(2, 5)), store, folder)
@@ -99,11 +99,11 @@ def test_the_exported_folder_loads_like_any_checkpoint_and_scores_the_same(
 ) -> None:
     config = toy_config(toy_model)
     samples = record_samples(toy_desktops, num_groups=1)
-    trainer = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
     trainer.policy_step(samples, 0)
     export_model(trainer.policy.model, toy_model, tmp_path / "export", world)
     load_model(tmp_path / "export")  # raises when a weight is missing or surplus
-    again = toy_trainer(toy_config(tmp_path / "export"), world, toy_desktops.renderer, toy_desktops.frames)
+    again = toy_learner(toy_config(tmp_path / "export"), world, toy_desktops.renderer, toy_desktops.frames)
     for ours, theirs in zip(trainer.token_logprobs(samples), again.token_logprobs(samples), strict=True):
         assert theirs == pytest.approx(ours, abs=1e-6)
 
@@ -111,7 +111,7 @@ def test_the_exported_folder_loads_like_any_checkpoint_and_scores_the_same(
 def test_an_interrupted_save_is_not_resumed_from(
     toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     store = CheckpointStore(tmp_path, keep_last=3)
     good = store.save(trainer, ExperimentState(stage="grpo"), toy_model)
     broken = tmp_path / "00002-grpo-000001.tmp"
@@ -143,7 +143,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(
     config = toy_config(toy_model)
     samples = record_samples(toy_desktops)
     store = HeldStore(tmp_path)
-    trainer = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
     walk(trainer, samples, range(2))
     state = ExperimentState(stage="grpo", grpo_step=2)
     folder = store.start(trainer, state, toy_model)
@@ -155,7 +155,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(
     store.wait_for_save()
     assert store.newest() == folder
     assert store.read_state(folder).grpo_step == 2, "the state of when it began"
-    again = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    again = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
     store.load(folder, again)
     assert walk(again, samples, range(2, 4)) == pytest.approx(later, abs=1e-6)
     load_model(folder / "model")
@@ -164,7 +164,7 @@ def test_training_goes_on_while_a_checkpoint_is_written(
 def test_a_checkpoint_that_cannot_be_written_is_an_error_and_no_checkpoint(
     toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     store = HeldStore(tmp_path)
     store.failure = OSError(28, "No space left on device")
     store.may_go_on.set()
@@ -177,7 +177,7 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_and_no_checkpoint(
 def test_only_the_newest_and_the_best_are_kept(
     toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     store, state = CheckpointStore(tmp_path, keep_last=2), ExperimentState(stage="grpo")
     saved = []
     for step in range(5):
@@ -193,7 +193,7 @@ def test_only_the_newest_and_the_best_are_kept(
 def test_one_that_somebody_waits_for_is_kept_until_the_next_look(
     toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     store, state = CheckpointStore(tmp_path, keep_last=1), ExperimentState(stage="grpo")
     saved = [store.save(trainer, state, toy_model) for _ in range(3)]
     assert store.prune("", in_use={str(saved[0])}) == [saved[1]]

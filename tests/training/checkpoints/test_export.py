@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
 
 from testing.training.gathered_state import full_state
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.checkpoints.export import ExportError, export_checkpoint, main
@@ -31,7 +31,7 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def trainer(toy_model: Path, toy_desktops: ToyDesktops, world: World) -> Learner:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     trainer.policy_step(record_samples(toy_desktops), 0)
     return trainer
 
@@ -73,7 +73,7 @@ def test_the_exported_model_answers_as_the_checkpoint_does(
     samples = record_samples(toy_desktops)
 
     def logprobs(folder: Path) -> list[list[float]]:
-        policy = toy_trainer(toy_config(folder), world, toy_desktops.renderer, toy_desktops.frames)
+        policy = toy_learner(toy_config(folder), world, toy_desktops.renderer, toy_desktops.frames)
         return policy.token_logprobs(samples)
 
     ours = logprobs(checkpoint / "model")

@@ -12,7 +12,7 @@ from safetensors import safe_open
 from transformers import AutoModelForImageTextToText
 
 from testing.training.parallel_probe import assert_same_gradient, find, launch
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.contracts.config import to_yaml
@@ -87,7 +87,7 @@ def test_an_export_lies_as_on_the_hub_and_loads_the_same(
 ) -> None:
     config = toy_config(model)
     renderer = Renderer.from_folder(model, config.model, config.prompt)
-    trainer = toy_trainer(config, world, renderer, folder / "frames")
+    trainer = toy_learner(config, world, renderer, folder / "frames")
     samples = pickle.loads((folder / "samples.pickle").read_bytes())
     trainer.policy_step(samples, 0)
     export_model(trainer.policy.model, model, tmp_path / "out", world)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from testing.training.gathered_state import full_state
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.checkpoints.store import CheckpointStore, ExperimentState
@@ -30,7 +30,7 @@ def test_only_adapters_learn_and_the_export_is_the_merged_policy(
 ) -> None:
     samples = record_samples(toy_desktops)
     config = toy_config(toy_model, lora={"rank": 4, "alpha": 8}, optimiser={"learning_rate": 1e-2})
-    trainer = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
     fresh = trainer.token_logprobs(samples[:2])
     before = {name: weight.clone() for name, weight in full_state(trainer.policy.model).items()}
     for step in range(2):
@@ -41,7 +41,7 @@ def test_only_adapters_learn_and_the_export_is_the_merged_policy(
     assert all(".lora_" in name for name in changed)
 
     export_model(trainer.policy.model, toy_model, tmp_path / "plain", world)
-    plain = toy_trainer(toy_config(tmp_path / "plain"), world, toy_desktops.renderer, toy_desktops.frames)
+    plain = toy_learner(toy_config(tmp_path / "plain"), world, toy_desktops.renderer, toy_desktops.frames)
     assert full_state(plain.policy.model).keys() == full_state(load_model(toy_model, world.device)).keys()
     ours, theirs = trainer.token_logprobs(samples[:2]), plain.token_logprobs(samples[:2])
     for mine, other, start in zip(ours, theirs, fresh, strict=True):
@@ -56,7 +56,7 @@ def test_adapters_and_their_optimiser_survive_a_checkpoint(
     config = toy_config(toy_model, lora={"rank": 2}, optimiser={"learning_rate": 1e-2})
 
     def make():
-        return toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+        return toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
 
     first, store = make(), CheckpointStore(tmp_path / "checkpoints", keep_last=2)
     first.policy_step(samples, 0)
@@ -89,4 +89,4 @@ def test_targets_that_name_no_layer_are_refused(
 ) -> None:
     config = toy_config(toy_model, lora={"rank": 2, "targets": ["nothing"]})
     with pytest.raises(ValueError, match=r"lora\.targets: no layer .* is named nothing"):
-        toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+        toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)

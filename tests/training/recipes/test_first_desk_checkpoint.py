@@ -1,4 +1,4 @@
-"""The shipped warm start and the presets that start from it."""
+"""The shipped checkpoint and the presets that start from it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from training.sampler.engines.transformers_engine import TransformersEngine
 SHIPPED = Path(__file__).resolve().parents[3] / "training" / "checkpoints_shipped" / "first-desk"
 
 
-def test_the_warm_start_is_small_enough_for_a_repository():
+def test_the_shipped_checkpoint_is_small_enough_for_a_repository():
     assert sum(file.stat().st_size for file in SHIPPED.iterdir() if file.suffix != ".log") <= 4_000_000
 
 
-def test_the_warm_start_has_learned_to_copy_what_it_must_type():
+def test_the_shipped_checkpoint_has_learned_to_copy_what_it_must_type():
     reader = Renderer.from_folder(SHIPPED, ModelConfig(), PromptConfig())
     engine = TransformersEngine(SHIPPED, reader)
     text = 'Type "green owl" and save.'

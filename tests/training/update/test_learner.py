@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from testing.training.gathered_state import full_state
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
 from training.batch.samples import Sample
@@ -35,7 +35,7 @@ def samples(toy_desktops: ToyDesktops) -> list[Sample]:
 @pytest.fixture
 def make(toy_model: Path, toy_desktops: ToyDesktops, world: World):
     def make(**sections: dict) -> Learner:
-        return toy_trainer(
+        return toy_learner(
             toy_config(toy_model, **sections), world, toy_desktops.renderer, toy_desktops.frames
         )
 

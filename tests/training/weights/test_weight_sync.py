@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from testing.training.gathered_state import full_state
-from testing.training.recorded_samples import record_samples, toy_trainer
+from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_coordinator import ToyCoordinator
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
@@ -86,7 +86,7 @@ def test_a_sync_that_breaks_goes_by_disk_and_training_goes_on(
 def test_buckets_hold_neighbours_up_to_the_limit(
     toy_model: Path, toy_desktops: ToyDesktops, world: World
 ) -> None:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     weights = plain_weights(trainer.policy.model)
     limit = 64 * 1024
     buckets = list(in_buckets(weights, torch.bfloat16, limit))
@@ -101,7 +101,7 @@ def test_a_written_folder_holds_the_gathered_weights(
     lora: dict, toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
     config = toy_config(toy_model, lora=lora, optimiser={"learning_rate": 1e-2})
-    trainer = toy_trainer(config, world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
     trainer.policy_step(record_samples(toy_desktops, num_groups=1), 0)
     export_model(trainer.policy.model, toy_model, tmp_path / "folder", world, torch.bfloat16)
     written = load_file(tmp_path / "folder" / "model.safetensors")
@@ -165,7 +165,7 @@ def test_names_that_do_not_fit_are_listed(ours: list[str], theirs: list[str], wo
 def test_weights_are_in_memory_when_they_fit_and_leave_nothing_there(
     toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
 ) -> None:
-    trainer = toy_trainer(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     memory, directory = tmp_path / "memory", tmp_path / "weights"
     memory.mkdir()
     sender = Sender(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from testing.training.recorded_samples import toy_trainer
+from testing.training.recorded_samples import toy_learner
 from testing.training.tiny_model import tiny_folder
 from tests.training.sampler.test_engine_sglang import SEVERAL, TOKEN, Running, ask
 from training.contracts import policy_server
@@ -61,7 +61,7 @@ def config_of(channel: str, servers: int) -> ExperimentConfig:
 
 def sync_of(config: ExperimentConfig, world: World, door: Door, folder: Path) -> WeightSync:
     renderer = Renderer.from_folder(tiny_folder(), config.model, config.prompt)
-    trainer = toy_trainer(config, world, renderer, folder / "frames")
+    trainer = toy_learner(config, world, renderer, folder / "frames")
     return build_weight_sync(
         trainer,
         config,
@@ -87,7 +87,7 @@ def served(folder: Path, **options: Any) -> Iterator[Running]:
 @torch.no_grad()
 def move(sync: WeightSync) -> None:
     """Another version of the trainer's weights."""
-    for parameter in sync.trainer.policy.parameters():
+    for parameter in sync.learner.policy.parameters():
         parameter.add_(torch.randn_like(parameter) * 0.02)
 
 

@@ -90,11 +90,6 @@ def health(timeout_s: float = 10.0) -> Call[None]:
     return Call("GET", "/health", _nothing, timeout_s=timeout_s)
 
 
-def health_generate(timeout_s: float = 30.0) -> Call[None]:
-    """Generates one token, so that it proves the whole path; slow answers mean a stuck scheduler."""
-    return Call("GET", "/health_generate", _nothing, timeout_s=timeout_s)
-
-
 def generate(
     token_ids: Sequence[int],
     sampling: Body,
@@ -231,20 +226,9 @@ def resume_memory(tags: Sequence[MemoryTag] | None = None) -> Call[None]:
     return Call("POST", "/resume_memory_occupation", _nothing, _tags(tags), SYNC_S)
 
 
-def weight(name: str, count: int = 8) -> Call[list[Any] | None]:
-    """The first `count` values of a parameter by its transformers name, for checks; None when unknown."""
-    body = {"name": name, "truncate_size": count}
-    return Call("POST", "/get_weights_by_name", lambda content: json.loads(content), body)
-
-
 def model_info() -> Call[ServerState]:
     """Which model and which weights."""
     return Call("GET", "/model_info", _state)
-
-
-def server_info() -> Call[Body]:
-    """All settings and the scheduler's figures."""
-    return Call("GET", "/server_info", lambda content: json.loads(content))
 
 
 def _tags(tags: Sequence[MemoryTag] | None) -> Body:

@@ -1,8 +1,8 @@
 """HTTP client of one SGLang server (0.5.16).
 
-A call is a value (`training.sampler.sglang.http_calls`), so that one table of calls serves both clients:
+A call is a value (`training.sampler.sglang.http_calls`):
 
-    await AsyncSglang(url).run(calls.pause("abort"))        Sglang(url).run(calls.pause("abort"))
+    await AsyncSglang(url).run(http_calls.pause("abort"))
 
 The policy server's one event loop stands between answers and the next requests of a whole batch: aiohttp and
 orjson take a fifth of the time that httpx and json took for a context of 8 000 tokens.
@@ -10,18 +10,16 @@ orjson take a fifth of the time that httpx and json took for a context of 8 000 
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import aiohttp
-import httpx
 import orjson
 
 from training.sampler.sglang.http_calls import Body, Call, SglangError, SglangRefused, SglangUnreachable
 
 T = TypeVar("T")
 
-__all__ = ["AsyncSglang", "Sglang", "SglangError", "SglangRefused", "SglangUnreachable"]
+__all__ = ["AsyncSglang", "SglangError", "SglangRefused", "SglangUnreachable"]
 
 CONNECT_S = 10.0
 KEEP_S = 4.0
@@ -41,7 +39,7 @@ class AsyncSglang:
         limit = aiohttp.ClientTimeout(total=call.timeout_s, sock_connect=CONNECT_S)
         try:
             async with self._session().request(
-                call.method, self.url + call.path, data=_encoded(call.body), headers=JSON, timeout=limit
+                call.method, self.url + call.path, data=encoded(call.body), headers=JSON, timeout=limit
             ) as answer:
                 status, content = answer.status, await answer.read()
         except (aiohttp.ClientError, TimeoutError) as error:
@@ -61,35 +59,6 @@ class AsyncSglang:
         return self._http
 
 
-class Sglang:
-    """One server, blocking; for the trainer and for scripts."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self._http = httpx.Client(base_url=url, trust_env=False)
-
-    def run(self, call: Call[T]) -> T:
-        """As `AsyncSglang.run`."""
-        limit = httpx.Timeout(call.timeout_s, connect=CONNECT_S)
-        try:
-            answer = self._http.request(
-                call.method, call.path, content=_encoded(call.body), headers=JSON, timeout=limit
-            )
-        except httpx.TransportError as error:
-            raise SglangUnreachable(self.url, call.path, error) from error
-        return call.answer(answer.status_code, answer.content)
-
-    def close(self) -> None:
-        self._http.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _encoded(body: Body | None) -> bytes | None:
+def encoded(body: Body | None) -> bytes | None:
+    """A call's body as JSON."""
     return None if body is None else orjson.dumps(body)
