@@ -28,7 +28,7 @@ class ExitCode(IntEnum):
 
 
 class TrainerOutcome(BaseModel):
-    """OUTPUT/outcome.json: how rank 0 ended, because torchrun turns every non-zero code into 1.
+    """OUTPUT/outcome.json: how rank 0 ended, and what to do about it.
 
     Absent after a hard kill, which is a crash.
     """

@@ -19,12 +19,14 @@ import tempfile
 import threading
 from pathlib import Path
 
+from training.contracts.outcomes import ExitCode
+
 STORE_VARIABLE = "DESKHAND_RANK_STORE"
 """The file in which the ranks meet."""
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 CRASH_GRACE_S = 5.0
 """Peers of a crashed rank wait in a collective that never ends; nothing of theirs is worth more patience."""
-PLANNED = {0, 75, 76}
+PLANNED = {ExitCode.FINISHED, ExitCode.PAUSED, ExitCode.CANCELLED}
 DIE_WITH_LAUNCHER = ("setpriv", "--pdeathsig", "KILL", "--")
 
 

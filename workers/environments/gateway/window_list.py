@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
+from workers.desktops.agent import Agent
 from workers.desktops.console import Window, find_window
 from workers.desktops.contract import EnvError, ErrorKind
-
-if TYPE_CHECKING:
-    from workers.environments.gateway.desktop import SandboxAgent
 
 LIST = (
     "xprop -root _NET_ACTIVE_WINDOW; wmctrl -lx || exit 1; "
@@ -30,7 +27,7 @@ STATIC_GRAVITY = 10
 class ShellWindows:
     """Queries and requests; each is one command in the sandbox."""
 
-    def __init__(self, agent: SandboxAgent) -> None:
+    def __init__(self, agent: Agent) -> None:
         self._agent = agent
 
     def all(self) -> list[Window]:

@@ -1,0 +1,90 @@
+"""The shape of the source tree: no import cycles, nothing too long or too wide, every room on the map."""
+
+import ast
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import grimp
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PRODUCT = ("training", "workers", "webapp")
+MAX_LINES = 320
+MAX_FUNCTION_LINES = 60
+MAX_MODULES_IN_A_FOLDER = 24
+
+
+@cache
+def sources() -> tuple[Path, ...]:
+    """Tracked Python files of the product, without migrations."""
+    names = subprocess.check_output(["git", "ls-files", *PRODUCT], cwd=REPOSITORY, text=True).split()
+    return tuple(REPOSITORY / name for name in names if name.endswith(".py") and "/migrations/" not in name)
+
+
+@pytest.mark.parametrize("with_types", [False, True], ids=["at run time", "for type checkers"])
+def test_no_modules_import_each_other_in_a_circle(with_types):
+    graph = grimp.build_graph(*PRODUCT, exclude_type_checking_imports=not with_types, cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert circles(imports) == []
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules of which each imports each other, directly or not (Tarjan's components)."""
+    order: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(module: str) -> None:
+        order[module] = lowest[module] = len(order)
+        stack.append(module)
+        for other in sorted(imports[module] & imports.keys()):
+            if other not in order:
+                visit(other)
+            if other in stack:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == order[module]:
+            group = stack[stack.index(module) :]
+            del stack[stack.index(module) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for module in sorted(imports):
+        if module not in order:
+            visit(module)
+    return found
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+def test_no_file_is_too_long():
+    lengths = {str(file.relative_to(REPOSITORY)): len(file.read_text().splitlines()) for file in sources()}
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_no_function_is_too_long():
+    too_long = {}
+    for file in sources():
+        for node in ast.walk(ast.parse(file.read_text())):
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_function and (node.end_lineno or 0) - node.lineno >= MAX_FUNCTION_LINES:
+                too_long[f"{file.relative_to(REPOSITORY)}:{node.lineno}"] = node.name
+    assert too_long == {}
+
+
+def test_no_folder_is_too_wide():
+    folders = [file.parent for file in sources() if file.name != "__init__.py"]
+    widths = {str(folder.relative_to(REPOSITORY)): folders.count(folder) for folder in set(folders)}
+    assert {name: width for name, width in widths.items() if width > MAX_MODULES_IN_A_FOLDER} == {}
+
+
+def test_the_map_names_every_room_and_no_other():
+    page = (REPOSITORY / "ARCHITECTURE.md").read_text()
+    table = page.partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"^\| `((?:training|workers|webapp)/\w+)/`", table, flags=re.MULTILINE))
+    parts = {file.relative_to(REPOSITORY).parts for file in sources()}
+    assert named == {"/".join(part[:2]) for part in parts if len(part) > 2}
