@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from training.contracts.secrets import stored_secret
+from training.contracts.secret_store import stored_secret
 from webapp.lib.environment_variables import (
     database_from_url,
     env_bool,

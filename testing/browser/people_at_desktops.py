@@ -21,7 +21,7 @@ from workers.desktops.host.client import DeskHostClient
 from workers.desktops.registry import open_console
 from workers.env import slots
 from workers.env.actors import Decision
-from workers.env.reporting.assignments import claim
+from workers.env.reporting.claims import claim
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.takeover.screen_offer import screen_offered
 from workers.env.trajectory_job import run

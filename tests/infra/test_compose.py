@@ -12,7 +12,7 @@ import yaml
 from django.core.management import get_commands
 
 from testing.private_installation import REPOSITORY
-from webapp.lib.supervisor.process_table import OPTIONAL
+from webapp.lib.supervisor.process_specs import OPTIONAL
 
 COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES = COMPOSE["services"]

@@ -6,7 +6,7 @@ import pytest
 
 from testing.experiment_runs import was_scored
 from testing.learning_curves import side_by_side
-from training.recipes.first_desk.make_checkpoint import rate_by_clock
+from training.recipes.first_desk.teach_checkpoint import rate_by_clock
 
 
 def arm(staleness: int, *points: tuple[int, float, float]) -> dict:

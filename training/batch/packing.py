@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from training.batch.rank_split import fill_bins
 from training.batch.samples import Sample
+from training.batch.split_by_count import fill_bins
 
 
 @dataclass(slots=True)

@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from training.checkpoints.store import COMPLETE, is_weight_file
-from training.contracts.outcomes import ExitCode
+from training.contracts.trainer_exit import ExitCode
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 SHARD_BYTES = 5 * 1000**3

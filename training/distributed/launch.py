@@ -19,7 +19,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from training.contracts.outcomes import ExitCode
+from training.contracts.trainer_exit import ExitCode
 
 STORE_VARIABLE = "DESKHAND_RANK_STORE"
 """The file in which the ranks meet."""

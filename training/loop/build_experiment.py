@@ -10,7 +10,7 @@ from training.checkpoints.store import CheckpointStore
 from training.contracts.config import ExperimentConfig
 from training.distributed.interrupts import TermSignal
 from training.distributed.world import World
-from training.loop.experiment import Experiment
+from training.loop.stage_context import Experiment
 from training.model.load_sharded import build_policy
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 
-from training.contracts.outcomes import StageName
+from training.contracts.stages import StageName
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group
 from training.distributed.interrupts import on_main
 from training.loop.alarms import StepFacts, check_step
 from training.loop.engine_sleep import engine_asleep
-from training.loop.experiment import Experiment, evaluate, stage
 from training.loop.roll_back import roll_back_if_collapsed
+from training.loop.stage_context import Experiment, evaluate, stage
 from training.rollouts.solve_rate_curriculum import SolveRateCurriculum
 from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.task_order import TaskOrder

@@ -13,11 +13,11 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.contracts.experiment_state import LearningStage
 from training.contracts.trainer_reports import Alarm
+from training.contracts.training_progress import LearningStage
 from training.distributed.interrupts import on_main
 from training.loop.alarms import AlarmHistory
-from training.loop.experiment import Experiment
+from training.loop.stage_context import Experiment
 from training.update.learning_rates import grpo_rates
 
 logger = logging.getLogger(__name__)

@@ -7,11 +7,11 @@ import random
 from collections import Counter
 
 from training.batch.sft_dataset import SftDataset, sft_sample
-from training.contracts.experiment_state import LearningStage
-from training.contracts.outcomes import StageName
+from training.contracts.stages import StageName
+from training.contracts.training_progress import LearningStage
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
-from training.loop.experiment import Experiment, evaluate, stage
+from training.loop.stage_context import Experiment, evaluate, stage
 from training.rollouts.group_collector import GroupSpec
 from training.rollouts.task_order import TaskOrder
 from training.update.learning_rates import sft_rate_scale, sft_rates

@@ -6,7 +6,7 @@ It runs (with `evaluation.only`: one evaluation) against a coordinator
 (DESKHAND_COORDINATOR_URL and DESKHAND_COORDINATOR_TOKEN; frames from DESKHAND_FRAMES_DIR), resumes
 from the newest complete checkpoint, and works without the launcher as a single process.
 
-Exit codes and DIR/outcome.json are those of `training.contracts.outcomes`.
+Exit codes and DIR/outcome.json are those of `training.contracts.trainer_exit`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from training.contracts.config import ConfigError, ExperimentConfig, from_yaml
-from training.contracts.outcomes import ExitCode, TrainerOutcome
+from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from training.contracts.types import Control
 from training.model.cpu_threads import num_threads
 from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient

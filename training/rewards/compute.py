@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from training.contracts.config.rewards import REWARD_PRESETS, RewardPreset, RewardPresetName
+from training.contracts.config.reward_presets import REWARD_PRESETS, RewardPreset, RewardPresetName
 from training.contracts.types import RewardTerm, Trajectory, Turn
 from training.rewards.term import ScoredTrajectory, TermValue
 from training.rewards.terms import TERMS

@@ -17,7 +17,7 @@ from training.batch.samples import (
     share_counts,
     without_stale_tokens,
 )
-from training.batch.staleness import staleness, staleness_metrics
+from training.batch.staleness_metrics import staleness, staleness_metrics
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import MemberUpdate, ReplayUse
 from training.contracts.types import Group, Trajectory

@@ -9,7 +9,7 @@ from ninja import NinjaAPI
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, memberships
-from webapp.api import checkpoints, experiments, replay, trajectories
+from webapp.api import checkpoints, experiments, replay_buffer, trajectories
 from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.token_auth import AUTH
@@ -27,7 +27,7 @@ add_handlers(api)
 api.add_router("/experiments", experiments.router)
 api.add_router("/experiments", checkpoints.router)
 api.add_router("/trajectories", trajectories.router)
-api.add_router("/replay", replay.router)
+api.add_router("/replay", replay_buffer.router)
 
 
 @api.get("/me", response=Me, tags=["account"], operation_id="show_me")

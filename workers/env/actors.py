@@ -10,7 +10,7 @@ from training.actions.coordinates import resized_size
 from training.actions.parse import parse_completion
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
 from workers.env.policy_client import PolicyClient, RecordedTurn
-from workers.env.reporting.assignments import Assignment, NoPolicy
+from workers.env.reporting.claims import Assignment, NoPolicy
 from workers.env.reporting.trajectories import screenshot
 from workers.tasks.oracles import next_action
 

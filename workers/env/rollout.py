@@ -18,7 +18,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.env.actors import Actor, Decision
 from workers.env.policy_client import ContextFull
 from workers.env.reporting import trajectories
-from workers.env.reporting.assignments import Assignment
+from workers.env.reporting.claims import Assignment
 from workers.env.takeover.takeovers import Takeovers
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.environments.registry import Environment

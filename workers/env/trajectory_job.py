@@ -17,7 +17,7 @@ from workers.env.actors import Actor, IdleActor, OracleActor, PolicyActor
 from workers.env.held_trajectories import held
 from workers.env.policy_client import PolicyError
 from workers.env.reporting import desktops, trajectories
-from workers.env.reporting.assignments import Assignment, NoPolicy, claim
+from workers.env.reporting.claims import Assignment, NoPolicy, claim
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.takeover.screen_offer import screen_offered
 from workers.env.takeover.takeovers import DemonstrationAbandoned

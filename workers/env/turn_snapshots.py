@@ -12,7 +12,7 @@ import time
 
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.env.reporting import snapshots
-from workers.env.reporting.assignments import Assignment
+from workers.env.reporting.claims import Assignment
 from workers.environments.contract import Branchable
 from workers.environments.registry import Environment
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
-from training.contracts.secrets import SecretError, read_secret, stored_secret, variable_of
+from training.contracts.secret_store import SecretError, read_secret, stored_secret, variable_of
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
 from workers.env_server.episodes import Episodes

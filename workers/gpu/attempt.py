@@ -20,15 +20,15 @@ from django.conf import settings
 from django.db import close_old_connections
 
 from training.contracts.config import ExperimentConfig, to_yaml
-from training.contracts.outcomes import ExitCode, TrainerOutcome
+from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from workers import identity
 from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator.handler import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
+from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.failure_reason import why_trainer_ended
 from workers.gpu.gpu_placement import TooFewGpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch
-from workers.gpu.heartbeat import Heartbeat
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
 from workers.gpu.reporting import (

@@ -16,7 +16,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 
-from training.contracts.outcomes import ExitCode
+from training.contracts.trainer_exit import ExitCode
 from workers import identity
 from workers.gpu.child_processes import start_child
 from workers.gpu.reporting import CheckpointExport, exports

@@ -14,8 +14,8 @@ from webapp.experiments.models import (
     TaskRecord,
 )
 from webapp.fleet.worker_reports import record_gpus
-from webapp.replay import uses
-from webapp.replay.uses import record_uses
+from webapp.replay import injections
+from webapp.replay.injections import record_uses
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
@@ -44,5 +44,5 @@ __all__ = [
     "trajectories",
     "trajectory_of",
     "turn_limit",
-    "uses",
+    "injections",
 ]

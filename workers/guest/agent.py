@@ -16,8 +16,8 @@ import sys
 from workers.guest import http_server, xorg_config
 from workers.guest.base_processes import SHIM, Layout, Session, SessionError
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
+from workers.guest.clone_wakeup import MachineRoutes, become
 from workers.guest.file_routes import FileRoutes
-from workers.guest.machine_routes import MachineRoutes, become
 from workers.guest.panel_zygote import PanelZygote
 from workers.guest.preloaded_python import PreloadedPython
 from workers.guest.process_control import adopt_orphans, die_with_parent

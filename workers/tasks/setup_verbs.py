@@ -10,8 +10,8 @@ from typing import Any
 from training.contracts.types import Action, ActionKind
 from workers.desktops.screen_settling import settle_limits_for, wait_until_settled
 from workers.tasks.errors import SetupError, TaskErrorKind
-from workers.tasks.setup_disc import content_of, insert_disc
-from workers.tasks.setup_panel import show_panel
+from workers.tasks.insert_disc import content_of, insert_disc
+from workers.tasks.show_panel_window import show_panel
 from workers.tasks.task_desktop import TaskDesktop
 from workers.tasks.window_placement import is_named, limit_of, place, wait_focused, wait_painted
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from training.batch.collate import collate
-from training.batch.rank_split import split_over_ranks
 from training.batch.samples import Sample
+from training.batch.split_by_count import split_over_ranks
 
 PAD, IMAGE = 0, 5
 

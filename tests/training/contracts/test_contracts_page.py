@@ -14,8 +14,9 @@ import pytest
 from pydantic import BaseModel
 
 from training.contracts import coordinator, policy_server
-from training.contracts.outcomes import STAGE_LABELS, ExitCode
 from training.contracts.routes import Nothing, Route
+from training.contracts.stages import STAGE_LABELS
+from training.contracts.trainer_exit import ExitCode
 from training.contracts.weight_requests import WEIGHTS_REQUEST
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "contracts.md"

@@ -16,7 +16,7 @@ import pytest
 from testing.training.toy_coordinator import ToyCoordinator
 from tests.training.conftest import toy_config
 from training.contracts.config import ExperimentConfig, to_yaml
-from training.contracts.outcomes import ExitCode
+from training.contracts.trainer_exit import ExitCode
 from training.contracts.types import Control, Source, Trajectory
 from training.loop.train import main
 from training.rollouts.task_order import TaskOrder

@@ -10,7 +10,7 @@ import training.rewards
 
 ROOM = Path(training.rewards.__file__).parent
 PURE_MODULES = {"__future__", "math", "itertools", "typing", "dataclasses", "collections.abc"}
-OWN_MODULES = ("training.contracts.types", "training.contracts.config.rewards", "training.rewards")
+OWN_MODULES = ("training.contracts.types", "training.contracts.config.reward_presets", "training.rewards")
 IMPURE_NAMES = {
     "__import__", "__builtins__", "breakpoint", "compile", "eval", "exec", "getattr", "globals", "hash", "id",
     "input", "locals", "open", "vars",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from training.contracts.config.rewards import REWARD_PRESETS
+from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.contracts.types import Action, Observation, Turn
 from training.rewards import compute_reward
 

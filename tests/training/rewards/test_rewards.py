@@ -4,7 +4,7 @@ import pytest
 
 from training import rewards
 from training.contracts.config import RewardConfig
-from training.contracts.config.rewards import REWARD_PRESETS
+from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.contracts.types import Action, Observation, Task, Trajectory, Turn
 from training.rewards import Reward, rescore
 from training.rewards.terms import TABLES, TERMS

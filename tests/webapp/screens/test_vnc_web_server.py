@@ -22,7 +22,7 @@ from webapp.screens.models import Control, ControlStatus
 from webapp.screens.relay_tickets import read_ticket
 from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Trajectory
-from workers.env.takeover.screen_relay import Relay
+from workers.env.takeover.vnc_relay import Relay
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHUNK = os.urandom(1 << 16)  # nothing that could be compressed away

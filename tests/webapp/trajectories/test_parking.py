@@ -15,12 +15,14 @@ from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import lifecycle, parking
+from webapp.trajectories import lifecycle, waiting_for_desktop
 from webapp.trajectories.models import Group, Trajectory
 
 pytestmark = pytest.mark.django_db
 
-QUOTA = parking.ParkingNotice(reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0)
+QUOTA = waiting_for_desktop.ParkingNotice(
+    reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0
+)
 
 
 def env_worker(name: str = "env@here") -> Worker:
@@ -35,11 +37,11 @@ def make_waiting_group(size: int = 1, num_desktops: int = 4) -> Group:
     return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
-def parked(group: Group | None = None, notice: parking.ParkingNotice = QUOTA) -> Trajectory:
+def parked(group: Group | None = None, notice: waiting_for_desktop.ParkingNotice = QUOTA) -> Trajectory:
     row = (group or make_waiting_group()).trajectories.filter(status="queued").first()
     Trajectory.objects.filter(pk=row.pk).update(sent_at=timezone.now())
     claimed = lifecycle.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
-    assert parking.park_trajectory(trajectory=claimed, notice=notice)
+    assert waiting_for_desktop.park_trajectory(trajectory=claimed, notice=notice)
     claimed.refresh_from_db()
     return claimed
 
@@ -80,12 +82,12 @@ def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    claimed = waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert claimed.status == TrajectoryStatus.PARKED
-    assert parking.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
+    assert waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
     since = row.parked_at
-    again = parking.ParkingNotice(reason="still full", position=1)
-    assert parking.park_trajectory(trajectory=claimed, notice=again)
+    again = waiting_for_desktop.ParkingNotice(reason="still full", position=1)
+    assert waiting_for_desktop.park_trajectory(trajectory=claimed, notice=again)
     row.refresh_from_db()
     assert (row.parked_at, row.parking["position"], row.parking["asked"]) == (since, 1, 2)
 
@@ -94,8 +96,8 @@ def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    claimed = parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
-    assert parking.unpark_trajectory(trajectory=claimed)
+    claimed = waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    assert waiting_for_desktop.unpark_trajectory(trajectory=claimed)
     assert lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
     row.refresh_from_db()
     assert (row.tries, row.retries.count(), row.started_at is None) == (0, 0, False)
@@ -105,15 +107,15 @@ def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None
     waiting, asked = parked(), parked()
     make_due(asked)
     send_waiting.fill_free_slots()
-    claimed = parking.claim_parked(trajectory_id=asked.pk, worker=env_worker())
+    claimed = waiting_for_desktop.claim_parked(trajectory_id=asked.pk, worker=env_worker())
     for row in (waiting, asked):
         lifecycle.cancel_group(group=row.group)
         row.refresh_from_db()
         assert row.status == "cancelled"
         row.group.refresh_from_db()
         assert row.group.finished_at
-    assert not parking.unpark_trajectory(trajectory=claimed)
-    assert not parking.park_trajectory(trajectory=claimed, notice=QUOTA)
+    assert not waiting_for_desktop.unpark_trajectory(trajectory=claimed)
+    assert not waiting_for_desktop.park_trajectory(trajectory=claimed, notice=QUOTA)
     send_waiting.fill_free_slots()
     assert waiting.pk not in sent
 
@@ -137,7 +139,7 @@ def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    parking.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker())
     lifecycle.beat_trajectories([row.pk])
     long_ago = timezone.now() - timedelta(minutes=1)
     Trajectory.objects.filter(pk=row.pk).update(heartbeat_at=long_ago)
@@ -151,12 +153,12 @@ def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
 
 @pytest.mark.parametrize(("asked", "least", "most"), [(1, 1, 2), (3, 4, 8), (9, 30, 60), (10_000, 30, 60)])
 def test_without_a_hint_the_pauses_grow(asked: int, least: float, most: float) -> None:
-    assert least <= parking.pause_s(None, asked) <= most
+    assert least <= waiting_for_desktop.pause_s(None, asked) <= most
 
 
 def test_a_hint_is_kept_and_never_undercut() -> None:
-    assert 7 <= parking.pause_s(7, 50) <= 7.7
-    assert parking.pause_s(0, 1) >= parking.SHORTEST_PAUSE_S
+    assert 7 <= waiting_for_desktop.pause_s(7, 50) <= 7.7
+    assert waiting_for_desktop.pause_s(0, 1) >= waiting_for_desktop.SHORTEST_PAUSE_S
 
 
 def test_pages_tell_place_and_time(client: Client) -> None:

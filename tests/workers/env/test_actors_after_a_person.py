@@ -11,7 +11,7 @@ import pytest
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Completion, Observation, Source, Task
 from workers.env.actors import PolicyActor
-from workers.env.reporting.assignments import Assignment
+from workers.env.reporting.claims import Assignment
 
 ANSWER = Completion(text='{"action":"key","keys":["Return"]}', token_ids=(1,), behaviour_logprobs=(-0.1,))
 

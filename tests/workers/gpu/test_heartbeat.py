@@ -8,9 +8,9 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_team
 from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from workers.gpu import heartbeat
+from workers.gpu import experiment_heartbeat
 from workers.gpu.attempt import AttemptTakenBack, Supervision
-from workers.gpu.heartbeat import Heartbeat
+from workers.gpu.experiment_heartbeat import Heartbeat
 
 PATIENCE_S = 60
 
@@ -30,7 +30,7 @@ def wait_until(condition) -> None:
 def test_it_beats_while_the_main_thread_does_something_else(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "EVERY_S", 0.05)
+    monkeypatch.setattr(experiment_heartbeat, "EVERY_S", 0.05)
     attempt = make_attempt()
     first = attempt.experiment.heartbeat_at
     with Heartbeat(attempt):
@@ -40,7 +40,7 @@ def test_it_beats_while_the_main_thread_does_something_else(
 def test_it_does_not_keep_an_attempt_alive_that_was_taken_back(
     transactional_db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "EVERY_S", 0.05)
+    monkeypatch.setattr(experiment_heartbeat, "EVERY_S", 0.05)
     attempt = make_attempt()
     attempts.end_attempt(attempt=attempt, status=AttemptStatus.LOST)
     with Heartbeat(attempt) as beating:

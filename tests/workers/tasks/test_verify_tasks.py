@@ -16,7 +16,7 @@ from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.models import Trajectory
 from workers import identity
 from workers.env import slots, trajectory_job
-from workers.env.reporting.assignments import claim
+from workers.env.reporting.claims import claim
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 

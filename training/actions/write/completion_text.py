@@ -9,7 +9,7 @@ from functools import partial
 
 from training.actions.coordinates import Size, model_point
 from training.actions.write.json_call import json_call
-from training.actions.write.keyboard import keyboard_mouse_tag, keyboard_tag
+from training.actions.write.keyboard_tags import keyboard_mouse_tag, keyboard_tag
 from training.actions.write.pyautogui_call import pyautogui_call
 from training.contracts.config import CoordinateSpace, PromptConfig
 from training.contracts.types import Action

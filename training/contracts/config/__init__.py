@@ -1,5 +1,6 @@
 """The experiment config: the only definition of every knob; one file per group of sections."""
 
+from training.contracts.config.config_yaml import ConfigError, from_yaml, parse_config, to_yaml
 from training.contracts.config.desktops import PROVIDERS, DesktopConfig
 from training.contracts.config.experiment import ExperimentConfig, Preset
 from training.contracts.config.learning import (
@@ -9,7 +10,6 @@ from training.contracts.config.learning import (
     ReplayConfig,
     SftConfig,
 )
-from training.contracts.config.parse import ConfigError, from_yaml, parse_config, to_yaml
 from training.contracts.config.policy import (
     CoordinateSpace,
     EngineConfig,
@@ -29,7 +29,7 @@ from training.contracts.config.providers.provider_info import (
 from training.contracts.config.providers.qemu import QemuConfig
 from training.contracts.config.providers.remote import RemoteConfig
 from training.contracts.config.providers.windows import WindowsConfig
-from training.contracts.config.rewards import RewardConfig
+from training.contracts.config.reward_presets import RewardConfig
 from training.contracts.config.section import Section
 
 __all__ = [

@@ -28,7 +28,7 @@ from training.contracts.config.policy import (
     SamplingConfig,
     engine_problems,
 )
-from training.contracts.config.rewards import RewardConfig
+from training.contracts.config.reward_presets import RewardConfig
 from training.contracts.config.section import Problem, Section, knob
 
 

@@ -1,9 +1,9 @@
 """Every reward term by its versioned id. A term is never edited, only followed by a new version."""
 
 from training.rewards.term import TermFunction
+from training.rewards.terms.always_zero import TERMS as NOT_RECORDED
 from training.rewards.terms.behaviour import TERMS as BEHAVIOUR
 from training.rewards.terms.format import TERMS as FORMAT
-from training.rewards.terms.not_recorded import TERMS as NOT_RECORDED
 from training.rewards.terms.outcome import TERMS as OUTCOME
 
 TABLES = (OUTCOME, FORMAT, BEHAVIOUR, NOT_RECORDED)

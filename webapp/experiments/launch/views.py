@@ -20,7 +20,7 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints.kept_checkpoints import config_to_continue
 from webapp.experiments.launch.form import Draft, baseline_of, flatten, named_errors, read_form, read_yaml
 from webapp.experiments.launch.form_knobs import sections
-from webapp.experiments.launch.model_folders import SHIPPED_MODELS, TINY_RANDOM
+from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
 from webapp.experiments.lifecycle.operator_actions import queue_experiment

@@ -28,9 +28,9 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host import host_report
 from workers.desktops.host.desktop_snapshots import Snapshots
 from workers.desktops.host.host import DeskHost
-from workers.desktops.host.housekeeping import Housekeeping
 from workers.desktops.host.leases import Leases
-from workers.desktops.host.operations import Operations
+from workers.desktops.host.operator_calls import Operations
+from workers.desktops.host.periodic_checks import PeriodicChecks
 from workers.desktops.host.resets import Resets
 from workers.desktops.host.task_templates import TaskTemplates
 from workers.processes.unix_socket import connect_unix, listen_unix
@@ -96,12 +96,12 @@ class Server:
         server = uvicorn.Server(config)
         listener = listen_unix(socket_path)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
-        housekeeping = asyncio.create_task(Housekeeping(self.host, self._leases).run())
+        checks = asyncio.create_task(PeriodicChecks(self.host, self._leases).run())
         log.info("desk host ready on %s", socket_path)
         try:
             await self.stopping.wait()
         finally:
-            housekeeping.cancel()
+            checks.cancel()
             await self.host.close()
             # What is still at work waits for desktops that have ended.
             server.should_exit = server.force_exit = True

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from training.actions.errors import ActionTextError
 from training.actions.parse import keyboard
 from training.actions.parse.argument_values import Points
-from training.contracts.secrets import NAME
+from training.contracts.secret_store import NAME
 from training.contracts.types import Action
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import EnvError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from webapp.trajectories import snapshots
 from workers import identity
 from workers.desktops.host.messages import KeptSnapshot
-from workers.env.reporting.assignments import TrajectoryRow
+from workers.env.reporting.claims import TrajectoryRow
 
 
 def wants_snapshots(row: TrajectoryRow) -> bool:

@@ -16,7 +16,7 @@ from webapp.trajectories import lifecycle as trajectories
 from workers import identity
 from workers.desktops.frame import Frame
 from workers.env.held_trajectories import all_held
-from workers.env.reporting.assignments import TrajectoryRow
+from workers.env.reporting.claims import TrajectoryRow
 
 
 def beat_held() -> None:

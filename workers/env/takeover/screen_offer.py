@@ -11,7 +11,7 @@ from django.conf import settings
 
 from workers.desktops.contract import EnvError
 from workers.env.reporting import takeovers
-from workers.env.takeover.screen_relay import Relay
+from workers.env.takeover.vnc_relay import Relay
 from workers.environments.contract import Watchable
 from workers.environments.registry import Environment
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from training.contracts.types import Action, Source, Turn
 from workers.env.reporting import takeovers
-from workers.env.reporting.assignments import Assignment
+from workers.env.reporting.claims import Assignment
 from workers.env.reporting.takeovers import Control, ControlStatus
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
 from workers.environments.registry import Environment

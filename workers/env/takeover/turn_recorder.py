@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
 from workers.desktops.frame import Frame
 from workers.env.reporting import takeovers, trajectories
-from workers.env.reporting.assignments import TrajectoryRow
+from workers.env.reporting.claims import TrajectoryRow
 from workers.env.reporting.takeovers import Control, HumanAction
 from workers.environments.registry import Environment
 

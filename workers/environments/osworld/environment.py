@@ -15,7 +15,7 @@ from django.conf import settings
 
 from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
-from training.contracts.secrets import SecretError, read_secret
+from training.contracts.secret_store import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.support.osworld import osworld_reason
 from workers.desktops import frame_images

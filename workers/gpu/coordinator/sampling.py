@@ -19,10 +19,10 @@ from workers.gpu.reporting import (
     TaskRecord,
     Trajectory,
     group_of,
+    injections,
     trajectories,
     trajectory_of,
     turn_limit,
-    uses,
 )
 
 POLL_S = 0.05
@@ -115,7 +115,7 @@ def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.Rep
     task = _task(context, query.task_id)
     config = context.config.replay
     entries = list(
-        uses.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
+        injections.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
         .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
         .prefetch_related("trajectory__turns")
     )

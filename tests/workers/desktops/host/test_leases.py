@@ -18,9 +18,9 @@ from workers.desktops.contract import (
     Usage,
 )
 from workers.desktops.host.host import DeskHost
-from workers.desktops.host.housekeeping import Housekeeping
 from workers.desktops.host.leases import Leases
 from workers.desktops.host.messages import Phase
+from workers.desktops.host.periodic_checks import PeriodicChecks
 from workers.desktops.host.resets import Resets
 from workers.desktops.host.warm_pool import WarmPool
 
@@ -131,7 +131,7 @@ async def test_a_lease_ends_although_giving_up_another_desktop_hangs(tmp_path: P
     host.providers = {"slow": provider}
     await host.create("slow", SPEC)  # nobody wants it: the pool gives it up, and that hangs
     await host.create("slow", SPEC)
-    housekeeping = asyncio.ensure_future(Housekeeping(host, leases_of(host)).run())
+    checks = asyncio.ensure_future(PeriodicChecks(host, leases_of(host)).run())
     try:
         async with asyncio.timeout(20):
             while not any(record.lock.locked() for record in host.desktops.values()):
@@ -142,7 +142,7 @@ async def test_a_lease_ends_although_giving_up_another_desktop_hangs(tmp_path: P
             while record.lease is not None:
                 await asyncio.sleep(0.01)
     finally:
-        housekeeping.cancel()
+        checks.cancel()
         provider.ended.set()
         await host.close()
     assert record.reason == "its holder a test fell silent"

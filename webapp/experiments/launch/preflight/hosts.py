@@ -13,7 +13,7 @@ import psutil
 from django.conf import settings
 
 from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig, ProviderInfo
-from training.contracts.secrets import SecretError, read_secret
+from training.contracts.secret_store import SecretError, read_secret
 from webapp.experiments.launch.preflight.check import Check
 from webapp.fleet.models import Host, Worker, WorkerStatus
 

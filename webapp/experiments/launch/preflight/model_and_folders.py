@@ -8,7 +8,7 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.model_layouts import published_shape
-from webapp.experiments.launch.model_folders import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
+from webapp.experiments.launch.model_path import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.memory import memory_checks
 

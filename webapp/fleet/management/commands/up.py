@@ -13,13 +13,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
-from training.contracts.secrets import stored_secret
+from training.contracts.secret_store import stored_secret
 from webapp.lib.npm_assets import AssetsMissing
 from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, hold_lock, import_task_sets
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import sweep
 from webapp.lib.supervisor.ports import PortTaken, require_free
-from webapp.lib.supervisor.process_table import OPTIONAL, ProcessTable, default_slots
+from webapp.lib.supervisor.process_specs import OPTIONAL, ProcessTable, default_slots
 from webapp.lib.supervisor.queue_probe import queue_executes
 from webapp.lib.supervisor.redis_server import RedisMissing
 from webapp.lib.supervisor.supervisor import StartFailed, Supervisor

@@ -25,8 +25,8 @@ class Process:
         self._wire = Pipe(self._parent_ended)
 
     def run(self) -> None:
+        from workers.environments.osworld.child.answer_watch import RecordedAnswers
         from workers.environments.osworld.child.function_catalogue import catalogue
-        from workers.environments.osworld.child.recorded_answers import RecordedAnswers
         from workers.environments.osworld.child.session import Session
 
         traffic = RecordedAnswers()

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
-from training.contracts.experiment_state import LearningStage
-from training.contracts.outcomes import StageName
+from training.contracts.stages import StageName
 from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
+from training.contracts.training_progress import LearningStage
 from training.contracts.types import Group, Purpose, Task
 from training.distributed.interrupts import on_main
 from training.distributed.world import World

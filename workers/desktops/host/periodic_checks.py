@@ -28,7 +28,7 @@ POOL_SLOTS = START_SLOTS - 1
 """The pool leaves one start to a request that waits."""
 
 
-class Housekeeping:
+class PeriodicChecks:
     """Runs beside one host for its whole life."""
 
     def __init__(self, host: DeskHost, leases: Leases) -> None:

@@ -1,6 +1,6 @@
 """Makes the shipped checkpoint: a tiny random Qwen3-VL, taught by oracle demonstrations.
 
-    python -m training.recipes.first_desk.make_checkpoint DEMONSTRATIONS OUTPUT [--seed N] [--steps N]
+    python -m training.recipes.first_desk.teach_checkpoint DEMONSTRATIONS OUTPUT [--seed N] [--steps N]
 
 DEMONSTRATIONS is a folder with `trajectories.jsonl` (one `training.contracts.types.Trajectory` a line,
 recorded by the oracle on real desktops, train split) and `frames/SHA.png`; `heldout.jsonl` beside it holds
@@ -242,7 +242,7 @@ def save(engine: TransformersEngine, random_folder: Path, output: Path) -> Path:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m training.recipes.first_desk.make_checkpoint", description=__doc__
+        prog="python -m training.recipes.first_desk.teach_checkpoint", description=__doc__
     )
     parser.add_argument("demonstrations", type=Path)
     parser.add_argument("output", type=Path)

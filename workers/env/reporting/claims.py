@@ -9,7 +9,7 @@ from django.db import close_old_connections
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, Task, Turn
 from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.trajectories import branching, parking
+from webapp.trajectories import branching, waiting_for_desktop
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle.desktop_taken import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
@@ -57,9 +57,9 @@ def claim(trajectory_id: int) -> Assignment | None:
     if worker.is_draining:
         hand_back_job(trajectory_id=trajectory_id)
         return None
-    row = trajectories.claim_trajectory(trajectory_id=trajectory_id, worker=worker) or parking.claim_parked(
+    row = trajectories.claim_trajectory(
         trajectory_id=trajectory_id, worker=worker
-    )
+    ) or waiting_for_desktop.claim_parked(trajectory_id=trajectory_id, worker=worker)
     if row is None:
         return None
     alone = {"desktops": row.group.desktops}
