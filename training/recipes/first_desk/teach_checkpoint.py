@@ -131,14 +131,7 @@ def train(options: argparse.Namespace) -> Path:
             weight_decay=0.02,
         ),
     )
-    log.info(
-        "%d parameters, %d demonstrations, %d held-out, device %s, seed %d",
-        sum(p.numel() for p in model.parameters()),
-        len(demonstrations),
-        len(heldout),
-        model.device,
-        options.seed,
-    )
+    _log_start(model, demonstrations, heldout, options.seed)
     started, training_s, curve = time.monotonic(), 0.0, Curve(options.record, str(model.device))
     done = 0
     for step in range(options.steps):
@@ -166,6 +159,15 @@ def train(options: argparse.Namespace) -> Path:
         assess(engine, pixels, heldout, curve, done)
     soften(model, options.soften)
     return save(engine, random_folder, options.output)
+
+
+def _log_start(
+    model: torch.nn.Module, demonstrations: Sequence[Trajectory], heldout: Sequence[Trajectory], seed: int
+) -> None:
+    size = sum(parameter.numel() for parameter in model.parameters())
+    device = next(model.parameters()).device
+    words = "%d parameters, %d demonstrations, %d held-out, device %s, seed %d"
+    log.info(words, size, len(demonstrations), len(heldout), device, seed)
 
 
 def assess(
