@@ -3,7 +3,7 @@
 from django.urls import URLPattern, path
 
 from webapp.live.consumers import LiveConsumer
-from webapp.screens.consumers import screen_socket
+from webapp.screens.screen_socket import screen_socket
 
 websocket_urlpatterns: list[URLPattern] = [
     path("ws/live/", LiveConsumer.as_asgi(), name="live-socket"),

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.osworld.tasks import FAMILIES
-from training.tasks.support.deskhand import as_list
-from training.tasks.support.osworld import HOST_CODE, desktop_gap, library_gap
+from training.tasks.supported_by.deskhand import as_list
+from training.tasks.supported_by.osworld import HOST_CODE, desktop_gap, library_gap
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs" / "osworld.md"

@@ -19,7 +19,7 @@ from testing.training.parallel_probe import REPOSITORY, leave
 from testing.training.recorded_samples import toy_learner
 from training.checkpoints.store import CheckpointStore
 from training.contracts.config import from_yaml
-from training.contracts.training_progress import ExperimentState
+from training.contracts.trainer_state import ExperimentState
 from training.distributed.world import start_world
 from training.render.renderer import Renderer
 

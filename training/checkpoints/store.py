@@ -33,7 +33,7 @@ from training.checkpoints.tensors import (
     weights_of,
     write_model_folder,
 )
-from training.contracts.training_progress import ExperimentState as ExperimentState
+from training.contracts.trainer_state import ExperimentState as ExperimentState
 from training.distributed.world import World, barrier
 from training.model.lora import adapter_scales
 from training.update.learner import Learner

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from training.contracts.trainer_reports import Alarm
-from training.contracts.training_progress import LearningStage
+from training.contracts.trainer_state import LearningStage
 from training.distributed.interrupts import on_main
 from training.loop.alarms import AlarmHistory
 from training.loop.stage_context import Experiment

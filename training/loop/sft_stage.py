@@ -8,7 +8,7 @@ from collections import Counter
 
 from training.batch.sft_dataset import SftDataset, sft_sample
 from training.contracts.stages import StageName
-from training.contracts.training_progress import LearningStage
+from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
 from training.loop.stage_context import Experiment, evaluate, stage

@@ -13,7 +13,7 @@ from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentStat
 from training.contracts.config import ExperimentConfig
 from training.contracts.stages import StageName
 from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
-from training.contracts.training_progress import LearningStage
+from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Group, Purpose, Task
 from training.distributed.interrupts import on_main
 from training.distributed.world import World

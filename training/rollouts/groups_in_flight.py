@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from training.contracts.config import ExperimentConfig
-from training.contracts.training_progress import ExperimentState
+from training.contracts.trainer_state import ExperimentState
 from training.contracts.types import Group, Purpose
 from training.rollouts.group_collector import GroupCollector, GroupSpec, PendingGroups
 from training.rollouts.task_order import TaskOrder

@@ -28,7 +28,7 @@ from training.contracts.config import ExperimentConfig
 from training.distributed.fsdp import between_microbatches, clip_gradients, reshard
 from training.distributed.world import World, is_finite_everywhere, sum_over_ranks
 from training.model.policy import Policy, TokenScores
-from training.model.vision_tower_positions import vision_inputs
+from training.model.vision_tower_inputs import vision_inputs
 from training.update.learning_rates import Rates, grpo_rates, warmup_scale
 from training.update.losses.aggregation import BatchCounts
 from training.update.objective import (

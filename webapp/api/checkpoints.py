@@ -10,7 +10,7 @@ from webapp.accounts.models import Role
 from webapp.api.checkpoint_schemas import CheckpointOut, EvaluateIn, ExportIn, ExportOut
 from webapp.api.experiment_schemas import ExperimentRow
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints import checkpoint_table, evaluate_on_demand, exports, kept_checkpoints
+from webapp.experiments.checkpoints import checkpoint_table, evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 
 router = Router(tags=["checkpoints"])
@@ -60,4 +60,4 @@ def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
 
 
 def _checkpoint(request: MemberRequest, pk: int, wanted: str) -> CheckpointRecord:
-    return kept_checkpoints.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)
+    return usable_checkpoints.find_checkpoint(get_experiment(request, pk, Role.OPERATOR), wanted)

@@ -6,7 +6,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.contracts.config import ConfigError
-from webapp.experiments.checkpoints.kept_checkpoints import CheckpointRefused
+from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused
 from webapp.trajectories.branching import BranchRefused
 from webapp.trajectories.snapshots import SnapshotsRefused
 

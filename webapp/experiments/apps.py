@@ -8,6 +8,6 @@ class ExperimentsConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.experiments.models import Experiment
-        from webapp.live.streams import register_owned
+        from webapp.live.stream_access import register_owned
 
         register_owned("experiment", Experiment)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from training.contracts.types import Task
-from training.tasks.support.runtimes import TaskRuntime, reasons_unsupported
+from training.tasks.supported_by.runtimes import TaskRuntime, reasons_unsupported
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 
 GONE = "not in the source any more (last import)"

@@ -22,10 +22,10 @@ from typing import Any, TypeVar
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import close_old_connections
 
-from webapp.live import streams
+from webapp.live import stream_access
 from webapp.live.broadcast import group_name
-from webapp.live.streams import LiveEvent
-from webapp.live.subscription import Feed
+from webapp.live.stream_access import LiveEvent
+from webapp.live.subscription_backlog import Feed
 
 logger = logging.getLogger(__name__)
 
@@ -78,12 +78,12 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def subscribe(self, stream: str, after: int | None) -> None:
         if len(self.feeds) >= MAX_STREAMS:
             await self.refuse(stream, "too_many", f"At most {MAX_STREAMS} streams per connection.")
-        elif not await in_database(streams.may_subscribe, self.user, stream):
+        elif not await in_database(stream_access.may_subscribe, self.user, stream):
             await self.refuse(stream, "denied", f"{stream} does not exist, or you may not read it.")
         else:
             await self.channel_layer.group_add(group_name(stream), self.channel_name)
             # After joining the group: an event between the two is in the database and in the group.
-            newest = (await in_database(streams.last_seqs, [stream])).get(stream, 0)
+            newest = (await in_database(stream_access.last_seqs, [stream])).get(stream, 0)
             await self.send_json({"subscribed": stream, "seq": newest})
             self.feeds[stream] = Feed(stream, newest if after is None else after)
             self.wake.set()
@@ -123,11 +123,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
     async def tick(self, *, check_rights: bool) -> None:
         """Find events that the layer lost; say that the line is alive; drop what may no longer be read."""
         if check_rights:
-            kept = await in_database(streams.allowed, self.user, list(self.feeds))
+            kept = await in_database(stream_access.allowed, self.user, list(self.feeds))
             for stream in set(self.feeds) - kept:
                 await self.leave(stream)
                 await self.refuse(stream, "denied", f"You may no longer read {stream}.")
-        newest = await in_database(streams.last_seqs, list(self.feeds))
+        newest = await in_database(stream_access.last_seqs, list(self.feeds))
         for stream, feed in self.feeds.items():
             feed.is_behind = feed.is_behind or newest.get(stream, 0) > feed.cursor
         await self.send_json({"ping": 0})
@@ -138,7 +138,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
             if not feed.is_behind:
                 await self.deliver(feed.stream, feed.take())
                 continue
-            page = await in_database(streams.read_after, feed.stream, feed.cursor)
+            page = await in_database(stream_access.read_after, feed.stream, feed.cursor)
             is_pruned, events = feed.catch_up(page)
             if is_pruned:
                 seq = events[0].seq - 1 if events else feed.cursor
@@ -188,5 +188,5 @@ def _parse(text: str | None) -> dict[str, Any] | None:
     if not isinstance(message, dict) or not {"subscribe", "unsubscribe", "ping"} & set(message):
         return None
     after = message.get("after")
-    is_cursor = isinstance(after, int) and not isinstance(after, bool) and 0 <= after < streams.MAX_PK
+    is_cursor = isinstance(after, int) and not isinstance(after, bool) and 0 <= after < stream_access.MAX_PK
     return message if after is None or is_cursor else None

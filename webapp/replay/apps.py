@@ -8,6 +8,6 @@ class ReplayConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.accounts.models import Team
-        from webapp.live.streams import register_owned
+        from webapp.live.stream_access import register_owned
 
         register_owned("inbox", Team)

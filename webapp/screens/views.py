@@ -20,7 +20,7 @@ from webapp.screens.demonstration_desktops import offer_named, offers
 from webapp.screens.models import Control
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.lifecycle import end_trajectory
-from webapp.trajectories.queries import turns_of
+from webapp.trajectories.page_queries import turns_of
 from webapp.trajectories.viewer_parts import card_context
 
 CONFLICT = 409

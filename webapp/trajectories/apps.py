@@ -7,7 +7,7 @@ class TrajectoriesConfig(AppConfig):
     name = "webapp.trajectories"
 
     def ready(self) -> None:
-        from webapp.live.streams import register_owned
+        from webapp.live.stream_access import register_owned
         from webapp.trajectories.models import Trajectory
 
         register_owned("trajectory", Trajectory)

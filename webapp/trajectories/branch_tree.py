@@ -17,7 +17,7 @@ from webapp.live.models import Stream
 from webapp.trajectories.branching import root_of
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
-from webapp.trajectories.queries import lane_cells
+from webapp.trajectories.page_queries import lane_cells
 
 MAX_ROWS = 200
 

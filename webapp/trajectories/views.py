@@ -12,7 +12,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.keyset_pages import paginate
 from webapp.live.publish import last_seq
-from webapp.trajectories import queries
+from webapp.trajectories import page_queries
 from webapp.trajectories.access import get_group, get_trajectory
 from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
@@ -40,9 +40,9 @@ def trajectory_list(request: HttpRequest) -> HttpResponse:
     """Newest first, narrowed by what stands in the URL."""
     team_id = member(request).team_id
     chosen = TrajectoryFilter.from_query(request.GET)
-    rows = chosen.apply(queries.list_rows(team_id))
+    rows = chosen.apply(page_queries.list_rows(team_id))
     page = paginate(rows, request.GET, sorts=SORTS, default=DEFAULT_SORT, noun="trajectories")
-    queries.list_cursors(page.rows)
+    page_queries.list_cursors(page.rows)
     experiments = Experiment.objects.filter(team_id=team_id).order_by("-id").values_list("pk", "name")
     families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
     ctx = {
@@ -61,10 +61,10 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The viewer. The stream's cursor is read before the rows: an event between is repeated, not missed."""
     cursor = last_seq(f"trajectory.{pk}")
     trajectory = get_trajectory(request, pk)
-    turns = queries.turns_of(trajectory)
+    turns = page_queries.turns_of(trajectory)
     group = watched_group(request, trajectory)
-    lane = queries.group_lane(group, trajectory.pk)
-    previous_group, next_group = queries.neighbour_groups(group)
+    lane = page_queries.group_lane(group, trajectory.pk)
+    previous_group, next_group = page_queries.neighbour_groups(group)
     space = coordinate_space(trajectory)
     ctx = {
         "nav": "trajectories",
@@ -84,7 +84,7 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "lane": lane,
         "previous_group": previous_group,
         "next_group": next_group,
-        "uses": queries.replay_uses_of(trajectory),
+        "uses": page_queries.replay_uses_of(trajectory),
         "entry": getattr(trajectory, "replay_entry", None),
         **reward_context(trajectory, turns),
         **branch_context(request, trajectory),
@@ -126,7 +126,7 @@ def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
 def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     """JSON with the HTML of what changes apart from turns: figures and reward breakdown."""
     trajectory = get_trajectory(request, pk)
-    turns = queries.turns_of(trajectory)
+    turns = page_queries.turns_of(trajectory)
     ctx: dict[str, Any] = {
         **reward_context(trajectory, turns),
         "group": trajectory.group,
@@ -151,7 +151,7 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
     """The lane partial, fetched again when a sibling changed."""
     group = get_group(request, pk)
     watched = request.GET.get("watched", "")
-    lane = queries.group_lane(group, int(watched) if watched.isdigit() else None)
+    lane = page_queries.group_lane(group, int(watched) if watched.isdigit() else None)
     return render(request, "trajectories/parts/lane.html", {"lane": lane, "group": group})
 
 
@@ -159,7 +159,7 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
 def group_detail(request: HttpRequest, pk: int) -> HttpResponse:
     """Members side by side: final screens, rewards, advantages, breakdowns."""
     group = get_group(request, pk)
-    lane = queries.group_lane(group, None)
+    lane = page_queries.group_lane(group, None)
     ctx = {
         "nav": "trajectories",
         "group": group,

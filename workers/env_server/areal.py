@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
-from workers.env_server.answers import BadRequest, Fields, observation, pause_of, screen_of, task_of
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program
+from workers.env_server.wire_fields import BadRequest, Fields, observation, pause_of, screen_of, task_of
 from workers.environments.contract import EnvironmentRequest
 
 PICTURE = "screenshot_b64"

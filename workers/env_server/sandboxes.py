@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from training.contracts.types import Action, ActionKind
-from workers.env_server.answers import BadRequest, Fields, screen_of, text_of
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
+from workers.env_server.wire_fields import BadRequest, Fields, screen_of, text_of
 from workers.environments.contract import EnvironmentRequest
 
 MAX_COMMAND_S = 300.0

@@ -24,9 +24,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workers.desktops.contract import EnvError
 from workers.env_server import areal, sandboxes, slime
-from workers.env_server.answers import BadRequest, problem
 from workers.env_server.episodes import UnknownEpisode
 from workers.env_server.request import Call, ServerFacts
+from workers.env_server.wire_fields import BadRequest, problem
 from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError
 

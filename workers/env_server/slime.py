@@ -6,16 +6,9 @@ an evaluator that fails is an HTTP error without a reward.
 
 from __future__ import annotations
 
-from workers.env_server.answers import (
-    Fields,
-    observation,
-    pause_of,
-    screen_of,
-    task_of,
-    text_of,
-)
 from workers.env_server.request import Call
 from workers.env_server.step_actions import read_program
+from workers.env_server.wire_fields import Fields, observation, pause_of, screen_of, task_of, text_of
 from workers.environments.contract import EnvironmentRequest
 
 PICTURE = "screenshot_base64"

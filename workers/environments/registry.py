@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from training.contracts.config import PROVIDERS
 from workers.environments.contract import AtCapacity, Environment, EnvironmentRequest
-from workers.environments.gateway.environment import GatewayEnvironment
+from workers.environments.gateway.sandbox_environment import GatewayEnvironment
 from workers.environments.local import LocalEnvironment
 from workers.environments.osworld.environment import OsworldEnvironment
 from workers.environments.remote.environment import RemoteEnvironment

@@ -23,7 +23,7 @@ from training.contracts.config import ExperimentConfig, to_yaml
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from workers import identity
 from workers.gpu.child_processes import start_child
-from workers.gpu.coordinator.handler import AttemptContext
+from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.failure_reason import why_trainer_ended
@@ -31,7 +31,7 @@ from workers.gpu.gpu_placement import TooFewGpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
-from workers.gpu.reporting import (
+from workers.gpu.webapp_imports import (
     Attempt,
     AttemptStatus,
     Experiment,

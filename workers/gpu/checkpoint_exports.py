@@ -19,7 +19,7 @@ from django.db import DatabaseError, close_old_connections
 from training.contracts.trainer_exit import ExitCode
 from workers import identity
 from workers.gpu.child_processes import start_child
-from workers.gpu.reporting import CheckpointExport, exports
+from workers.gpu.webapp_imports import CheckpointExport, exports
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0

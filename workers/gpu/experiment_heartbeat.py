@@ -11,7 +11,7 @@ import threading
 
 from django.db import DatabaseError, close_old_connections, connection
 
-from workers.gpu.reporting import Attempt, attempts
+from workers.gpu.webapp_imports import Attempt, attempts
 
 log = logging.getLogger(__name__)
 EVERY_S = 2.0

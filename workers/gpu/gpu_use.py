@@ -10,7 +10,7 @@ from django.db import DatabaseError, close_old_connections
 from pynvml import NVMLError
 
 from workers.gpu.nvml import Gpus, open_gpus
-from workers.gpu.reporting import GpuLook, record_gpu_sample, record_gpus
+from workers.gpu.webapp_imports import GpuLook, record_gpu_sample, record_gpus
 
 log = logging.getLogger(__name__)
 EVERY_S = 10.0

@@ -12,7 +12,7 @@ import signal
 import socket
 from collections.abc import Callable
 
-from workers.guest.forked_helper import fork_serving
+from workers.guest.fork_serving import fork_serving
 
 PROGRAMS = {"deskhand-panel"}
 

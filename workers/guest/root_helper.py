@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from workers.guest.forked_helper import fork_serving
+from workers.guest.fork_serving import fork_serving
 
 RNDADDENTROPY = 0x40085203
 RNDRESEEDCRNG = 0x5207

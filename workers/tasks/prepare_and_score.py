@@ -6,7 +6,7 @@ setup(task, desktop) -> turns -> evaluate(task, desktop, last_action)
 from __future__ import annotations
 
 from training.contracts.types import Action, Task
-from training.tasks.support.deskhand import unsupported_reason
+from training.tasks.supported_by.deskhand import unsupported_reason
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.tasks import evaluators
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind

@@ -15,7 +15,7 @@ from training.model.compile_and_recompute import recompute_blocks, stacks
 from training.model.cpu_vision_tower import use_matmul_embedding
 from training.model.packed_attention import rotated, use_packed_vision
 from training.model.policy import prepared
-from training.model.vision_tower_positions import vision_inputs
+from training.model.vision_tower_inputs import vision_inputs
 
 GRIDS = [(1, 4, 6), (1, 8, 4), (1, 6, 6)]
 

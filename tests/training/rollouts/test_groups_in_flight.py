@@ -9,7 +9,7 @@ import pytest
 
 from testing.training.sample_values import make_group, make_task
 from training.contracts.config import parse_config
-from training.contracts.training_progress import ExperimentState
+from training.contracts.trainer_state import ExperimentState
 from training.contracts.types import Group
 from training.rollouts.group_collector import PendingGroups, WeightsLost
 from training.rollouts.groups_in_flight import GroupsInFlight

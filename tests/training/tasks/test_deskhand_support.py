@@ -3,7 +3,7 @@
 import pytest
 
 from training.contracts.types import Task
-from training.tasks.support import deskhand
+from training.tasks.supported_by import deskhand
 from workers.tasks.evaluators.getters import GETTERS
 from workers.tasks.evaluators.metrics import METRICS
 from workers.tasks.setup_verbs import SETUP_VERBS

@@ -11,7 +11,7 @@ from training.contracts.types import Action, Task
 from training.tasks.sets.first_desk import FAMILIES as FIRST_FAMILIES
 from training.tasks.sets.first_desk import NUM_ROWS, SCREEN, generate
 from training.tasks.sets.first_desk_level_4 import LEVEL_4_FAMILIES, generate_all
-from training.tasks.support.deskhand import unsupported_reason
+from training.tasks.supported_by.deskhand import unsupported_reason
 
 TASKS = generate_all()
 FAMILIES = (*FIRST_FAMILIES, *LEVEL_4_FAMILIES)

@@ -5,7 +5,7 @@ import pytest
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
 from training.tasks.sets.first_desk import generate
-from training.tasks.support.runtimes import TaskRuntime, reason_unsupported, runtime_of
+from training.tasks.supported_by.runtimes import TaskRuntime, reason_unsupported, runtime_of
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})
 THEIRS = DesktopConfig.model_validate({"provider": "osworld", "osworld": {"machines": "docker"}})

@@ -7,7 +7,7 @@ from asgiref.sync import sync_to_async
 
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
 from testing.live_client import communicator, open_socket, publish_many, receive_events, subscribe
-from webapp.live import consumers, streams
+from webapp.live import consumers, stream_access
 from webapp.live.models import Event
 from webapp.live.publish import publish
 
@@ -143,7 +143,7 @@ async def test_an_event_that_redis_lost_is_found_at_the_next_tick(watcher, monke
     socket = await open_socket(viewer)
     await subscribe(socket, stream)
     await Event.objects.acreate(stream=stream, seq=1, type="turn.added", payload={})
-    await streams.Stream.objects.acreate(name=stream, last_seq=1)
+    await stream_access.Stream.objects.acreate(name=stream, last_seq=1)
     assert numbers(await receive_events(socket, 1)) == [1]
     await socket.disconnect()
 

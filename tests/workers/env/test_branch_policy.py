@@ -22,7 +22,7 @@ from webapp.trajectories import branching
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
-from workers.gpu.coordinator.sampling import get_finished_groups
+from workers.gpu.coordinator.sampling_routes import get_finished_groups
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAMPLING = {"max_context_tokens": 4096, "max_completion_tokens": 6}

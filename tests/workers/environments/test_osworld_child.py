@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from testing.workers.osworld_agent import Agent, png
-from training.tasks.support.osworld import functions
+from training.tasks.supported_by.osworld import functions
 from workers.desktops.console import ActionRefused
 from workers.desktops.contract import EnvError
 from workers.environments.osworld.child_process import OsworldProcess, remove_abandoned

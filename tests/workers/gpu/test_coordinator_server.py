@@ -7,7 +7,7 @@ from testing.factories import make_experiment
 from testing.training.route_examples import EXAMPLES
 from training.contracts import coordinator
 from training.contracts.config import parse_config
-from workers.gpu.coordinator.handler import AttemptContext
+from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import HANDLERS, CoordinatorServer
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -17,7 +17,7 @@ from training.actions.write.completion_text import format_action
 from training.contracts.types import Action, Task
 from training.tasks.sets.windows_keyboard import WORK, generate
 from training.tasks.sets.windows_programs_and_dialogs import DIALOGS, PROGRAMS
-from training.tasks.support.deskhand import unsupported_reason
+from training.tasks.supported_by.deskhand import unsupported_reason
 from workers.tasks.evaluators.metrics import METRICS
 
 TASKS = generate()

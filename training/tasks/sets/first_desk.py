@@ -17,7 +17,7 @@ import random
 from typing import Any
 
 from training.contracts.types import Action, ActionKind, Task
-from training.tasks.sets.panel_specs import Panel, Widget, panel_evaluator, panel_step
+from training.tasks.sets.panel_window import Panel, Widget, panel_evaluator, panel_step
 from training.tasks.sets.steps_and_evaluators import (
     DONE,
     file_holds,

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from webapp.experiments.checkpoints.kept_checkpoints import CheckpointRefused, model_path, require_kept
+from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused, model_path, require_kept
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment

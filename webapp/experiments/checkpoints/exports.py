@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from webapp.experiments.checkpoints.kept_checkpoints import CheckpointRefused, require_kept
+from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused, require_kept
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.storable_text import storable

@@ -14,7 +14,7 @@ from training.contracts.config import ConfigError
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints import evaluate_on_demand, exports, kept_checkpoints
+from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.checkpoints.tar_stream import stream_tar, tar_bytes
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 
@@ -33,7 +33,7 @@ def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpRespons
             num_tasks=int(_number(request, "num_tasks")),
             temperature=temperature,
         )
-    except (kept_checkpoints.CheckpointRefused, ConfigError) as refused:
+    except (usable_checkpoints.CheckpointRefused, ConfigError) as refused:
         messages.error(request, f"Not evaluated: {_named(refused)}.")
     else:
         messages.success(request, f"Evaluation queued as #{queued.pk}; its result will appear here.")
@@ -48,7 +48,7 @@ def export(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpResponse:
         exports.request_export(
             checkpoint=checkpoint, user=request.user, dtype=request.POST.get("dtype", "bfloat16")
         )
-    except kept_checkpoints.CheckpointRefused as refused:
+    except usable_checkpoints.CheckpointRefused as refused:
         messages.error(request, f"Not exported: {_named(refused)}.")
     else:
         messages.success(request, f"Export of step {checkpoint.step} queued; progress is shown below.")
@@ -95,7 +95,7 @@ def _number(request: MemberRequest, name: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise kept_checkpoints.CheckpointRefused(f"{text!r} is not a number", name) from None
+        raise usable_checkpoints.CheckpointRefused(f"{text!r} is not a number", name) from None
 
 
 def _named(refused: Exception) -> str:

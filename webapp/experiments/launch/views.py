@@ -17,7 +17,7 @@ from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.access import get_experiment
-from webapp.experiments.checkpoints.kept_checkpoints import config_to_continue
+from webapp.experiments.checkpoints.usable_checkpoints import config_to_continue
 from webapp.experiments.launch.form import Draft, baseline_of, flatten, named_errors, read_form, read_yaml
 from webapp.experiments.launch.form_knobs import sections
 from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM

@@ -3,7 +3,7 @@
 from django.db import models
 
 from training.contracts.config import DesktopConfig
-from training.tasks.support.runtimes import TaskRuntime, runtime_of
+from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
 
 
 class TaskSet(models.Model):
@@ -50,7 +50,7 @@ class TaskRecord(models.Model):
     reason = models.TextField(blank=True)
     """Which setup verb or evaluator is missing."""
     runs_on = models.CharField(max_length=80, blank=True)
-    """Runtimes (training.tasks.support.runtimes) that can run it: "|own|osworld|"."""
+    """Runtimes (training.tasks.supported_by.runtimes) that can run it: "|own|osworld|"."""
     reasons = models.JSONField(default=dict)
     """TaskRuntime -> why it cannot, for those that cannot."""
     oracle_score = models.FloatField(null=True)

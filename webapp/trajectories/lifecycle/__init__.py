@@ -6,10 +6,10 @@ leaves its group, and its place is run again; a group finishes once, when every 
 gets the next `finished_seq` of its experiment.
 """
 
-from webapp.trajectories.lifecycle.advantages import record_member_updates
 from webapp.trajectories.lifecycle.announcements import announce, stream_of
 from webapp.trajectories.lifecycle.group_places import has_left_its_group, members_that_count
 from webapp.trajectories.lifecycle.groups import GroupSpec, cancel_group, cancel_groups_of, create_group
+from webapp.trajectories.lifecycle.record_advantages import record_member_updates
 from webapp.trajectories.lifecycle.status_changes import (
     HEARTBEAT_TIMEOUT,
     RUNNING,

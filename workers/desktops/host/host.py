@@ -23,11 +23,11 @@ from workers.desktops.contract import (
     Provider,
     ProviderDesktop,
 )
+from workers.desktops.host.boot_failures import BootFailures
 from workers.desktops.host.desktop_files import DesktopFiles
 from workers.desktops.host.desktop_record import DesktopRecord, HeldLease, Kind
-from workers.desktops.host.leaks import LeakWatch
+from workers.desktops.host.leak_watch import LeakWatch
 from workers.desktops.host.messages import DesktopInfo, DesktopStatus, Phase
-from workers.desktops.host.start_failures import BootFailures
 from workers.desktops.host.warm_pool import WarmPool
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.registry import PROVIDERS

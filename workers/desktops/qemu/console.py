@@ -21,7 +21,7 @@ from workers.desktops.console import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.qemu.monitor_client import QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput
-from workers.desktops.qemu.window_list import AgentWindows
+from workers.desktops.qemu.window_control import AgentWindows
 from workers.desktops.screen_settling import Pace, host_strain
 
 POLL_S = 0.03

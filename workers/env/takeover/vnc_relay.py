@@ -19,7 +19,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 
-from workers.env.takeover.relay_socket import socket_path
+from workers.env.takeover.relay_socket_path import socket_path
 from workers.processes.unix_socket import connect_unix, listen_unix
 
 log = logging.getLogger(__name__)

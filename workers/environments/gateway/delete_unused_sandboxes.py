@@ -13,8 +13,8 @@ from django.db import DatabaseError, close_old_connections
 
 from training.contracts.config import GatewayConfig
 from workers.desktops.contract import EnvError
-from workers.environments.gateway.environment import owner_of
 from workers.environments.gateway.open_vendor import open_vendor
+from workers.environments.gateway.sandbox_environment import owner_of
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import Desktop
 from workers.desktops.screen_settling import Pace
 from workers.environments.gateway.vendor import Sandbox, SandboxVendor
-from workers.environments.gateway.window_list import ShellWindows
+from workers.environments.gateway.window_control import ShellWindows
 from workers.environments.received_frames import frame_of
 
 CHUNK = 48 * 1024

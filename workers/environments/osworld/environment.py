@@ -17,7 +17,7 @@ from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
 from training.contracts.secret_store import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
-from training.tasks.support.osworld import osworld_reason
+from training.tasks.supported_by.osworld import osworld_reason
 from workers.desktops import frame_images
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from training.contracts.types import Action, ActionKind
-from training.tasks.support.deskhand import INFEASIBLE, as_list, column
+from training.tasks.supported_by.deskhand import INFEASIBLE, as_list, column
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
 from workers.tasks.evaluators.getters import read
 from workers.tasks.evaluators.metrics import METRICS

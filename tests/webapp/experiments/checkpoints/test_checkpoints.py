@@ -16,7 +16,7 @@ from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import parse_config
 from training.contracts.trainer_reports import EvaluationResult
 from webapp.accounts.models import Role, Team
-from webapp.experiments.checkpoints import evaluate_on_demand, exports, kept_checkpoints
+from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.lifecycle import operator_actions, trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
 from webapp.experiments.page.metric_series import evaluation_points
@@ -150,7 +150,7 @@ def test_a_folder_that_somebody_removed_by_hand_is_refused(
 ) -> None:
     CheckpointRecord.objects.filter(pk=checkpoint.pk).update(path=str(tmp_path / "gone"))
     checkpoint.refresh_from_db()
-    with pytest.raises(kept_checkpoints.CheckpointRefused, match="is gone from the disk"):
+    with pytest.raises(usable_checkpoints.CheckpointRefused, match="is gone from the disk"):
         evaluation_of(checkpoint)
 
 
@@ -185,19 +185,19 @@ def test_without_a_gpu_worker_the_page_says_that_it_will_wait(
 
 def test_what_somebody_waits_for_is_not_pruned(checkpoint: CheckpointRecord) -> None:
     source = checkpoint.experiment
-    assert kept_checkpoints.paths_in_use(source.pk) == []
+    assert usable_checkpoints.paths_in_use(source.pk) == []
     queued = evaluation_of(checkpoint)
-    assert kept_checkpoints.paths_in_use(source.pk) == [checkpoint.path]
+    assert usable_checkpoints.paths_in_use(source.pk) == [checkpoint.path]
     operator_actions.request_cancel(experiment=queued)
-    assert kept_checkpoints.paths_in_use(source.pk) == []
+    assert usable_checkpoints.paths_in_use(source.pk) == []
     exports.request_export(checkpoint=checkpoint, user=None)
-    assert kept_checkpoints.paths_in_use(source.pk) == [checkpoint.path]
+    assert usable_checkpoints.paths_in_use(source.pk) == [checkpoint.path]
 
 
 def test_the_start_of_another_experiment_holds_its_checkpoint(checkpoint: CheckpointRecord) -> None:
-    config = kept_checkpoints.config_to_continue(checkpoint)
+    config = usable_checkpoints.config_to_continue(checkpoint)
     operator_actions.queue_experiment(team=checkpoint.experiment.team, owner=None, name="on", config=config)
-    assert kept_checkpoints.paths_in_use(checkpoint.experiment_id) == [checkpoint.path]
+    assert usable_checkpoints.paths_in_use(checkpoint.experiment_id) == [checkpoint.path]
 
 
 def test_continue_opens_the_form_on_the_checkpoints_weights(
@@ -281,7 +281,7 @@ def test_an_export_of_a_silent_worker_waits_again(checkpoint: CheckpointRecord, 
 
 
 def test_an_unknown_number_format_is_refused(checkpoint: CheckpointRecord) -> None:
-    with pytest.raises(kept_checkpoints.CheckpointRefused, match="bfloat16, float16, float32"):
+    with pytest.raises(usable_checkpoints.CheckpointRefused, match="bfloat16, float16, float32"):
         exports.request_export(checkpoint=checkpoint, user=None, dtype="int4")
 
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from workers.desktops.host.desktop_files import DesktopFiles
-from workers.desktops.host.leaks import LeakWatch
+from workers.desktops.host.leak_watch import LeakWatch
 
 
 def test_the_group_of_a_machine_that_becomes_a_template_is_no_leftover(tmp_path: Path):

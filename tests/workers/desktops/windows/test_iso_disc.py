@@ -8,7 +8,7 @@ import pycdlib
 import pytest
 
 from training.contracts.types import Task
-from training.tasks.support import deskhand
+from training.tasks.supported_by import deskhand
 from workers.desktops.windows.iso_disc import MEDIA, DiscError, guest_files, make_disc
 from workers.tasks.errors import SetupError
 from workers.tasks.setup_verbs import run_steps

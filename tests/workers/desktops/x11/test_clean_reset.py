@@ -10,7 +10,7 @@ from Xlib import X, Xatom
 
 from training.contracts.types import Action
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.desktops.x11.window_list import Windows
+from workers.desktops.x11.window_control import Windows
 
 pytestmark = pytest.mark.desktop
 

@@ -17,7 +17,7 @@ from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.display import X11Display
 from workers.desktops.x11.provider import X11Provider
-from workers.desktops.x11.window_list import Windows
+from workers.desktops.x11.window_control import Windows
 from workers.desktops.x11.xtest_input import X11Input
 from workers.guest import base_processes
 

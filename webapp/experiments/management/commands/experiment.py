@@ -5,7 +5,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.experiments.checkpoints import evaluate_on_demand, exports, kept_checkpoints
+from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment
 
@@ -52,7 +52,7 @@ class Command(BaseCommand):
 def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str, Any]:
     """Evaluate or export a checkpoint; what was queued, in plain values."""
     try:
-        checkpoint = kept_checkpoints.find_checkpoint(experiment, options["checkpoint"])
+        checkpoint = usable_checkpoints.find_checkpoint(experiment, options["checkpoint"])
         if options["verb"] == "export":
             export = exports.request_export(checkpoint=checkpoint, user=None, dtype=options["dtype"])
             return {"export": export.pk, "status": export.status, "step": checkpoint.step}
@@ -62,7 +62,7 @@ def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str,
             num_tasks=options["tasks"],
             temperature=options["temperature"],
         )
-    except kept_checkpoints.CheckpointRefused as refused:
+    except usable_checkpoints.CheckpointRefused as refused:
         name = {"num_tasks": "--tasks: "}.get(refused.field, f"--{refused.field}: " if refused.field else "")
         raise CommandError(f"{name}{refused}") from refused
     return {"experiment": queued.pk, "status": queued.status, "step": checkpoint.step}

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from training.tasks.importers import LoadError, load_tasks
 from training.tasks.sets.first_desk_level_4 import generate_all
 from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
-from training.tasks.support.runtimes import TaskRuntime
+from training.tasks.supported_by.runtimes import TaskRuntime
 from webapp.experiments.import_task_set import Import, import_task_set
 from webapp.experiments.models import TaskRecord, TaskStatus
 

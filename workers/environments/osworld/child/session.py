@@ -18,9 +18,9 @@ from desktop_env.desktop_env import DesktopEnv
 from workers.environments.osworld.child import missing_packages
 from workers.environments.osworld.child.agent_bridge import Bridge
 from workers.environments.osworld.child.answer_watch import RecordedAnswers
-from workers.environments.osworld.child.downloads import Downloads, local_uploads
 from workers.environments.osworld.child.failures import Failure
 from workers.environments.osworld.child.hosted_provider import HostedManager, HostedProvider
+from workers.environments.osworld.child.kept_downloads import Downloads, local_uploads
 
 RETRY_S = 0.2
 """Between the library's three tries; its own 5 s make every missing file cost 15 s."""

@@ -12,8 +12,8 @@ from training.contracts.routes import Nothing
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from training.contracts.types import Trajectory as WireTrajectory
 from training.rewards import rescore
-from workers.gpu.coordinator.handler import NOTHING, AttemptContext, RequestRefused, handles
-from workers.gpu.reporting import (
+from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles
+from workers.gpu.webapp_imports import (
     Experiment,
     Group,
     TaskRecord,

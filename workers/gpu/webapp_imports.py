@@ -1,7 +1,7 @@
 """The only door from the gpu worker to the web application: all that its modules use of it."""
 
 from webapp.dispatcher.send_waiting import fill_free_slots
-from webapp.experiments.checkpoints import exports, kept_checkpoints
+from webapp.experiments.checkpoints import exports, usable_checkpoints
 from webapp.experiments.lifecycle import attempts, status_changes, trainer_reports
 from webapp.experiments.lifecycle.engine_start_message import tell_start
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
@@ -33,7 +33,7 @@ __all__ = [
     "attempts",
     "exports",
     "group_of",
-    "kept_checkpoints",
+    "usable_checkpoints",
     "fill_free_slots",
     "record_gpu_sample",
     "record_gpus",

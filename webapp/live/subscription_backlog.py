@@ -6,7 +6,7 @@ a gap, or too much waiting -> is_behind: the rows after the cursor are read inst
 
 from dataclasses import dataclass, field
 
-from webapp.live.streams import LiveEvent, Page
+from webapp.live.stream_access import LiveEvent, Page
 
 MAX_WAITING = 64
 """A slow browser's events are dropped from memory beyond this and read again from the database."""

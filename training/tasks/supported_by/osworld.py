@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from training.contracts.types import Task
-from training.tasks.support.deskhand import INFEASIBLE, MISSING_PROGRAMS, as_list
+from training.tasks.supported_by.deskhand import INFEASIBLE, MISSING_PROGRAMS, as_list
 
 FUNCTIONS = Path(__file__).with_name("osworld_functions.json")
 

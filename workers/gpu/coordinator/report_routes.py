@@ -15,8 +15,14 @@ from training.contracts.trainer_reports import (
     ReplayUse,
     StageReport,
 )
-from workers.gpu.coordinator.handler import NOTHING, AttemptContext, handles
-from workers.gpu.reporting import Experiment, kept_checkpoints, record_uses, trainer_reports, trajectories
+from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, handles
+from workers.gpu.webapp_imports import (
+    Experiment,
+    record_uses,
+    trainer_reports,
+    trajectories,
+    usable_checkpoints,
+)
 
 
 def report_stage(context: AttemptContext, report: StageReport) -> Nothing:
@@ -74,7 +80,7 @@ def report_checkpoint_deleted(context: AttemptContext, report: CheckpointDeleted
 
 
 def get_checkpoints_in_use(context: AttemptContext, _: Nothing) -> routes.CheckpointPaths:
-    return routes.CheckpointPaths(paths=tuple(kept_checkpoints.paths_in_use(context.experiment_id)))
+    return routes.CheckpointPaths(paths=tuple(usable_checkpoints.paths_in_use(context.experiment_id)))
 
 
 def report_alarms(context: AttemptContext, alarms: list[Alarm]) -> Nothing:

@@ -6,9 +6,9 @@ from training.contracts import coordinator as routes
 from training.contracts.routes import Nothing
 from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
-from workers.gpu.coordinator.handler import NOTHING, AttemptContext, RequestRefused, handles
+from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles
 from workers.gpu.policy_server_process import WeightsRefused
-from workers.gpu.reporting import ExperimentStatus, attempts
+from workers.gpu.webapp_imports import ExperimentStatus, attempts
 
 CONTROL_OF_STATUS = {
     ExperimentStatus.PAUSING: Control.PAUSE,

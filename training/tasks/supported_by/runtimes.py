@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from training.contracts.config import DesktopConfig, OsworldConfig
 from training.contracts.types import Task
-from training.tasks.support.deskhand import unsupported_reason
-from training.tasks.support.osworld import osworld_reason
+from training.tasks.supported_by.deskhand import unsupported_reason
+from training.tasks.supported_by.osworld import osworld_reason
 
 
 class TaskRuntime(StrEnum):
