@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from webapp.asgi import application
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 ORIGIN = b"http://localhost"
 

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from training.contracts.routes import MalformedMessage, Problem, ProblemAnswer, Route
+from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer, Route
 
 
 class Refused(Exception):

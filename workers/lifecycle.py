@@ -41,12 +41,14 @@ def _start_threads(**_: Any) -> None:
         gpu_use.announce_gpus(identity.current().name)
         checkpoint_exports.start(_stopping)
     if identity.current().queue == "env":
-        from workers.env.reporting import desktops
+        from workers.env.reporting import desktop_parking
         from workers.environments.gateway import delete_unused_sandboxes
-        from workers.fleet import mirror
+        from workers.fleet import desk_host_mirror
 
-        mirror.start(_stopping)
-        delete_unused_sandboxes.start(_stopping, desktops.gateways_in_use, desktops.trajectory_keys)
+        desk_host_mirror.start(_stopping)
+        delete_unused_sandboxes.start(
+            _stopping, desktop_parking.gateways_in_use, desktop_parking.trajectory_keys
+        )
 
 
 @worker_shutdown.connect

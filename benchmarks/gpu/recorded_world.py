@@ -23,7 +23,7 @@ from benchmarks.gpu.policy_process import TOKEN, PolicyProcess
 from benchmarks.gpu.screens import screen_png
 from testing.route_server import Refused, RouteServer
 from training.contracts import coordinator as routes
-from training.contracts.routes import Nothing, Route
+from training.contracts.route_types import Nothing, Route
 from training.contracts.types import (
     Completion,
     Control,

@@ -18,7 +18,7 @@ from benchmarks.gpu.recorded_world import RecordedWorld
 from benchmarks.gpu.rl_step_screens import Screens
 from testing.route_server import Refused
 from training.contracts import coordinator as routes
-from training.contracts.routes import Nothing, Route
+from training.contracts.route_types import Nothing, Route
 from training.contracts.types import (
     Completion,
     Control,

@@ -26,7 +26,7 @@ from benchmarks.gpu.weight_sync_weights import Answer, add_noise, exact_logprobs
 from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts import policy_server
 from training.contracts.config import ExperimentConfig, parse_config
-from training.contracts.routes import Nothing
+from training.contracts.route_types import Nothing
 from training.contracts.weight_requests import Canary, WeightsRequest
 from training.distributed.world import World, start_world, stop_world
 from training.model.load_sharded import shard_model

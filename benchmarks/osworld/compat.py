@@ -162,8 +162,8 @@ def timed(times: list[float], job: Any) -> Any:
 
 def catalogue(folder: Path) -> Any:
     """What the installed package offers."""
+    from workers.environments.osworld.child_messages import Catalogue, NoArguments
     from workers.environments.osworld.child_process import OsworldProcess
-    from workers.environments.osworld.protocol import Catalogue, NoArguments
 
     process = OsworldProcess(PYTHON, folder / "osworld", pass_on={}, on_ask=print)
     try:

@@ -21,7 +21,7 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from training.rollouts.task_order import TaskOrder
     from webapp.accounts.models import Membership
     from webapp.experiments.models import TaskRecord
-    from webapp.replay.admission import offer_to_inbox
+    from webapp.replay.inbox_admission import offer_to_inbox
     from webapp.replay.labels import label_many
     from webapp.replay.models import ReplayEntry
     from webapp.trajectories.lifecycle import GroupSpec, create_group

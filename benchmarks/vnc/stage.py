@@ -54,7 +54,7 @@ class Painter:
     """A window on the desktop whose colour changes at a known moment."""
 
     def __init__(self, display_socket: str) -> None:
-        from workers.desktops.x11.display import X11Display
+        from workers.desktops.x11.display_connection import X11Display
 
         self.display = X11Display(display_socket)
         self.window = self.display.root.create_window(

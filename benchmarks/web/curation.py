@@ -97,7 +97,7 @@ def fill(number: int) -> None:
     from testing.factories import make_group, make_task, make_trajectory, make_turn
     from testing.first_desk_screens import MENU, menu_screen
     from webapp.accounts.models import Team
-    from webapp.replay.admission import offer_to_inbox
+    from webapp.replay.inbox_admission import offer_to_inbox
     from webapp.trajectories.frames import store_frame
     from webapp.trajectories.models import Trajectory
 

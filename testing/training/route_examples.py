@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from training.contracts import coordinator, policy_server
-from training.contracts.routes import Nothing, Route
-from training.contracts.stages import StageName
+from training.contracts.route_types import Nothing, Route
+from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import (
     Alarm,
     CheckpointDeleted,

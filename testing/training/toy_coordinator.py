@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from testing.route_server import Refused, RouteServer
 from testing.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
 from training.contracts import coordinator as routes
-from training.contracts.routes import Nothing, Route
+from training.contracts.route_types import Nothing, Route
 from training.contracts.types import (
     Action,
     ActionKind,
@@ -28,8 +28,8 @@ from training.contracts.types import (
     TrajectoryStatus,
 )
 from training.contracts.weight_requests import Canary, WeightsRequest
-from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import EngineSequence
+from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.weights.receive_in_process import LocalReceiver
 from training.sampler.weights.receiver import WeightSyncHandler
 

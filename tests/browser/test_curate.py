@@ -11,7 +11,7 @@ from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import store
 from testing.factories import make_replay_entry, make_trajectory, make_turn, make_user
 from webapp.accounts.models import Role
-from webapp.replay.admission import offer_to_inbox
+from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.replay.labels import label_entry
 from webapp.replay.models import LabelEvent, ReplayEntry
 

@@ -10,7 +10,7 @@ from testing.browser.people import People, SignIn
 from testing.factories import make_trajectory
 from testing.fleet_rows import make_desktop, make_host, make_worker
 from tests.webapp.fleet.test_mirror import desktop_state, host_state
-from webapp.fleet import desk_host_reports, operations
+from webapp.fleet import desk_host_reports, operator_requests
 from webapp.fleet.models import HostSample, Operation, OperationStatus
 from webapp.trajectories.models import Trajectory
 
@@ -61,8 +61,8 @@ def test_an_operator_quarantines_a_desktop_and_sees_what_became_of_it(
 
 def carry_out() -> None:
     """What the mirror of host h1 does with what is asked."""
-    (asked,) = operations.take_operations(host="h1")
-    operations.end_operation(operation=asked, status=OperationStatus.DONE, outcome="kept as it is")
+    (asked,) = operator_requests.take_operations(host="h1")
+    operator_requests.end_operation(operation=asked, status=OperationStatus.DONE, outcome="kept as it is")
     kept = desktop_state("d1", phase="quarantined", holder="", quarantine=asked.reason)
     desk_host_reports.record_host(
         host="h1", state=host_state(kept, desktop_state("d2", phase="ready", holder=""))

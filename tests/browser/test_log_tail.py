@@ -10,7 +10,7 @@ from testing.browser.people import People, SignIn
 from testing.factories import make_experiment
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.page.log_files import log_folder
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,7 @@ from testing.factories import make_experiment, make_group, make_trajectory
 from webapp.experiments.lifecycle import operator_actions, status_changes, trainer_reports
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 SMALL = {"width": 1280, "height": 500}
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from training.contracts.routes import Nothing, Route
+from training.contracts.route_types import Nothing, Route
 from training.contracts.trainer_reports import (
     Alarm,
     CheckpointDeleted,

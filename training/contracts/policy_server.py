@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from training.contracts.routes import Nothing, Route
+from training.contracts.route_types import Nothing, Route
 from training.contracts.types import Completion, Wire
 from training.contracts.weight_requests import WEIGHTS_REQUEST, Canary, WeightsAnswer, WeightsRequest
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 from training.contracts.types import Wire
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 
 
 class LearningStage(StrEnum):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 
 from training.contracts.config import ExperimentConfig
-from training.contracts.stages import ONLY_EVALUATION
+from training.contracts.stage_names import ONLY_EVALUATION
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.types import Purpose
 from training.distributed.interrupts import TermSignal

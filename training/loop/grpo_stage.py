@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group
 from training.distributed.interrupts import on_main

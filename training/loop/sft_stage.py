@@ -7,7 +7,7 @@ import random
 from collections import Counter
 
 from training.batch.sft_dataset import SftDataset, sft_sample
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main

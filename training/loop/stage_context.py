@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
 from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Group, Purpose, Task

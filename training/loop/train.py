@@ -63,7 +63,7 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
     from training.distributed.interrupts import Interrupted, TermSignal
     from training.distributed.world import start_world, stop_world
     from training.loop.build_experiment import build_experiment
-    from training.loop.stages import run
+    from training.loop.run_stages import run
 
     term = TermSignal()
     term.install()

@@ -17,8 +17,8 @@ import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential
 
 from training.contracts import coordinator as routes
-from training.contracts.routes import Answered, Asked, MalformedMessage, Nothing, Route, WireRequest
-from training.contracts.stages import StageName
+from training.contracts.route_types import Answered, Asked, MalformedMessage, Nothing, Route, WireRequest
+from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import (
     Alarm,
     CheckpointDeleted,

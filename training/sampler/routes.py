@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from training.contracts import policy_server as routes
-from training.contracts.routes import MalformedMessage, Nothing, Problem, ProblemAnswer
-from training.contracts.routes import Route as ProtocolRoute
+from training.contracts.route_types import MalformedMessage, Nothing, Problem, ProblemAnswer
+from training.contracts.route_types import Route as ProtocolRoute
 from training.sampler.recorded_prefix import post_prefix
 from training.sampler.sessions import PolicyService, ServiceError, json_answer
 

@@ -27,8 +27,8 @@ from starlette.routing import Route
 from training.contracts.config import ExperimentConfig, from_yaml
 from training.model.cpu_threads import num_threads
 from training.render.renderer import Renderer
-from training.sampler.engines.continuous_batching import BatchingEngine
 from training.sampler.engines.engine import Engine, EngineError
+from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.engines.sglang_engine import start_sglang
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.routes import HANDLERS, guarded

@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from training.contracts.config import PromptConfig, SamplingConfig
 from training.contracts.policy_server import TurnRequest
-from training.contracts.routes import Answered, Route
+from training.contracts.route_types import Answered, Route
 from training.contracts.types import Completion
 from training.contracts.weight_requests import Canary, WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image

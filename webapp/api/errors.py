@@ -8,7 +8,7 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from training.contracts.config import ConfigError
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused
 from webapp.trajectories.branching import BranchRefused
-from webapp.trajectories.snapshots import SnapshotsRefused
+from webapp.trajectories.kept_desktop_snapshots import SnapshotsRefused
 
 
 class Conflict(Exception):

@@ -17,7 +17,7 @@ from webapp.api.trajectory_schemas import (
     TrajectoryPage,
     TreeNode,
 )
-from webapp.trajectories import branching, snapshots
+from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.models import Trajectory
@@ -93,12 +93,12 @@ def show_tree(request: MemberRequest, pk: int) -> Any:
 @router.get("/{int:pk}/snapshots", response=list[SnapshotOut], operation_id="list_snapshots")
 def list_snapshots(request: MemberRequest, pk: int) -> Any:
     """The states that one can branch from, its parents' included."""
-    return list(snapshots.snapshots_of(get_trajectory(request, pk)).values())
+    return list(kept_desktop_snapshots.snapshots_of(get_trajectory(request, pk)).values())
 
 
 @router.post("/{int:pk}/snapshots", response=KeepIn, operation_id="keep_snapshots")
 def keep_snapshots(request: MemberRequest, pk: int, body: KeepIn) -> Any:
     """Save the desktop before every turn from now on, or no more."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
-    snapshots.switch_snapshots(trajectory=trajectory, on=body.keep)
+    kept_desktop_snapshots.switch_snapshots(trajectory=trajectory, on=body.keep)
     return body

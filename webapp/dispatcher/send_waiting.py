@@ -11,7 +11,7 @@ from kombu.exceptions import OperationalError
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Experiment
-from webapp.fleet.free_slots import count_env_slots, count_env_workers, hosts_at_work
+from webapp.fleet.env_capacity import count_env_slots, count_env_workers, hosts_at_work
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.trajectories.models import Trajectory
 

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.fleet import operations
+from webapp.fleet import operator_requests
 from webapp.fleet.models import Desktop, Host, Verb, Worker
 
 
@@ -20,10 +20,10 @@ def desktop_operate(request: MemberRequest, name: str, verb: str) -> HttpRespons
     member(request, Role.OPERATOR)
     desktop = get_object_or_404(Desktop, name=name)
     try:
-        asked = operations.ask_for_desktop(
+        asked = operator_requests.ask_for_desktop(
             desktop=desktop, verb=Verb(verb), user=request.user, reason=request.POST.get("reason", "")
         )
-    except operations.Refused as refused:
+    except operator_requests.Refused as refused:
         messages.warning(request, str(refused))
     else:
         messages.success(request, f"{asked.get_verb_display()} {name}: asked {desktop.host}.")
@@ -35,7 +35,7 @@ def worker_drain(request: MemberRequest, pk: int) -> HttpResponse:
     """on=1 drains, on=0 undrains."""
     member(request, Role.OPERATOR)
     worker = get_object_or_404(Worker, pk=pk)
-    done = operations.drain_worker(worker=worker, on=request.POST.get("on") == "1", user=request.user)
+    done = operator_requests.drain_worker(worker=worker, on=request.POST.get("on") == "1", user=request.user)
     messages.success(request, f"{worker.name} {done.outcome}.")
     return _back(request)
 
@@ -45,7 +45,7 @@ def host_drain(request: MemberRequest, pk: int) -> HttpResponse:
     """on=1 drains, on=0 undrains."""
     member(request, Role.OPERATOR)
     host = get_object_or_404(Host, pk=pk)
-    done = operations.drain_host(host=host, on=request.POST.get("on") == "1", user=request.user)
+    done = operator_requests.drain_host(host=host, on=request.POST.get("on") == "1", user=request.user)
     messages.success(request, f"{host.name}: {done.outcome}.")
     return _back(request)
 

@@ -20,7 +20,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, HostSample, Worker
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 TAKE_OVER_AFTER = timedelta(seconds=4)
 """The mirror renews its right about every second."""

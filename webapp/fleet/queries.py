@@ -23,7 +23,7 @@ from webapp.fleet.models import (
     Worker,
     WorkerStatus,
 )
-from webapp.live.publish import cursor_of, last_seq
+from webapp.live.event_publishing import cursor_of, last_seq
 
 RECENT = timedelta(hours=1)
 """Workers that left longer ago are not shown."""

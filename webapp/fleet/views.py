@@ -13,7 +13,7 @@ from webapp.accounts.access import member
 from webapp.accounts.models import Role
 from webapp.fleet import history_charts, queries
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
-from webapp.live.publish import last_seq
+from webapp.live.event_publishing import last_seq
 
 VIEWS = ("wall", "table")
 PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}

@@ -7,7 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 WORKER_TIMEOUT = timedelta(seconds=12)
 """Six missed heartbeats of 2 s."""

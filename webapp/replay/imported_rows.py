@@ -11,7 +11,7 @@ from webapp.lib.storable_text import storable
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.replay.slime_record import Record
+from webapp.replay.read_slime_record import Record
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 
 ASSUMED_TAG = "assumed-reward"

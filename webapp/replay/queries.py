@@ -10,10 +10,10 @@ from typing import Any
 from django.db.models import BigIntegerField, Count, Max, Min, QuerySet, Value
 
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.live.publish import cursor_of, last_seq
-from webapp.replay.admission import stream_of
+from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of
 from webapp.replay.filters import EntryFilter
+from webapp.replay.inbox_admission import stream_of
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import turn_json

@@ -17,7 +17,7 @@ from webapp.replay.import_images import ImageProblem
 from webapp.replay.imported_messages import ReadProblem
 from webapp.replay.imported_rows import store_record
 from webapp.replay.models import ReplayEntry
-from webapp.replay.slime_record import Record, read_record
+from webapp.replay.read_slime_record import Record, read_record
 
 MAX_PROBLEMS = 50
 MAX_RECORDS = 10_000

@@ -16,8 +16,8 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role
 from webapp.replay import queries
 from webapp.replay.access import get_entry
-from webapp.replay.admission import stream_of
 from webapp.replay.filters import ALL, EntryFilter
+from webapp.replay.inbox_admission import stream_of
 from webapp.replay.labels import (
     LabelConflict,
     NothingToUndo,

@@ -18,7 +18,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
 from webapp.lib.transitions import sources_of
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.screens.models import (
     ACTIVE_CONTROLS,
     CONTROL_TRANSITIONS,

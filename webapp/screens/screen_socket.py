@@ -31,7 +31,7 @@ from webapp.screens.models import ControlStatus
 from webapp.screens.relay_connection import Link, NoScreen, open_link
 from webapp.screens.rfb.browser_filter import BrowserFilter
 from webapp.screens.rfb.protocol import RfbError
-from webapp.screens.screen_changes import ScreenChanges
+from webapp.screens.screen_change_notices import ScreenChanges
 
 logger = logging.getLogger(__name__)
 

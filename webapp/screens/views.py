@@ -14,9 +14,9 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
-from webapp.live.publish import last_seq
+from webapp.live.event_publishing import last_seq
 from webapp.screens import queries, screen_control
-from webapp.screens.demonstration_desktops import offer_named, offers
+from webapp.screens.demonstration_offers import offer_named, offers
 from webapp.screens.models import Control
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.lifecycle import end_trajectory

@@ -14,8 +14,8 @@ from training.contracts.types import Source
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.fleet.models import Host
-from webapp.live.publish import last_seq
-from webapp.trajectories import branching, snapshots
+from webapp.live.event_publishing import last_seq
+from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.branch_tree import count_branches, tree_of
 from webapp.trajectories.models import SnapshotStatus, Trajectory
@@ -25,10 +25,10 @@ CONFLICT, BAD = 409, 400
 
 def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, Any]:
     """What `branches.html` and its dialog show."""
-    branch_turn, can_be_saved = trajectory.group.branch_turn, snapshots.can_be_saved(trajectory)
+    branch_turn, can_be_saved = trajectory.group.branch_turn, kept_desktop_snapshots.can_be_saved(trajectory)
     if branch_turn is None and not can_be_saved:
         return {"shows_branches": False}
-    found = snapshots.snapshots_of(trajectory)
+    found = kept_desktop_snapshots.snapshots_of(trajectory)
     kept = {turn: row for turn, row in found.items() if row.status == SnapshotStatus.KEPT}
     newest = next(reversed(kept.values()), None)
     candidates = branching.candidates(trajectory)
@@ -40,7 +40,7 @@ def branch_context(request: MemberRequest, trajectory: Trajectory) -> dict[str, 
         "branch_turn": branch_turn,
         "may_branch": Role(request.membership.role).includes(Role.OPERATOR),
         "can_be_saved": can_be_saved,
-        "may_switch": trajectory.status in snapshots.SWITCHABLE,
+        "may_switch": trajectory.status in kept_desktop_snapshots.SWITCHABLE,
         "kept": kept,
         "kept_mb": sum(row.size_mb for row in kept.values()),
         "num_gone": len(found) - len(kept),
@@ -65,8 +65,8 @@ def switch_snapshots(request: MemberRequest, pk: int) -> JsonResponse:
     """Keep a snapshot before every turn from now on (`on=1`), or no more; 409 says why not."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        snapshots.switch_snapshots(trajectory=trajectory, on=request.POST.get("on") == "1")
-    except snapshots.SnapshotsRefused as refused:
+        kept_desktop_snapshots.switch_snapshots(trajectory=trajectory, on=request.POST.get("on") == "1")
+    except kept_desktop_snapshots.SnapshotsRefused as refused:
         return JsonResponse({"error": str(refused)}, status=CONFLICT)
     return JsonResponse({})
 

@@ -16,11 +16,11 @@ from django.utils import timezone
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.fleet.free_slots import hosts_at_work
-from webapp.live.publish import publish
+from webapp.fleet.env_capacity import hosts_at_work
+from webapp.live.event_publishing import publish
+from webapp.trajectories.kept_desktop_snapshots import snapshots_of
 from webapp.trajectories.lifecycle import GroupSpec, create_group, end_trajectory, stream_of
 from webapp.trajectories.models import Group, Snapshot, SnapshotStatus, Trajectory, TurnRecord
-from webapp.trajectories.snapshots import snapshots_of
 
 MAX_SIZE = 16
 MAX_TEMPERATURE = 2.0

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest, member
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.keyset_pages import paginate
-from webapp.live.publish import last_seq
+from webapp.live.event_publishing import last_seq
 from webapp.trajectories import page_queries
 from webapp.trajectories.access import get_group, get_trajectory
 from webapp.trajectories.branch_views import branch_context

@@ -12,7 +12,7 @@ import urllib.parse
 import uuid
 from typing import Any, Self
 
-from workers.desktops.agent import ExecResult
+from workers.desktops.agent_contract import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind, NotClean
 from workers.processes.unix_socket import connect_unix
 

@@ -33,8 +33,8 @@ from collections.abc import Callable, Iterator
 from typing import Self
 
 from training.contracts.types import Action
-from workers.desktops.agent import Agent
-from workers.desktops.console import Console, Window, WindowManager
+from workers.desktops.agent_contract import Agent
+from workers.desktops.console_contract import Console, Window, WindowManager
 from workers.desktops.contract import EnvError, ErrorKind, ResetReport
 from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from workers.desktops.agent import Agent
 from workers.desktops.agent_client import AgentClient
-from workers.desktops.console import Console
+from workers.desktops.agent_contract import Agent
+from workers.desktops.console_contract import Console
 from workers.desktops.contract import Endpoints, EnvError, ErrorKind, Provider
 from workers.desktops.host_storage import HostStorage
 
@@ -42,7 +42,7 @@ def _x11_console(endpoints: Endpoints) -> Console:
 
 
 def _qmp_console(endpoints: Endpoints) -> Console:
-    from workers.desktops.qemu.console import QmpConsole
+    from workers.desktops.qemu.qmp_console import QmpConsole
 
     return QmpConsole(endpoints)
 

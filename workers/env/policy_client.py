@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from training.contracts import policy_server as routes
-from training.contracts.routes import Answered, Asked, Nothing, ProblemAnswer, Route
+from training.contracts.route_types import Answered, Asked, Nothing, ProblemAnswer, Route
 from training.contracts.types import Completion
 from training.contracts.weight_requests import Canary, Load
 

@@ -23,7 +23,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workers.desktops.contract import EnvError
-from workers.env_server import areal, sandboxes, slime
+from workers.env_server import areal, sandbox_calls, slime
 from workers.env_server.episodes import UnknownEpisode
 from workers.env_server.request import Call, ServerFacts
 from workers.env_server.wire_fields import BadRequest, problem
@@ -51,7 +51,7 @@ class EnvServer:
 
     def application(self) -> ASGIApp:
         routes = [Route("/health", self._health)]
-        for table in (slime.ROUTES, areal.ROUTES, sandboxes.ROUTES):
+        for table in (slime.ROUTES, areal.ROUTES, sandbox_calls.ROUTES):
             routes += [self._route(method, path, handler, 0.0) for (method, path), handler in table.items()]
         for (method, path), handler in areal.WAITING_ROUTES.items():
             routes.append(self._route(method, path, handler, self._wait_s))

@@ -20,7 +20,7 @@ from workers.desktops.host.messages import KeptSnapshot, Lease
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.tasks import prepare_and_score
-from workers.tasks.disk_space import require_room
+from workers.tasks.disk_full_check import require_room
 
 LEASE_S = 15.0
 QUOTA_WAIT_S = 60.0

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from webapp.fleet import desk_host_reports, operations
+from webapp.fleet import desk_host_reports, operator_requests
 from webapp.fleet.desk_host_reports import (
     claim_mirror,
     forget_old,
@@ -17,12 +17,12 @@ from webapp.fleet.desk_host_reports import (
     record_problem,
     sample_host,
 )
-from webapp.fleet.free_slots import count_slots_of_host, is_host_draining
+from webapp.fleet.env_capacity import count_slots_of_host, is_host_draining
 from webapp.fleet.models import DesktopPhase, Operation, OperationStatus, Verb
-from webapp.fleet.operations import take_operations
-from webapp.trajectories import snapshots
+from webapp.fleet.operator_requests import take_operations
+from webapp.trajectories import kept_desktop_snapshots
 from webapp.trajectories.desktop_demand import waiting_desktops
-from webapp.trajectories.lifecycle.desktop_taken import live_on_desktop, take_away
+from webapp.trajectories.lifecycle.desktop_taken_away import live_on_desktop, take_away
 from workers import identity
 from workers.desktops.host.messages import BootFailure, DesktopStatus, HostReport, KeptSnapshot
 
@@ -55,13 +55,15 @@ def record_report(host: str, report: HostReport, *, with_figures: bool) -> None:
 
 def unknown_snapshots(kept: Iterable[KeptSnapshot], asked_at: datetime) -> set[str]:
     """Of what this machine's desk host keeps, what no row knows; rows of what it keeps no more are gone."""
-    ages_s = {snapshot.name: snapshots.age_s(snapshot.created_at) for snapshot in kept}
-    return snapshots.reconcile_with_host(host=identity.current().host, ages_s=ages_s, asked_at=asked_at)
+    ages_s = {snapshot.name: kept_desktop_snapshots.age_s(snapshot.created_at) for snapshot in kept}
+    return kept_desktop_snapshots.reconcile_with_host(
+        host=identity.current().host, ages_s=ages_s, asked_at=asked_at
+    )
 
 
 def end_operation(operation: Operation, outcome: str, *, is_done: bool) -> None:
     status = OperationStatus.DONE if is_done else OperationStatus.FAILED
-    operations.end_operation(operation=operation, status=status, outcome=outcome)
+    operator_requests.end_operation(operation=operation, status=status, outcome=outcome)
 
 
 def host_state(report: HostReport) -> desk_host_reports.HostState:

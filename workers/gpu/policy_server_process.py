@@ -15,7 +15,7 @@ from django.conf import settings
 
 from training.contracts import policy_server as routes
 from training.contracts.coordinator import WeightsSynced
-from training.contracts.routes import Asked, Nothing, ProblemAnswer, Route
+from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.child_processes import start_child
 

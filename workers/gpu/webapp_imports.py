@@ -3,7 +3,7 @@
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.checkpoints import exports, usable_checkpoints
 from webapp.experiments.lifecycle import attempts, status_changes, trainer_reports
-from webapp.experiments.lifecycle.engine_start_message import tell_start
+from webapp.experiments.lifecycle.engine_wait_text import tell_start
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
 from webapp.experiments.models import (
     Attempt,

@@ -14,17 +14,17 @@ import os
 import sys
 
 from workers.guest import http_server, xorg_config
-from workers.guest.base_processes import SHIM, Layout, Session, SessionError
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.clone_wakeup import MachineRoutes, become
 from workers.guest.file_routes import FileRoutes
 from workers.guest.panel_zygote import PanelZygote
+from workers.guest.prctl import adopt_orphans, die_with_parent
 from workers.guest.preloaded_python import PreloadedPython
-from workers.guest.process_control import adopt_orphans, die_with_parent
 from workers.guest.program_routes import ProgramRoutes
 from workers.guest.recording_routes import RecordingRoutes
 from workers.guest.root_helper import RootHelper
 from workers.guest.screen_routes import ScreenRoutes
+from workers.guest.session_processes import SHIM, Layout, Session, SessionError
 
 
 class Agent:

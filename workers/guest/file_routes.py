@@ -2,8 +2,8 @@
 
 import os
 
-from workers.guest.base_processes import Layout
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
+from workers.guest.session_processes import Layout
 
 MAX_LISTED = 20_000
 """Entries of one answer; a listing of the whole system is a mistake."""

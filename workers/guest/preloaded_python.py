@@ -20,7 +20,7 @@ import traceback
 import types
 from dataclasses import dataclass, field
 
-from workers.guest.process_control import die_with_parent
+from workers.guest.prctl import die_with_parent
 
 PRELOADED = ("pyautogui", "Xlib.ext.xfixes", "workers.guest.screenshot")
 """Loaded before the first request; one that is not installed is left to the program that asks for it."""

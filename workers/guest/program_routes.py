@@ -9,12 +9,12 @@ import time
 from dataclasses import dataclass
 from typing import IO, Any
 
-from workers.guest.base_processes import Session
 from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.panel_zygote import PROGRAMS, PanelZygote
+from workers.guest.prctl import die_with_parent
 from workers.guest.preloaded_python import MAX_CODE, Job, PreloadedPython
-from workers.guest.process_control import die_with_parent
+from workers.guest.session_processes import Session
 
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0

@@ -5,10 +5,10 @@ import shutil
 import signal
 import subprocess
 
-from workers.guest.base_processes import Session
 from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.program_routes import ProgramRoutes
+from workers.guest.session_processes import Session
 
 FRAMES_PER_S = 10
 END_LIMIT_S = 30.0

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from workers.guest.base_processes import Session
 from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.program_routes import ProgramRoutes
+from workers.guest.session_processes import Session
 
 if TYPE_CHECKING:
     from workers.guest.window_routes import WindowRoutes

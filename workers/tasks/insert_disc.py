@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from workers.desktops.windows.iso_disc import make_disc
 from workers.tasks.errors import SetupError, TaskErrorKind
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 
 @runtime_checkable

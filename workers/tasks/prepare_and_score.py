@@ -11,7 +11,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.tasks import evaluators
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 from workers.tasks.setup_verbs import run_steps
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 
 def setup(task: Task, desktop: TaskDesktop) -> None:

@@ -12,7 +12,7 @@ from workers.desktops.screen_settling import settle_limits_for, wait_until_settl
 from workers.tasks.errors import SetupError, TaskErrorKind
 from workers.tasks.insert_disc import content_of, insert_disc
 from workers.tasks.show_panel_window import show_panel
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 from workers.tasks.window_placement import is_named, limit_of, place, wait_focused, wait_painted
 
 Parameters = dict[str, Any]

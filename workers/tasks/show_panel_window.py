@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 from workers.tasks.window_placement import FRAME_LEFT, FRAME_TOP, place, wait_focused, wait_painted
 
 PROGRAM = "deskhand-panel"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 
 from training.contracts.types import ActionKind
-from workers.desktops.console import Console, Window
+from workers.desktops.console_contract import Console, Window
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.screen_settling import settle_limits_for, wait_until_settled
 from workers.tasks.errors import SetupError, TaskErrorKind
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 Box = tuple[int, int, int, int]
 """x, y, width, height of a window's content, screen pixels."""

@@ -14,8 +14,8 @@ import pytest
 from pydantic import BaseModel
 
 from training.contracts import coordinator, policy_server
-from training.contracts.routes import Nothing, Route
-from training.contracts.stages import STAGE_LABELS
+from training.contracts.route_types import Nothing, Route
+from training.contracts.stage_names import STAGE_LABELS
 from training.contracts.trainer_exit import ExitCode
 from training.contracts.weight_requests import WEIGHTS_REQUEST
 

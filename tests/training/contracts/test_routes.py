@@ -4,7 +4,7 @@ import pytest
 
 from testing.training.route_examples import EXAMPLES
 from training.contracts import coordinator, policy_server
-from training.contracts.routes import MalformedMessage
+from training.contracts.route_types import MalformedMessage
 from training.contracts.types import Purpose
 from training.contracts.weight_requests import Commit, Load
 

@@ -21,7 +21,7 @@ from training.model.cpu_vision_tower import batched_vision_attention
 from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine, load_model
-from training.sampler.weights.tensor_names import check_sglang_names
+from training.sampler.weights.engine_tensor_names import check_sglang_names
 from training.weights.errors import WeightsRefused
 from training.weights.model_folder_writer import export_model
 from training.weights.unsharded_weights import plain_weights

@@ -3,8 +3,7 @@
 import pytest
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from training.planning.memory_footprint import Footprint, ModelShape, footprint, microbatch_tokens, shape_of
-from training.planning.model_layouts import (
+from training.planning.gpu_layouts import (
     GPU_BYTES,
     GPU_COUNTS,
     LAYOUTS,
@@ -13,6 +12,7 @@ from training.planning.model_layouts import (
     published_shape,
     scaled,
 )
+from training.planning.memory_footprint import Footprint, ModelShape, footprint, microbatch_tokens, shape_of
 from training.planning.presets import load_preset
 
 H200 = 141e9

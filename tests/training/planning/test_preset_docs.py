@@ -1,4 +1,4 @@
-"""docs/presets.md names every preset, and its table of sizes is that of training/planning/model_layouts.py.
+"""docs/presets.md names every preset, and its table of sizes is that of training/planning/gpu_layouts.py.
 
 `python -m tests.training.planning.test_preset_docs` writes the table anew.
 """
@@ -6,7 +6,7 @@
 import re
 from pathlib import Path
 
-from training.planning.model_layouts import LAYOUTS, estimate
+from training.planning.gpu_layouts import LAYOUTS, estimate
 from training.planning.presets import GROUPS, load_preset, load_presets
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "presets.md"

@@ -7,7 +7,7 @@ import pytest
 from testing.training.toy_coordinator import TOKEN, ToyCoordinator
 from testing.training.toy_desktops import picture
 from training.contracts.coordinator import SampleGroup
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 from training.contracts.types import Control, Purpose
 from training.rollouts.coordinator_client import (
     CoordinatorAddress,

@@ -8,7 +8,7 @@ import pytest
 
 from testing.training.tiny_model import tiny_folder
 from training.contracts.config import parse_config
-from training.sampler.sglang.parameter_names import read_names, write_names
+from training.sampler.sglang.parameter_names_file import read_names, write_names
 from training.sampler.sglang.server_arguments import arguments_of
 
 FP32_HEAD = "--enable-fp32-lm-head"

@@ -19,7 +19,7 @@ from tests.training.conftest import toy_config
 from tests.training.loop.test_train import outcome, start_process
 from training.contracts.config import ExperimentConfig
 from training.distributed.world import World, start_world, stop_world
-from training.sampler.weights.tensor_names import check_sglang_names, sglang_name
+from training.sampler.weights.engine_tensor_names import check_sglang_names, sglang_name
 from training.weights.channel import Sender
 from training.weights.disk_channel import OWNER, PREFIX, DiskChannel, remove_abandoned
 from training.weights.errors import WeightsRefused

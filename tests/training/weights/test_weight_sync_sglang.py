@@ -19,7 +19,7 @@ from testing.training.tiny_model import tiny_folder
 from tests.training.sampler.test_engine_sglang import SEVERAL, TOKEN, Running, ask
 from training.contracts import policy_server
 from training.contracts.config import ExperimentConfig, parse_config
-from training.contracts.routes import Nothing
+from training.contracts.route_types import Nothing
 from training.contracts.weight_requests import Canary, Commit, Load, WeightsRequest
 from training.distributed.world import World, start_world, stop_world
 from training.render.renderer import Renderer

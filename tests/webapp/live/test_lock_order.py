@@ -5,8 +5,8 @@ import threading
 import pytest
 from django.db import connection, transaction
 
+from webapp.live.event_publishing import publish
 from webapp.live.models import Event
-from webapp.live.publish import publish
 
 
 @pytest.mark.django_db(transaction=True)

@@ -8,9 +8,9 @@ from django.db import connection, transaction
 
 from webapp.live import broadcast, database_upkeep
 from webapp.live.database_upkeep import prune_events
+from webapp.live.event_publishing import last_seq, publish
 from webapp.live.event_size import MAX_EVENT_BYTES
 from webapp.live.models import Event, Stream
-from webapp.live.publish import last_seq, publish
 
 
 def seqs(stream: str) -> list[int]:

@@ -8,8 +8,8 @@ from asgiref.sync import sync_to_async
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
 from testing.live_client import communicator, open_socket, publish_many, receive_events, subscribe
 from webapp.live import consumers, stream_access
+from webapp.live.event_publishing import publish
 from webapp.live.models import Event
-from webapp.live.publish import publish
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,7 +13,7 @@ from testing.factories import (
 )
 from training.contracts.trainer_reports import ReplayUse
 from webapp.experiments.models import Experiment
-from webapp.replay.admission import offer_to_inbox
+from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.replay.injections import record_uses, usable_entries
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry, ReplayUseRecord

@@ -20,8 +20,8 @@ from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
 from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.replay.admission import offer_to_inbox
-from webapp.trajectories import branching, snapshots
+from webapp.replay.inbox_admission import offer_to_inbox
+from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.branch_tree import tree_of
 from webapp.trajectories.branching import BranchRefused, BranchRequest, branch_trajectory
 from webapp.trajectories.lifecycle import cancel_groups_of, claim_trajectory, end_trajectory
@@ -61,7 +61,7 @@ def qemu_experiment(*, has_policy: bool = True, **values):
 
 def keep(trajectory: Trajectory, *turns: int, host: str = HOST) -> None:
     for turn in turns:
-        snapshots.record_snapshot(
+        kept_desktop_snapshots.record_snapshot(
             trajectory_id=trajectory.pk,
             turn=turn,
             host=host,
@@ -132,7 +132,7 @@ def test_the_agent_hears_at_its_first_turn_what_its_parents_agent_heard(parent):
 
 def test_a_branch_of_an_inherited_turn_belongs_to_the_one_whose_turn_it_is(parent):
     member = branch_trajectory(trajectory=parent, request=wanted(2)).trajectories.first()
-    assert sorted(snapshots.snapshots_of(member)) == [1, 2]
+    assert sorted(kept_desktop_snapshots.snapshots_of(member)) == [1, 2]
     again = branch_trajectory(trajectory=member, request=wanted(1, 1))
     assert (again.parent, again.branch_turn) == (parent, 1)
 
@@ -306,17 +306,20 @@ def test_a_branch_of_a_machine_that_does_not_work_is_not_sent_and_holds_up_nobod
 def test_what_a_host_keeps_no_more_is_gone_and_what_no_row_knows_is_named(parent):
     kept, dropped = parent.snapshots.order_by("turn")
     ages = {kept.name: 500.0, "sfffffffffffffff1": 500.0, "sfffffffffffffff2": 1.0}
-    orphans = snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now())
+    orphans = kept_desktop_snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now())
     assert orphans == {"sfffffffffffffff1"}  # the young one's row may still be written
     dropped.refresh_from_db()
     assert dropped.status == SnapshotStatus.GONE
     assert Event.objects.filter(type="snapshot.dropped", payload__turn=dropped.turn).count() == 1
-    assert snapshots.reconcile_with_host(host="machine-b", ages_s={}, asked_at=timezone.now()) == set()
+    assert (
+        kept_desktop_snapshots.reconcile_with_host(host="machine-b", ages_s={}, asked_at=timezone.now())
+        == set()
+    )
 
 
 def test_a_snapshot_that_was_recorded_after_the_question_is_not_taken_for_gone(parent):
     asked_at = timezone.now() - timedelta(minutes=1)
-    assert snapshots.reconcile_with_host(host=HOST, ages_s={}, asked_at=asked_at) == set()
+    assert kept_desktop_snapshots.reconcile_with_host(host=HOST, ages_s={}, asked_at=asked_at) == set()
     assert set(parent.snapshots.values_list("status", flat=True)) == {SnapshotStatus.KEPT}
 
 
@@ -324,21 +327,23 @@ def test_a_deleted_trajectorys_snapshots_become_orphans(parent):
     names = set(parent.snapshots.values_list("name", flat=True))
     parent.delete()
     ages = dict.fromkeys(names, 500.0)
-    assert snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
+    assert (
+        kept_desktop_snapshots.reconcile_with_host(host=HOST, ages_s=ages, asked_at=timezone.now()) == names
+    )
 
 
 def test_snapshots_are_switched_on_for_running_machines_only(parent):
     running = make_trajectory(experiment=parent.experiment, status="running", reward=None)
-    assert not snapshots.wants_snapshots(trajectory_id=running.pk)
-    snapshots.switch_snapshots(trajectory=running, on=True)
-    assert snapshots.wants_snapshots(trajectory_id=running.pk)
-    snapshots.switch_snapshots(trajectory=running, on=False)
-    assert not snapshots.wants_snapshots(trajectory_id=running.pk)
-    with pytest.raises(snapshots.SnapshotsRefused, match="has ended"):
-        snapshots.switch_snapshots(trajectory=parent, on=True)
+    assert not kept_desktop_snapshots.wants_snapshots(trajectory_id=running.pk)
+    kept_desktop_snapshots.switch_snapshots(trajectory=running, on=True)
+    assert kept_desktop_snapshots.wants_snapshots(trajectory_id=running.pk)
+    kept_desktop_snapshots.switch_snapshots(trajectory=running, on=False)
+    assert not kept_desktop_snapshots.wants_snapshots(trajectory_id=running.pk)
+    with pytest.raises(kept_desktop_snapshots.SnapshotsRefused, match="has ended"):
+        kept_desktop_snapshots.switch_snapshots(trajectory=parent, on=True)
     plain = make_trajectory(team=make_team(), status="running", reward=None)
-    with pytest.raises(snapshots.SnapshotsRefused, match="x11 cannot be saved"):
-        snapshots.switch_snapshots(trajectory=plain, on=True)
+    with pytest.raises(kept_desktop_snapshots.SnapshotsRefused, match="x11 cannot be saved"):
+        kept_desktop_snapshots.switch_snapshots(trajectory=plain, on=True)
 
 
 # --- the tree ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import workers.guest
 from training.actions.key_names import ALIASES, MODIFIERS, NAMED, canonical_key
 from training.actions.write.pyautogui_call import KEYS, key_of
 from webapp.screens.rfb import keysyms
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.keysym_names import X_NAMES, x_name
 from workers.desktops.qemu.keyboard_layout import BY_NAME, PUNCTUATION, RIGHT_HAND, keys_of_chord
 from workers.desktops.x11.xtest_input import keysym_of

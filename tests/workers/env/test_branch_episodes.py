@@ -14,7 +14,7 @@ from training.contracts.types import Action, Purpose, Source, Task
 from webapp.dispatcher import send_waiting
 from webapp.experiments.models import TaskRecord
 from webapp.fleet.worker_reports import beat_worker
-from webapp.trajectories import branching, snapshots
+from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory
 from workers import identity
@@ -141,7 +141,7 @@ def test_somebody_may_ask_while_it_runs(machine, monkeypatch):
 
     def ask_after_the_first(action: Action) -> None:
         act(action)
-        snapshots.switch_snapshots(trajectory=Trajectory.objects.get(), on=machine.pressed == 1)
+        kept_desktop_snapshots.switch_snapshots(trajectory=Trajectory.objects.get(), on=machine.pressed == 1)
 
     monkeypatch.setattr(machine, "act", ask_after_the_first)
     trajectory = run_group().trajectories.get()

@@ -12,7 +12,7 @@ from webapp.screens.relay_connection import NoScreen, open_link
 from webapp.screens.relay_tickets import make_ticket, read_ticket
 from webapp.screens.rfb.protocol import PointerEvent, pointer_bytes
 from workers.desktops.leased_desktop import DesktopEnv
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 from workers.env.takeover.vnc_relay import Relay
 from workers.processes.unix_socket import connect_unix
 

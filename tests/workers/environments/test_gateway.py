@@ -13,7 +13,7 @@ from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere, delete_unused
 from workers.environments.gateway.sandbox_environment import GatewayEnvironment
-from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor
+from workers.environments.gateway.vendor_contract import Sandbox, SandboxRequest, SandboxVendor
 from workers.environments.http_transport import retry_after_s
 from workers.environments.registry import AtCapacity, EnvironmentRequest
 

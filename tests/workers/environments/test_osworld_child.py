@@ -17,11 +17,9 @@ import pytest
 
 from testing.workers.osworld_agent import Agent, png
 from training.tasks.supported_by.osworld import functions
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
-from workers.environments.osworld.child_process import OsworldProcess, remove_abandoned
-from workers.environments.osworld.find_python import FOLDER, installed_level
-from workers.environments.osworld.protocol import (
+from workers.environments.osworld.child_messages import (
     Act,
     Catalogue,
     Evaluate,
@@ -32,6 +30,8 @@ from workers.environments.osworld.protocol import (
     Score,
     Screenshot,
 )
+from workers.environments.osworld.child_process import OsworldProcess, remove_abandoned
+from workers.environments.osworld.find_python import FOLDER, installed_level
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="install it by `make osworld-env`")

@@ -11,10 +11,10 @@ from testing.desk_host_process import running_host, start_host, stop_host
 from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_worker
 from webapp.fleet.models import Desktop, Host, HostSample, Operation, Verb
-from webapp.fleet.operations import ask_for_desktop, drain_host
+from webapp.fleet.operator_requests import ask_for_desktop, drain_host
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import DeskHostClient
-from workers.fleet.mirror import Mirror
+from workers.fleet.desk_host_mirror import Mirror
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db]
 SPEC = DesktopSpec()

@@ -6,7 +6,7 @@ from workers.gpu.failure_reason import why_trainer_ended
 
 KILLED = "rank 1 of the trainer was ended by SIGKILL\n"
 CRASHED = "rank 1 of the trainer was ended by SIGSEGV\n"
-STEP = "2026-11-21 19:33:58,385 training.loop.stages step 8: reward 0.693\n"
+STEP = "2026-11-21 19:33:58,385 training.loop.run_stages step 8: reward 0.693\n"
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ STEP = "2026-11-21 19:33:58,385 training.loop.stages step 8: reward 0.693\n"
         ),
         (
             STEP + "=====\n",
-            "the trainer ended with code 1: 2026-11-21 19:33:58,385 training.loop.stages step 8",
+            "the trainer ended with code 1: 2026-11-21 19:33:58,385 training.loop.run_stages step 8",
         ),
         ("", "the trainer ended with code 1: no output"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workers.desktops.agent import ExecResult
+from workers.desktops.agent_contract import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks import evaluators

@@ -1,6 +1,6 @@
 """What the policy server asks of an engine: continue token sequences with images.
 
-Engines: `transformers_engine` (CPU or one GPU, in this process, behind `continuous_batching`) and
+Engines: `transformers_engine` (CPU or one GPU, in this process, behind `request_batching`) and
 `sglang_engine` (server processes).
 """
 

@@ -10,9 +10,9 @@ import torch.distributed as dist
 
 from training.contracts.weight_requests import Bucket, Check, Join
 from training.model.qwen3_vl_classes import is_stored_transposed
-from training.sampler.engines.continuous_batching import BatchingEngine
+from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.engines.transformers_engine import TransformersEngine
-from training.sampler.weights.tensor_names import check_shapes
+from training.sampler.weights.engine_tensor_names import check_shapes
 from training.weights import sync_process_group
 from training.weights.errors import WeightsRefused
 from training.weights.ipc_channel import open_handle

@@ -14,9 +14,9 @@ from training.contracts.weight_requests import Bucket, Check, Join
 from training.sampler.sglang import http_calls
 from training.sampler.sglang.http_calls import Call, SglangError, SglangRefused
 from training.sampler.sglang.http_client import AsyncSglang
-from training.sampler.sglang.parameter_names import read_names
+from training.sampler.sglang.parameter_names_file import read_names
 from training.sampler.sglang.server_pool import ServerPool, ServerSlot
-from training.sampler.weights.tensor_names import check_sglang_names
+from training.sampler.weights.engine_tensor_names import check_sglang_names
 from training.weights.errors import WeightsRefused
 
 logger = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from training.update.losses.dr_grpo import dr_grpo_loss
 from training.update.losses.grpo import grpo_loss
 from training.update.losses.gspo import gspo_loss
 from training.update.losses.gspo_token import gspo_token_loss
+from training.update.losses.policy_loss_contract import LossInputs, PolicyLoss, TokenLosses
 from training.update.losses.rloo import rloo_loss
-from training.update.losses.token_losses import LossInputs, PolicyLoss, TokenLosses
 
 POLICY_LOSSES: dict[str, PolicyLoss] = {
     "grpo": grpo_loss,

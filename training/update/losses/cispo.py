@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import torch
 
-from training.update.losses.token_losses import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
+from training.update.losses.policy_loss_contract import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
 
 
 def cispo_loss(inputs: LossInputs) -> TokenLosses:

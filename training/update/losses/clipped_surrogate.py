@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from training.update.losses.token_losses import LossInputs, TokenLosses
+from training.update.losses.policy_loss_contract import LossInputs, TokenLosses
 
 
 def clipped_surrogate(ratio: torch.Tensor, inputs: LossInputs) -> TokenLosses:

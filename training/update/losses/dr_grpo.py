@@ -12,7 +12,7 @@ Source: Understanding R1-Zero-Like Training, arXiv 2503.20783, section 3.
 from __future__ import annotations
 
 from training.update.losses.grpo import grpo_loss
-from training.update.losses.token_losses import LossInputs, TokenLosses
+from training.update.losses.policy_loss_contract import LossInputs, TokenLosses
 
 
 def dr_grpo_loss(inputs: LossInputs) -> TokenLosses:

@@ -12,7 +12,7 @@ weight of off-policy tokens, and it shows any engine/trainer mismatch instead of
 from __future__ import annotations
 
 from training.update.losses.clipped_surrogate import clipped_surrogate
-from training.update.losses.token_losses import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
+from training.update.losses.policy_loss_contract import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
 
 
 def grpo_loss(inputs: LossInputs) -> TokenLosses:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from training.update.losses.clipped_surrogate import clipped_surrogate
 from training.update.losses.gspo import sequence_ratio
-from training.update.losses.token_losses import LossInputs, TokenLosses
+from training.update.losses.policy_loss_contract import LossInputs, TokenLosses
 
 
 def gspo_token_loss(inputs: LossInputs) -> TokenLosses:

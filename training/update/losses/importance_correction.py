@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from training.update.losses.token_losses import MAX_LOG_RATIO, LossInputs, log_ratio
+from training.update.losses.policy_loss_contract import MAX_LOG_RATIO, LossInputs, log_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ of many small gaps leaves the clip soon: use it on policy, with short completion
 from __future__ import annotations
 
 from training.update.losses.clipped_surrogate import clipped_surrogate
-from training.update.losses.token_losses import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
+from training.update.losses.policy_loss_contract import MAX_LOG_RATIO, LossInputs, TokenLosses, log_ratio
 
 
 def rloo_loss(inputs: LossInputs) -> TokenLosses:

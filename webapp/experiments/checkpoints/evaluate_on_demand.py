@@ -13,7 +13,7 @@ from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused,
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 MAX_TASKS = 5000
 MAX_TEMPERATURE = 2.0

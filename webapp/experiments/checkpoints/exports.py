@@ -22,7 +22,7 @@ from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 DTYPES = ("bfloat16", "float16", "float32")
 HEARTBEAT_TIMEOUT = timedelta(seconds=20)

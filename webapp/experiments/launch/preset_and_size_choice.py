@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from training.contracts.config import ConfigError, Preset, parse_config
+from training.planning.gpu_layouts import GPU_BYTES, GPU_COUNTS, LAYOUTS, MODELS
 from training.planning.memory_footprint import footprint
-from training.planning.model_layouts import GPU_BYTES, GPU_COUNTS, LAYOUTS, MODELS
 from training.planning.presets import GROUPS, load_presets
 from webapp.experiments.launch.form import Draft, nested
 from webapp.experiments.templatetags.deskhand import size as size_in_words

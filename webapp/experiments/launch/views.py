@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from training.contracts.config import ConfigError, Preset
-from training.planning.model_layouts import scaled
+from training.planning.gpu_layouts import scaled
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team

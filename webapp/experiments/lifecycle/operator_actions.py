@@ -5,7 +5,7 @@ from django.db import transaction
 from django.db.models import Max
 
 from training.contracts.config import ExperimentConfig
-from training.contracts.stages import stages_of
+from training.contracts.stage_names import stages_of
 from webapp.accounts.models import Team
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status
 from webapp.experiments.models import (
@@ -13,7 +13,7 @@ from webapp.experiments.models import (
     ExperimentStatus,
     Stage,
 )
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 
 @transaction.atomic

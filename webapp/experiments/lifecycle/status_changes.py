@@ -17,7 +17,7 @@ from webapp.experiments.models import (
 )
 from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 
 def stream_of(experiment_id: int) -> str:

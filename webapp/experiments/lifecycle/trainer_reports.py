@@ -20,7 +20,7 @@ from webapp.experiments.models import (
     Stage,
     StageStatus,
 )
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 GPU_SAMPLES_KEPT = timedelta(days=14)
 """One every ten seconds makes 8640 a day."""

@@ -17,7 +17,7 @@ from webapp.experiments.models.experiments import (
     Stage,
     StageStatus,
 )
-from webapp.experiments.models.gpus import GpuSample
+from webapp.experiments.models.gpu_samples import GpuSample
 from webapp.experiments.models.results import AlarmRecord, Evaluation, Incident, MetricPoint
 from webapp.experiments.models.tasks import TaskRecord, TaskSet, TaskStatus
 

@@ -24,8 +24,8 @@ from webapp.experiments.models import (
     StageStatus,
 )
 from webapp.experiments.page.stage_progress import is_evaluation, overall_progress
+from webapp.live.event_publishing import last_seq
 from webapp.live.models import Stream
-from webapp.live.publish import last_seq
 
 PAGE_SIZE = 40
 UNFINISHED = [*ACTIVE_STATUSES, ExperimentStatus.QUEUED, ExperimentStatus.PAUSED]

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
-from training.contracts.stages import ONLY_EVALUATION, StageName
+from training.contracts.stage_names import ONLY_EVALUATION, StageName
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
     Experiment,

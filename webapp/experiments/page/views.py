@@ -19,7 +19,7 @@ from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page import experiment_table
 from webapp.experiments.page.part_contexts import TABS, context_of, counts_of
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.live.publish import last_seq
+from webapp.live.event_publishing import last_seq
 
 UNDO_KEY = "undo_cancel"
 """Session: {"at": when, "former": {id: status}} of the last bulk cancel."""

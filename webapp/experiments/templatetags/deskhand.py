@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from training.contracts.stages import STAGE_LABELS
+from training.contracts.stage_names import STAGE_LABELS
 
 register = template.Library()
 

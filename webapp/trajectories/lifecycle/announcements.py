@@ -6,7 +6,7 @@ from django.dispatch import Signal
 
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.trajectories.models import Trajectory
 
 work_waiting = Signal()

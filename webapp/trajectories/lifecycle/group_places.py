@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from training.contracts.types import Source
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
 from webapp.trajectories.models import Group, Trajectory
 

@@ -9,7 +9,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle.announcements import announce_work
 from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
 from webapp.trajectories.lifecycle.status_changes import end_trajectory

@@ -4,7 +4,7 @@ from django.db import transaction
 
 from training.contracts.trainer_reports import MemberUpdate
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory
 

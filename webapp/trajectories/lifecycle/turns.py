@@ -10,7 +10,7 @@ from django.utils import timezone
 from training.contracts.types import ActionKind, Observation, Source, Turn
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.lib.storable_text import storable
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import BootFailed, BootPhase, EnvError
-from workers.desktops.qemu.machine_spec import LOG
+from workers.desktops.qemu.machine_identity import LOG
 from workers.desktops.qemu.vm_process import VmProcess, tail
 
 

@@ -13,7 +13,7 @@ import subprocess
 
 from workers.desktops.contract import EnvError
 from workers.desktops.qemu.devices import HARDWARE
-from workers.desktops.qemu.machine_spec import CONSOLE, LOG, MONITOR, RAM, VNC, MachineSpec
+from workers.desktops.qemu.machine_identity import CONSOLE, LOG, MONITOR, RAM, VNC, MachineSpec
 
 PROGRAM = "qemu-system-x86_64"
 MACHINE = "pc-i440fx-7.2"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from workers.desktops.qemu.machine_spec import AGENT, DISK, LOG, UEFI_VARIABLES, MachineSpec
+from workers.desktops.qemu.machine_identity import AGENT, DISK, LOG, UEFI_VARIABLES, MachineSpec
 
 UEFI_CODE = Path("/usr/share/OVMF/OVMF_CODE_4M.fd")
 DISC_DRIVE = "disc0"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training.actions.key_names import canonical_key
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.keysym_names import TEXT_CONTROL
 
 SHIFT = "shift"

@@ -25,7 +25,7 @@ from workers.desktops.qemu import boot_phases
 from workers.desktops.qemu.base_images import GuestImage, ImageStore
 from workers.desktops.qemu.boot_phases import Machine, Progress
 from workers.desktops.qemu.command_line import argv, qemu_version
-from workers.desktops.qemu.machine_spec import CONSOLE, DISK, RAM, VNC, MachineSpec
+from workers.desktops.qemu.machine_identity import CONSOLE, DISK, RAM, VNC, MachineSpec
 from workers.desktops.qemu.template_store import (
     DEFAULT_LIMIT_MB,
     SCREEN,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from training.contracts.types import Action, ActionKind
-from workers.desktops.console import MAX_WAIT_S, ActionRefused
+from workers.desktops.console_contract import MAX_WAIT_S, ActionRefused
 from workers.desktops.qemu.guest_input_queues import GuestQueues
 from workers.desktops.qemu.keyboard_layout import SHIFT, keys_of_char, keys_of_chord
 from workers.desktops.qemu.monitor_client import QmpClient

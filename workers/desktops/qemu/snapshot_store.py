@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host_storage import SnapshotLimits
-from workers.desktops.qemu.machine_spec import DISK
+from workers.desktops.qemu.machine_identity import DISK
 from workers.desktops.qemu.template_store import SCREEN, STATE, disk_mb
 from workers.processes.process_group import start_ticks
 

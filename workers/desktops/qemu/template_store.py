@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.qemu.machine_spec import DISK, RAM
+from workers.desktops.qemu.machine_identity import DISK, RAM
 from workers.processes.process_group import start_ticks
 
 log = logging.getLogger("deskhost")

@@ -18,7 +18,7 @@ from qemu.qmp import ConnectError, EventListener, ExecuteError, QMPClient, QMPEr
 
 from workers.desktops.contract import EnvError, Usage
 from workers.desktops.qemu.command_line import OVERHEAD_MB
-from workers.desktops.qemu.machine_spec import LOG, MONITOR
+from workers.desktops.qemu.machine_identity import LOG, MONITOR
 from workers.processes.cgroups import Cgroups, make_cgroups
 from workers.processes.process_group import die_with_parent
 from workers.processes.unix_socket import short_path

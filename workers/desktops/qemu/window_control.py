@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from workers.desktops.agent_client import AgentClient
-from workers.desktops.console import Window, find_window
+from workers.desktops.console_contract import Window, find_window
 from workers.desktops.contract import EnvError, ErrorKind
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from workers.desktops.qemu.base_images import ImageError
 from workers.desktops.windows.image_settings import MIN_MEMORY_MB, WindowsSettings, register
 from workers.desktops.windows.iso_disc import DiscError, guest_files, make_disc
-from workers.desktops.windows.login import WINDOWS_STEPS, Login
+from workers.desktops.windows.login_keys import WINDOWS_STEPS, Login
 
 
 def parser() -> argparse.ArgumentParser:

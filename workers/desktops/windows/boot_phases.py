@@ -14,9 +14,9 @@ from training.contracts.secret_store import SecretError, read_secret
 from workers.desktops.contract import BootPhase, Endpoints, EnvError
 from workers.desktops.qemu.boot_phases import POLL_S, Machine, Progress, poll_until, wait_until_screen_rests
 from workers.desktops.qemu.driverless_console import DriverlessConsole
-from workers.desktops.qemu.machine_spec import CONSOLE
+from workers.desktops.qemu.machine_identity import CONSOLE
 from workers.desktops.windows.image_settings import WindowsSettings
-from workers.desktops.windows.login import Login, secret_typist, type_login
+from workers.desktops.windows.login_keys import Login, secret_typist, type_login
 from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
 from workers.desktops.windows.user_session import UserSession
 

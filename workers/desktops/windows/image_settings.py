@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from workers.desktops.qemu.base_images import GuestImage, ImageError, sha256_of
-from workers.desktops.qemu.machine_spec import UEFI_VARIABLES
-from workers.desktops.windows.login import Login
+from workers.desktops.qemu.machine_identity import UEFI_VARIABLES
+from workers.desktops.windows.login_keys import Login
 
 MIN_MEMORY_MB = 2048
 HINT = "see docs/windows.md"

@@ -21,7 +21,7 @@ from workers.desktops.qemu.base_images import GuestImage, ImageError
 from workers.desktops.qemu.boot_phases import Machine, Progress
 from workers.desktops.qemu.devices import UEFI_CODE
 from workers.desktops.qemu.machine_factory import MachineFactory
-from workers.desktops.qemu.machine_spec import AGENT, CONSOLE, UEFI_VARIABLES, VNC, MachineSpec
+from workers.desktops.qemu.machine_identity import AGENT, CONSOLE, UEFI_VARIABLES, VNC, MachineSpec
 from workers.desktops.qemu.provider import QemuProvider
 from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
 from workers.desktops.qemu.vm_process import VmProcess

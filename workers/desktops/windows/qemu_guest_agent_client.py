@@ -16,9 +16,9 @@ import socket
 import time
 from typing import Any, Self
 
-from workers.desktops.agent import ExecResult
+from workers.desktops.agent_contract import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.windows.shell_commands import LINUX, PLATFORMS, Platform
+from workers.desktops.windows.guest_platforms import LINUX, PLATFORMS, Platform
 from workers.processes.unix_socket import connect_unix
 
 SENTINEL = b"\xff"

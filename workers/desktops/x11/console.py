@@ -9,7 +9,7 @@ from training.contracts.types import Action
 from workers.desktops import frame_images
 from workers.desktops.contract import Endpoints
 from workers.desktops.screen_settling import Pace
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.window_control import Windows
 from workers.desktops.x11.xtest_input import X11Input
 

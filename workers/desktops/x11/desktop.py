@@ -16,7 +16,7 @@ import psutil
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, NotClean, ResetReport, Usage
 from workers.desktops.x11 import sandbox
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.display_reset import Baseline, restore, take_baseline
 from workers.desktops.x11.system_root import OWN
 from workers.processes.cgroups import Cgroups, make_cgroups

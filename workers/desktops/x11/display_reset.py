@@ -14,7 +14,7 @@ from Xlib import XK, X, Xatom
 from Xlib.ext import xtest
 
 from workers.desktops.contract import NotClean
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.leftover_windows import VANISH_LIMIT_S, remove_extra_windows
 
 SELECTIONS = ("PRIMARY", "SECONDARY", "CLIPBOARD")

@@ -10,7 +10,7 @@ from Xlib import X
 from Xlib.xobject.drawable import Window
 
 from workers.desktops.contract import NotClean
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 
 VANISH_LIMIT_S = 2.0
 RETAINED_AFTER_S = 0.4

@@ -6,8 +6,8 @@ import Xlib.error
 from Xlib import X, Xatom
 from Xlib.protocol import event
 
-from workers.desktops.console import Window, find_window
-from workers.desktops.x11.display import X11Display
+from workers.desktops.console_contract import Window, find_window
+from workers.desktops.x11.display_connection import X11Display
 
 SOURCE_PAGER = 2
 """_NET messages from a pager are obeyed without focus-stealing prevention."""

@@ -8,10 +8,10 @@ from Xlib import XK, X
 from Xlib.ext import xtest
 
 from training.contracts.types import Action, ActionKind
-from workers.desktops.console import MAX_WAIT_S, ActionRefused
+from workers.desktops.console_contract import MAX_WAIT_S, ActionRefused
 from workers.desktops.keysym_names import TEXT_CONTROL, x_name
 from workers.desktops.screen_settling import SettleLimits, host_strain, wait_until_settled
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 
 REMAP_SETTLE_S = 0.03
 """Programs re-read the keyboard map on a notification; keys sent sooner come out wrong."""

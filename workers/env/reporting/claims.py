@@ -11,7 +11,7 @@ from training.contracts.types import Purpose, Source, Task, Turn
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.trajectories import branching, waiting_for_desktop
 from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.lifecycle.desktop_taken import hand_back_job
+from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
 from webapp.trajectories.row_to_types import turn_of
 from workers import worker_row

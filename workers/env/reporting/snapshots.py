@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from webapp.trajectories import snapshots
+from webapp.trajectories import kept_desktop_snapshots
 from workers import identity
 from workers.desktops.host.messages import KeptSnapshot
 from workers.env.reporting.claims import TrajectoryRow
@@ -10,11 +10,11 @@ from workers.env.reporting.claims import TrajectoryRow
 
 def wants_snapshots(row: TrajectoryRow) -> bool:
     """True when a person switched them on for this trajectory."""
-    return snapshots.wants_snapshots(trajectory_id=row.pk)
+    return kept_desktop_snapshots.wants_snapshots(trajectory_id=row.pk)
 
 
 def record_snapshot(row: TrajectoryRow, index: int, kept: KeptSnapshot, took_s: float) -> None:
-    snapshots.record_snapshot(
+    kept_desktop_snapshots.record_snapshot(
         trajectory_id=row.pk,
         turn=index,
         host=identity.current().host,
@@ -27,9 +27,9 @@ def record_snapshot(row: TrajectoryRow, index: int, kept: KeptSnapshot, took_s: 
 
 def record_problem(row: TrajectoryRow, problem: str) -> None:
     """The trajectory goes on without it."""
-    snapshots.record_problem(trajectory_id=row.pk, problem=problem)
+    kept_desktop_snapshots.record_problem(trajectory_id=row.pk, problem=problem)
 
 
 def record_lost(name: str) -> None:
     """This machine's desk host does not have it any more."""
-    snapshots.lose_snapshot(host=identity.current().host, name=name)
+    kept_desktop_snapshots.lose_snapshot(host=identity.current().host, name=name)

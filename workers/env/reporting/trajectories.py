@@ -10,13 +10,13 @@ from training.contracts.types import Observation, Purpose, RewardTerm, Source, T
 from training.rewards import Reward
 from webapp.fleet import worker_reports
 from webapp.fleet.models import Desktop, DesktopPhase
-from webapp.replay import admission
+from webapp.replay import inbox_admission
 from webapp.trajectories import frames
 from webapp.trajectories import lifecycle as trajectories
 from workers import identity
 from workers.desktops.frame import Frame
-from workers.env.held_trajectories import all_held
 from workers.env.reporting.claims import TrajectoryRow
+from workers.env.running_trajectories import all_held
 
 
 def beat_held() -> None:
@@ -67,7 +67,7 @@ def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: R
     )
     row.refresh_from_db()
     if ended and (row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN):
-        admission.offer_to_inbox(trajectory=row)
+        inbox_admission.offer_to_inbox(trajectory=row)
 
 
 def screenshot(observation: Observation) -> bytes | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from django.conf import settings
 
 from workers.desktops.contract import EnvError
-from workers.env.reporting import takeovers
+from workers.env.reporting import human_control
 from workers.env.takeover.vnc_relay import Relay
 from workers.environments.contract import Watchable
 from workers.environments.registry import Environment
@@ -27,7 +27,7 @@ def _relay_of_process() -> Relay:
     global _relay
     with _relay_lock:
         if _relay is None:
-            _relay = Relay(Path(settings.RUN_DIR), takeovers.read_ticket, settings.SCREEN_HOST)
+            _relay = Relay(Path(settings.RUN_DIR), human_control.read_ticket, settings.SCREEN_HOST)
         return _relay
 
 
@@ -45,8 +45,8 @@ def screen_offered(
         yield
         return
     with _relay_of_process().offered(trajectory_id, lambda: environment.vnc_socket) as addresses:
-        takeovers.open_screen(trajectory_id, addresses)
+        human_control.open_screen(trajectory_id, addresses)
         try:
             yield
         finally:
-            takeovers.close_screen(trajectory_id)
+            human_control.close_screen(trajectory_id)

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from training.contracts.types import Action, Source, Turn
-from workers.env.reporting import takeovers
+from workers.env.reporting import human_control
 from workers.env.reporting.claims import Assignment
-from workers.env.reporting.takeovers import Control, ControlStatus
+from workers.env.reporting.human_control import Control, ControlStatus
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
 from workers.environments.registry import Environment
 
@@ -58,8 +58,8 @@ class Takeovers:
         """
         started = time.monotonic()
         while True:
-            control = takeovers.active_control(self._row.pk)
-            if control is not None and takeovers.grant(control):
+            control = human_control.active_control(self._row.pk)
+            if control is not None and human_control.grant(control):
                 takeover = self._attend(control, has_ended, started)
                 if takeover.is_finished or self._has_agent or has_ended():
                     return takeover
@@ -76,7 +76,7 @@ class Takeovers:
         while control.status == ControlStatus.HELD and not has_ended():
             recorder.poll()
             time.sleep(POLL_S)
-            control = takeovers.refresh(control)
+            control = human_control.refresh(control)
         recorder.drain()
         is_finished = control.status == ControlStatus.FINISHED
         last_action = recorder.record_finish(control.claim) if is_finished else recorder.last_action

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
 from workers.desktops.frame import Frame
-from workers.env.reporting import takeovers, trajectories
+from workers.env.reporting import human_control, trajectories
 from workers.env.reporting.claims import TrajectoryRow
-from workers.env.reporting.takeovers import Control, HumanAction
+from workers.env.reporting.human_control import Control, HumanAction
 from workers.environments.registry import Environment
 
 POLL_S = 0.1
@@ -50,13 +50,13 @@ class TurnRecorder:
         frame = self._environment.observe()
         if frame.raw_digest != self._frames[-1].raw_digest:
             self._frames.append(frame)
-        for done in takeovers.human_actions(self._control, self._next_index):
+        for done in human_control.human_actions(self._control, self._next_index):
             self._record(done)
 
     def drain(self) -> None:
         """After the end: wait until the proxy has written down everything, then take it."""
         deadline = time.monotonic() + DRAIN_LIMIT_S
-        while not takeovers.refresh(self._control).is_drained and time.monotonic() < deadline:
+        while not human_control.refresh(self._control).is_drained and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self.poll()
         if self._open is not None:

@@ -11,14 +11,14 @@ from PIL import Image
 
 from training.contracts.types import Action, ActionKind
 from workers.desktops import frame_images
-from workers.desktops.agent import Agent, ExecResult
-from workers.desktops.console import MAX_WAIT_S, Console
+from workers.desktops.agent_contract import Agent, ExecResult
+from workers.desktops.console_contract import MAX_WAIT_S, Console
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.leased_desktop import Desktop
 from workers.desktops.screen_settling import Pace
-from workers.environments.gateway.vendor import Sandbox, SandboxVendor
+from workers.environments.decoded_frames import frame_of
+from workers.environments.gateway.vendor_contract import Sandbox, SandboxVendor
 from workers.environments.gateway.window_control import ShellWindows
-from workers.environments.received_frames import frame_of
 
 CHUNK = 48 * 1024
 """Bytes per command of an upload; a multiple of 3, and its base64 stays below the kernel's argument limit."""

@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 from training.contracts.config import GatewayConfig
 from training.contracts.types import Action
-from workers.desktops.agent import ExecResult
+from workers.desktops.agent_contract import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.environments.gateway.vendor import Sandbox, SandboxRequest
+from workers.environments.gateway.vendor_contract import Sandbox, SandboxRequest
 from workers.environments.http_transport import Answer, Transport
 
 OWN_ERRORS = frozenset({"desktop", "setup", "evaluator"})

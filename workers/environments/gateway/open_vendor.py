@@ -7,7 +7,7 @@ import importlib
 from training.contracts.config import GatewayConfig
 from workers.desktops.contract import EnvError
 from workers.environments.gateway.http_vendor import HttpVendor
-from workers.environments.gateway.vendor import SandboxVendor
+from workers.environments.gateway.vendor_contract import SandboxVendor
 from workers.environments.secret_values import secret_value
 
 

@@ -20,7 +20,7 @@ from workers.desktops.frame import Frame
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.gateway.desktop import SandboxDesktop
 from workers.environments.gateway.open_vendor import open_vendor
-from workers.environments.gateway.vendor import Sandbox, SandboxRequest, SandboxVendor
+from workers.environments.gateway.vendor_contract import Sandbox, SandboxRequest, SandboxVendor
 from workers.tasks import prepare_and_score
 
 log = logging.getLogger(__name__)

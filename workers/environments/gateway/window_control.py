@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from workers.desktops.agent import Agent
-from workers.desktops.console import Window, find_window
+from workers.desktops.agent_contract import Agent
+from workers.desktops.console_contract import Window, find_window
 from workers.desktops.contract import EnvError, ErrorKind
 
 LIST = (

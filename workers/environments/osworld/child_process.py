@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from workers.desktops.contract import EnvError
-from workers.environments.osworld.errors import raise_failure
-from workers.environments.osworld.protocol import Failure, Message
+from workers.environments.osworld.child_failure_errors import raise_failure
+from workers.environments.osworld.child_messages import Failure, Message
 from workers.processes.process_group import end_group
 
 REPOSITORY = Path(__file__).resolve().parents[3]

@@ -24,9 +24,7 @@ from workers.desktops.frame import Frame
 from workers.desktops.screen_settling import wait_until_settled
 from workers.environments.contract import EnvironmentRequest
 from workers.environments.local import LocalEnvironment
-from workers.environments.osworld.child_process import OsworldProcess
-from workers.environments.osworld.find_python import find_python
-from workers.environments.osworld.protocol import (
+from workers.environments.osworld.child_messages import (
     Act,
     Evaluate,
     NoArguments,
@@ -36,6 +34,8 @@ from workers.environments.osworld.protocol import (
     Score,
     Screenshot,
 )
+from workers.environments.osworld.child_process import OsworldProcess
+from workers.environments.osworld.find_python import find_python
 from workers.tasks.errors import SetupError, TaskErrorKind
 
 NAME = "osworld"

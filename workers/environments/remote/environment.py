@@ -26,8 +26,8 @@ from training.tasks.importers import to_osworld
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.environments.contract import EnvironmentRequest
+from workers.environments.decoded_frames import frame_of
 from workers.environments.http_transport import Answer, ServerFailed, Transport
-from workers.environments.received_frames import frame_of
 from workers.environments.remote.url_slots import UrlSlot, acquire_slot
 from workers.environments.secret_values import bearer
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind

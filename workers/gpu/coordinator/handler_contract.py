@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.contracts.config import ExperimentConfig
-from training.contracts.routes import Answered, Asked, Nothing, Route
+from training.contracts.route_types import Answered, Asked, Nothing, Route
 from workers.gpu.policy_server_process import PolicyServer
 
 NOTHING = Nothing()

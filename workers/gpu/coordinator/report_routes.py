@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training.contracts import coordinator as routes
-from training.contracts.routes import Nothing
+from training.contracts.route_types import Nothing
 from training.contracts.trainer_reports import (
     Alarm,
     CheckpointDeleted,

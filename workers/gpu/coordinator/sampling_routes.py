@@ -8,7 +8,7 @@ from typing import Any
 from django.core.files.storage import default_storage
 
 from training.contracts import coordinator as routes
-from training.contracts.routes import Nothing
+from training.contracts.route_types import Nothing
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from training.contracts.types import Trajectory as WireTrajectory
 from training.rewards import rescore

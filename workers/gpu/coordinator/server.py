@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from training.contracts.routes import MalformedMessage, Problem, ProblemAnswer
+from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer
 from workers.gpu.coordinator import report_routes, sampling_routes, supervision_routes
 from workers.gpu.coordinator.handler_contract import AttemptContext, Handler, RequestRefused
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from training.contracts import coordinator as routes
-from training.contracts.routes import Nothing
+from training.contracts.route_types import Nothing
 from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles

@@ -10,7 +10,7 @@ from training.tasks.supported_by.deskhand import INFEASIBLE, as_list, column
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
 from workers.tasks.evaluators.getters import read
 from workers.tasks.evaluators.metrics import METRICS
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 POLL_S = 0.02
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
 from workers.tasks.evaluators.keyboard_task_getters import WINDOWS_GETTERS
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 Getter = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.windows.user_session import UserSession
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 DEPTH = 3
 """Folders below the one asked for that are listed."""

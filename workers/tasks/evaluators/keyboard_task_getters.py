@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workers.tasks.evaluators.guest_state import state_of
-from workers.tasks.task_desktop import TaskDesktop
+from workers.tasks.task_desktop_contract import TaskDesktop
 
 Getter = dict[str, Any]
 

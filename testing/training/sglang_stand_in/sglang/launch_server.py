@@ -33,9 +33,9 @@ from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
 from training.sampler.engines.engine import EngineSequence, SamplingSettings
 from training.sampler.engines.transformers_engine import TransformersEngine
-from training.sampler.sglang.parameter_names import write_names
+from training.sampler.sglang.parameter_names_file import write_names
 from training.sampler.sglang.patchify import patchify
-from training.sampler.weights.tensor_names import sglang_name
+from training.sampler.weights.engine_tensor_names import sglang_name
 from training.weights import sync_process_group
 from training.weights.ipc_channel import open_handle
 

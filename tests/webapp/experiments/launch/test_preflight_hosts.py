@@ -7,7 +7,7 @@ import pytest
 
 from testing.factories import make_team
 from training.contracts.config import ExperimentConfig, parse_config
-from training.planning.model_layouts import MODELS
+from training.planning.gpu_layouts import MODELS
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.hosts import host_checks
 from webapp.experiments.launch.preflight.memory import memory_checks

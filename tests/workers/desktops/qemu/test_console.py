@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from training.contracts.types import Action
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.qemu.console import image_of_ppm
 from workers.desktops.qemu.keyboard_layout import keys_of_char, keys_of_chord
 from workers.desktops.qemu.monitor_client import MonitorRefused, QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput, axis
+from workers.desktops.qemu.qmp_console import image_of_ppm
 
 
 class Monitor:

@@ -9,12 +9,12 @@ import pytest
 from pydantic import ValidationError
 
 from training.contracts.types import Action
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
 from workers.desktops.qemu.base_images import ImageError, ImageStore
-from workers.desktops.qemu.machine_spec import UEFI_VARIABLES
+from workers.desktops.qemu.machine_identity import UEFI_VARIABLES
 from workers.desktops.windows.image_settings import WindowsSettings, register, settings_of
-from workers.desktops.windows.login import Login, secret_typist, type_login
+from workers.desktops.windows.login_keys import Login, secret_typist, type_login
 
 MACHINE = {"memory_mb": 4096, "vcpus": 2}
 LOGIN = Login(secret="windows-admin")

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from training.contracts.types import Action
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.qemu import driverless_console
 from workers.desktops.qemu.driverless_console import DriverlessConsole
-from workers.desktops.windows.login import Login, secret_typist, type_login
+from workers.desktops.windows.login_keys import Login, secret_typist, type_login
 
 PASSWORD = "Zx-kq7{Q}!"
 

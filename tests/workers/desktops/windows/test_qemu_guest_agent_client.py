@@ -8,8 +8,8 @@ import pytest
 
 from testing.workers.qemu_guest_agents import running_agent, scripted_agent
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.windows.guest_platforms import PLATFORMS
 from workers.desktops.windows.qemu_guest_agent_client import FILE_CHUNK, GuestAgentClient
-from workers.desktops.windows.shell_commands import PLATFORMS
 
 
 @pytest.fixture

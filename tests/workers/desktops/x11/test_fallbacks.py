@@ -15,11 +15,11 @@ from workers.desktops import frame_images
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.x11 import sandbox
-from workers.desktops.x11.display import X11Display
+from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.provider import X11Provider
 from workers.desktops.x11.window_control import Windows
 from workers.desktops.x11.xtest_input import X11Input
-from workers.guest import base_processes
+from workers.guest import session_processes
 
 pytestmark = pytest.mark.desktop
 
@@ -75,11 +75,11 @@ def test_bubblewrap_is_started_from_where_it_was_found(monkeypatch, tmp_path):
 
 
 def test_without_xvnc_the_display_is_xvfb_and_health_says_that_vnc_is_missing(monkeypatch):
-    layout = base_processes.Layout("/h", "/t", "/r", "/run", "/s", "/w", 512, 384, 0)
-    assert base_processes.x_server_argv(layout, 5)[0] == "Xvnc"
+    layout = session_processes.Layout("/h", "/t", "/r", "/run", "/s", "/w", 512, 384, 0)
+    assert session_processes.x_server_argv(layout, 5)[0] == "Xvnc"
     which = shutil.which
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "Xvnc" else which(name))
-    argv = base_processes.x_server_argv(layout, 5)
+    argv = session_processes.x_server_argv(layout, 5)
     assert argv[:5] == ["Xvfb", ":0", "-screen", "0", "512x384x24"]
     health = X11Provider().probe()
     assert "Xvnc is not installed: desktops have no VNC" in health.reasons

@@ -23,7 +23,7 @@ from sglang.srt.managers import mm_utils
 from sglang.srt.models import qwen3_vl, qwen3_vl_moe
 
 from training.model.fp32_logits import HALF, fp32_product
-from training.sampler.sglang.parameter_names import write_names
+from training.sampler.sglang.parameter_names_file import write_names
 from training.sampler.sglang.patchify import patchify
 from training.sampler.sglang.screenshot_spool import LEVELS
 

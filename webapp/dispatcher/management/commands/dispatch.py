@@ -23,7 +23,7 @@ from webapp.experiments.lifecycle.queue_order import first_waiting
 from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, AttemptStatus, Experiment
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.fleet.operations import expire_operations
+from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
 from webapp.live.database_upkeep import upkeep

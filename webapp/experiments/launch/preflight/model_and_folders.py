@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
-from training.planning.model_layouts import published_shape
+from training.planning.gpu_layouts import published_shape
 from webapp.experiments.launch.model_path import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.memory import memory_checks

@@ -19,7 +19,7 @@ from webapp.experiments.launch.preflight.osworld import osworld_warnings
 from webapp.experiments.launch.preflight.tasks_and_replay import replay_checks, task_checks
 from webapp.experiments.launch.preflight.token_budgets import budget_checks
 from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
-from webapp.fleet.free_slots import count_env_slots
+from webapp.fleet.env_capacity import count_env_slots
 from webapp.fleet.models import Worker, WorkerStatus
 
 GOOD_GROUP_SIZE = 4

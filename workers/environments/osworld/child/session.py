@@ -16,7 +16,7 @@ import desktop_env.desktop_env as library
 from desktop_env.desktop_env import DesktopEnv
 
 from workers.environments.osworld.child import missing_packages
-from workers.environments.osworld.child.agent_bridge import Bridge
+from workers.environments.osworld.child.agent_port_forward import Bridge
 from workers.environments.osworld.child.answer_watch import RecordedAnswers
 from workers.environments.osworld.child.failures import Failure
 from workers.environments.osworld.child.hosted_provider import HostedManager, HostedProvider

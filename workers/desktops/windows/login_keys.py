@@ -16,7 +16,7 @@ from training.actions.parse import keyboard
 from training.actions.parse.argument_values import Points
 from training.contracts.secret_store import NAME
 from training.contracts.types import Action
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
 
 PASSWORD = "password"

@@ -15,7 +15,7 @@ from django.utils import timezone
 from training.contracts.config import PROVIDERS, Capability
 from training.contracts.types import TrajectoryStatus
 from webapp.lib.storable_text import storable
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle import stream_of
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 

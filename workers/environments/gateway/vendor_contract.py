@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from training.contracts.types import Action
-from workers.desktops.agent import ExecResult
+from workers.desktops.agent_contract import ExecResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ the state of a checkpoint.
 
 from __future__ import annotations
 
-from training.contracts.stages import StageName
+from training.contracts.stage_names import StageName
 from training.contracts.trainer_state import LearningStage
 from training.loop.grpo_stage import run_grpo
 from training.loop.sft_stage import run_sft

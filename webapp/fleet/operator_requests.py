@@ -22,7 +22,7 @@ from webapp.fleet.models import (
     Verb,
     Worker,
 )
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 
 EXPIRE_AFTER = timedelta(seconds=30)
 """A mirror looks every second; who has not been served by then should look what is wrong instead."""

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from training.contracts.types import Source, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.replay.admission import ADMISSION_SCORE
 from webapp.replay.import_images import StoredImage, store_image
 from webapp.replay.imported_messages import ReadProblem, turns_of_messages
+from webapp.replay.inbox_admission import ADMISSION_SCORE
 
 
 @dataclass

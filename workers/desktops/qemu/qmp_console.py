@@ -17,7 +17,7 @@ from PIL import Image
 
 from training.contracts.types import Action
 from workers.desktops.agent_client import AgentClient
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.qemu.monitor_client import QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput

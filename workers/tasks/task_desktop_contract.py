@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from training.contracts.types import Action
 
 if TYPE_CHECKING:
-    from workers.desktops.agent import Agent
-    from workers.desktops.console import Console, Window
+    from workers.desktops.agent_contract import Agent
+    from workers.desktops.console_contract import Console, Window
 
 
 class TaskDesktop(Protocol):

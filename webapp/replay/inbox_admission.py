@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import transaction
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.live.publish import publish
+from webapp.live.event_publishing import publish
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.models import Trajectory

@@ -12,7 +12,7 @@ import posixpath
 import shlex
 from typing import Protocol
 
-from workers.desktops.agent import ExecResult
+from workers.desktops.agent_contract import ExecResult
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.windows.user_session import UserSession
 

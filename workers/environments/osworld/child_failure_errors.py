@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from workers.desktops.console import ActionRefused
+from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
-from workers.environments.osworld.protocol import Failure, FailureKind
+from workers.environments.osworld.child_messages import Failure, FailureKind
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
 
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 from workers.guest import xorg_config
-from workers.guest.process_control import die_with_parent
+from workers.guest.prctl import die_with_parent
 
 SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
