@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def make_documents() -> dict[str, str]:
-    command = [str(PYTHON), str(Path(__file__).with_name("osworld_documents.py"))]
+    command = [str(PYTHON), str(Path(__file__).with_name("documents.py"))]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 

@@ -2,5 +2,5 @@
 
 slime.py       the HTTP protocol of Slime-OSWorld's env server
 areal.py       the API of AReaL's OSWorld remote_server
-sandboxes.py   bare sandboxes, the protocol that our own gateway provider speaks
+sandbox_calls.py bare sandboxes, the protocol that our own gateway provider speaks
 """

@@ -1,8 +1,8 @@
 """Provider `gateway`: rented sandboxes of a cluster.
 
-vendor.py        what a cluster must offer: the Protocol that an SDK adapter implements
-http_vendor.py   the reference implementation, HTTP with session and token headers
-desktop.py       a sandbox as a desktop: screen, input, files, commands, windows
-environment.py   one sandbox per trajectory
+vendor_contract.py  what a cluster must offer: the Protocol that an SDK adapter implements
+http_vendor.py      the reference implementation, HTTP with session and token headers
+desktop.py          a sandbox as a desktop: screen, input, files, commands, windows
+sandbox_environment.py  one sandbox per trajectory
 delete_unused_sandboxes.py   deletes our sandboxes that serve no trajectory
 """
