@@ -175,7 +175,7 @@ def starting(policy: PolicyProcess, world: PlayedWorld) -> Iterator[None]:
     try:
         yield
     finally:
-        if thread.is_alive():  # the trainer failed first: nobody waits for an engine any more
+        if thread.is_alive():  # the trainer failed first: no trainer waits for an engine any more
             policy.process.terminate()
             thread.join(60)
         elif not world.why_not:

@@ -42,7 +42,7 @@ Span = tuple[float, float]
 
 
 class GivenUp(Exception):
-    """Raised in a trajectory whose group nobody wants any more."""
+    """Raised in a trajectory whose group is no longer wanted."""
 
 
 @dataclass(kw_only=True)
