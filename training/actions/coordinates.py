@@ -10,9 +10,6 @@ from training.contracts.types import Action
 Size = tuple[int, int]
 Point = tuple[float, float]
 
-PERMILLE_STEP = 10
-"""Rendered permille coordinates are multiples of this: two digits carry the position."""
-
 
 def space_size(space: CoordinateSpace, screen: Size, image: Size | None = None) -> Size:
     """Extent of `space` so that its last coordinate is the last pixel of the screen.
@@ -41,11 +38,13 @@ def convert_point(point: Point, source: Size, target: Size) -> tuple[int, int]:
     return x, y
 
 
-def model_point(x: int, y: int, space: CoordinateSpace, screen: Size, image: Size | None = None) -> list[int]:
-    """Screen pixels -> the numbers a model writes; permille is rounded to PERMILLE_STEP."""
+def model_point(
+    x: int, y: int, space: CoordinateSpace, screen: Size, image: Size | None = None, *, grid: int = 1
+) -> list[int]:
+    """Screen pixels -> the numbers a model writes; permille in multiples of `grid`."""
     point = convert_point((x, y), screen, space_size(space, screen, image))
     if space is CoordinateSpace.PERMILLE:
-        return [min(1000, round(value / PERMILLE_STEP) * PERMILLE_STEP) for value in point]
+        return [min(1000, round(value / grid) * grid) for value in point]
     return list(point)
 
 

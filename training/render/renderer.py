@@ -13,6 +13,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 from training.actions.write.completion_text import completion_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
+from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, keeps_image
 from training.render.prompts import system_text, turn_text
 from training.render.rendered_sequence import Grid, RenderedSequence
@@ -61,6 +63,13 @@ class Renderer:
         size = {"shortest_edge": model.min_pixels, "longest_edge": model.max_pixels}
         processor = Qwen2VLImageProcessorPil.from_pretrained(folder, size=size)
         return cls(AutoTokenizer.from_pretrained(folder), processor, prompt)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What makes its token ids; see `training.contracts.context_fingerprint`."""
+        turns = [SeenTurn(text=text, completion=(self.stop_id,)) for text in ("instruction", "result", "")]
+        sample = self.tokenizer.decode(self.context(turns).token_ids)
+        return fingerprint_of(self.tokenizer, self.image_processor, self.prompt, sample)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of plain words; markers such as <|im_end|> inside them stay plain words."""
@@ -183,8 +192,11 @@ class Renderer:
             rendered.images = [trajectory.turns[place].observation.sha256 for place in context.images]
             rendered.grids = context.grids
             ids, logprobs, versions = self._completion(turn, trajectory)
-            rendered.append_completion(ids, logprobs, versions)
-            rendered.turns.append(index)
+            if turn.is_context:
+                rendered.append_prompt(ids)
+            else:
+                rendered.append_completion(ids, logprobs, versions)
+                rendered.turns.append(index)
             seen[-1] = replace(seen[-1], completion=tuple(ids))
         return sequences
 

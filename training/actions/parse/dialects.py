@@ -7,7 +7,7 @@ from types import ModuleType
 
 from training.actions.coordinates import Size, space_size
 from training.actions.errors import ActionTextError
-from training.actions.parse import control_words, json_call, keyboard, keyboard_mouse, pyautogui_call
+from training.actions.parse import control_words, json_call, keyboard_mouse, keyboard_tags, pyautogui_call
 from training.actions.parse.argument_values import Points
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import ParsedCompletion
@@ -21,7 +21,7 @@ DIALECTS: dict[str, tuple[ModuleType, ...]] = {
     "auto": (control_words, keyboard_mouse, pyautogui_call, json_call),
     "json": (json_call,),
     "pyautogui": (control_words, pyautogui_call),
-    "keyboard": (keyboard,),
+    "keyboard": (keyboard_tags,),
     "keyboard-mouse": (keyboard_mouse,),
 }
 """Setting -> dialects; the one whose action begins first in the text decides."""

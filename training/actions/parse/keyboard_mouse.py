@@ -10,8 +10,8 @@ import re
 
 from training.actions.errors import ActionTextError
 from training.actions.parse.argument_values import Found, Points, notches, scroll
-from training.actions.parse.keyboard import VERBS as KEYBOARD_VERBS
-from training.actions.parse.keyboard import Verb, parse_tag, start
+from training.actions.parse.keyboard_tags import VERBS as KEYBOARD_VERBS
+from training.actions.parse.keyboard_tags import Verb, parse_tag, start
 from training.actions.pointer_words import TAG_POINTER
 from training.contracts.types import Action, ActionKind
 

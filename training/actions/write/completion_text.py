@@ -21,13 +21,16 @@ def format_action(
     space: CoordinateSpace = CoordinateSpace.PERMILLE,
     screen: Size = (512, 384),
     image: Size | None = None,
+    *,
+    grid: int = 1,
 ) -> str:
     """`action` (screen pixels) as a completion in `dialect`; "auto" writes JSON.
 
-    `image` is the resized image's size, needed only for the resized space.
+    `image` is the resized image's size, needed only for the resized space. `grid`: permille coordinates are
+    multiples of it.
     Raises ValueError when the dialect cannot say the action (the keyboard dialect has no pointer).
     """
-    point = partial(model_point, space=space, screen=screen, image=image)
+    point = partial(model_point, space=space, screen=screen, image=image, grid=grid)
     if dialect in ("json", "auto"):
         return json_call(action, point)
     if dialect == "pyautogui":
@@ -44,4 +47,5 @@ def completion_text(
 ) -> str:
     """The completion that a policy of `prompt` would write to do `action`."""
     prompt = prompt or PromptConfig()
-    return format_action(action, prompt.dialect, prompt.coordinate_space, screen, image)
+    grid = prompt.permille_grid
+    return format_action(action, prompt.dialect, prompt.coordinate_space, screen, image, grid=grid)

@@ -1,0 +1,50 @@
+"""Makes the fingerprint of a renderer: `training.contracts.context_fingerprint` says what it is for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from training.contracts.config import PromptConfig
+from training.contracts.context_fingerprint import write_fingerprint
+
+
+def fingerprint_of(tokenizer: Any, image_processor: Any, prompt: PromptConfig, sample: str) -> str:
+    """The line for what a policy sees and writes.
+
+    `sample`: a conversation as this renderer lays it out, decoded; it stands for the words of the prompt and
+    the marks around messages.
+    """
+    return write_fingerprint(
+        {
+            "tokenizer": _digest(_encoding(tokenizer)),
+            "template": _digest(sample),
+            "style": prompt.style,
+            "dialect": prompt.dialect,
+            "coordinates": prompt.coordinate_space.value,
+            "image": "none" if prompt.text_only else _image(image_processor),
+            "history": _history(prompt),
+        }
+    )
+
+
+def _encoding(tokenizer: Any) -> str:
+    """Vocabulary, merges, added tokens and how text is cut; padding and truncation change with every use."""
+    backend = json.loads(tokenizer.backend_tokenizer.to_str())
+    return json.dumps({**backend, "padding": None, "truncation": None}, sort_keys=True)
+
+
+def _image(processor: Any) -> str:
+    bounds = f"{processor.size['shortest_edge']}-{processor.size['longest_edge']}"
+    return f"{bounds}/{processor.patch_size}x{processor.merge_size}x{processor.temporal_patch_size}"
+
+
+def _history(prompt: PromptConfig) -> str:
+    if prompt.history == "full":
+        return "full"
+    return f"window-{prompt.keep_first_images}-{prompt.keep_last_images}-{prompt.window_slack}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
