@@ -8,15 +8,16 @@ from pydantic import Field
 
 from training.contracts.route_types import Nothing, Route
 from training.contracts.trainer_reports import (
-    Alarm,
     CheckpointDeleted,
     CheckpointReport,
     EvaluationResult,
     MemberUpdate,
     MetricsReport,
     ProgressReport,
+    ReplaySkip,
     ReplayUse,
     StageReport,
+    StepAlarms,
 )
 from training.contracts.types import Control, Group, Purpose, Source, Task, Trajectory, Wire
 from training.contracts.weight_requests import WEIGHTS_REQUEST, Canary, WeightsAnswer, WeightsRequest
@@ -37,7 +38,7 @@ class SampleGroup(Wire):
     """Trajectories."""
     purpose: Purpose
     step: int = 0
-    """Optimiser step that it is for."""
+    """Of a train group, the optimiser step that it is for, from 1; of an evaluation, the finished steps."""
     source: Source = Source.POLICY
     temperature: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     policy_version: int | None = None
@@ -77,10 +78,9 @@ class ReplayCandidate(Wire):
     entry_id: int
     label: str
     """accepted | gold"""
-    policy_version: int | None = None
-    """Version that sampled it; None for human and oracle entries."""
-    recorded_policy_age: int | None = None
-    """Policy versions between recording and now; None when unknown or not sampled by a policy."""
+    policy_age: int | None = None
+    """Policy versions between the policy that sampled it and this experiment's now, where both come from
+    the same weights; None when they do not, or no policy sampled it."""
     trajectory: Trajectory
     """Re-scored with this experiment's reward preset."""
 
@@ -160,6 +160,9 @@ REPLAY = Route(
     "Usable replay entries of a train task, re-scored with the experiment's reward preset.",
 )
 REPLAY_USES = Route("POST", "/replay/uses", list[ReplayUse], Nothing, "Which entries were injected where.")
+REPLAY_SKIPS = Route(
+    "POST", "/replay/skips", list[ReplaySkip], Nothing, "Which entries could not be used, and why."
+)
 STAGE = Route("POST", "/stage", StageReport, Nothing, "A stage started or finished.")
 PROGRESS = Route("POST", "/progress", ProgressReport, Nothing, "How far the running stage is.")
 METRICS = Route("POST", "/metrics", MetricsReport, Nothing, "Metric points of a step.")
@@ -189,7 +192,7 @@ CHECKPOINTS_IN_USE = Route(
     "Own checkpoints that an evaluation, an export or another experiment waits for; asked before "
     "old ones are deleted.",
 )
-ALARMS = Route("POST", "/alarms", list[Alarm], Nothing, "Guards that fired.")
+ALARMS = Route("POST", "/alarms", StepAlarms, Nothing, "Guards that fired at a step; the others may clear.")
 _weights_request: Any = WEIGHTS_REQUEST
 WEIGHTS: Route[WeightsRequest, WeightsSynced] = Route(
     "POST",

@@ -59,6 +59,13 @@ class TrajectoryName(Wire):
     trajectory_id: str
 
 
+class Waited(Wire):
+    """How long the trajectory's running turn has waited for the engine to be there."""
+
+    waited_s: float
+    """As `Completion.waited_s`, so far; 0 when no turn runs."""
+
+
 HEALTH = Route("GET", "/health", Nothing, Health, "503 with `error.message` while it starts.")
 TURN = Route(
     "POST",
@@ -76,6 +83,13 @@ PREFIX = Route(
     "Begin a trajectory with recorded turns. 409 `prefix_mismatch` when a completion would not stand where "
     "it was sampled, `wrong_turn` when the trajectory has turns of its own. Repeating changes nothing.",
     files="`screenshot-0` ... (PNG)",
+)
+WAITED = Route(
+    "GET",
+    "/trajectories/{trajectory_id}/waited",
+    TrajectoryName,
+    Waited,
+    "Asked when a turn's answer is late: what was waited counts against no limit.",
 )
 FORGET = Route("DELETE", "/trajectories/{trajectory_id}", TrajectoryName, Nothing, "Forget a trajectory.")
 _weights_request: Any = WEIGHTS_REQUEST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Literal
 
 from pydantic import ConfigDict, Field
@@ -79,6 +80,32 @@ class ReplayUse(Report):
     """Mean over its tokens; None for a likelihood term."""
 
 
+class SkipReason(StrEnum):
+    """Why an experiment cannot use a replay entry."""
+
+    NO_ACTION = "no_action"
+    """A turn to be learned has no typed action."""
+    NOT_WRITABLE = "not_writable"
+    """The experiment's dialect has no words for an action."""
+    TOO_LONG = "too_long"
+    """It does not fit the experiment's token budgets."""
+    NOTHING_TO_LEARN = "nothing_to_learn"
+    """All of its turns are context only."""
+    TOO_OLD = "too_old"
+    """Its policy is older than `replay.max_policy_age`."""
+    UNKNOWN_AGE = "unknown_age"
+    """Its policy's age is unknown, and `replay.unknown_policy_age` is skip."""
+
+
+class ReplaySkip(Report):
+    """A replay entry that would have been used, but could not be."""
+
+    entry_id: int
+    reason: SkipReason
+    message: str
+    """Which turn or budget it was, in words."""
+
+
 class MemberUpdate(Report):
     """What the learner knows of a trajectory after its group was used."""
 
@@ -89,21 +116,31 @@ class MemberUpdate(Report):
 
 
 class EvaluationResult(Report):
-    """Success over a split with its Wilson interval."""
+    """Success over a split at one temperature, with its Wilson interval."""
 
     name: str
-    """before | after | during | blind"""
+    """sft | before | during | after"""
     step: int
     policy_version: int
     split: str
+    temperature: float
+    """0 = greedy."""
+    samples_per_task: int
+    """Trajectories that were asked for."""
     num_tasks: int
+    """With a scored trajectory."""
+    num_samples: int
+    """Scored trajectories."""
     num_success: int
+    """Of num_samples."""
     success: float
     low: float
     """95 % Wilson bounds."""
     high: float
     per_family: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """family -> (successes, tasks)"""
+    """family -> (successes, scored trajectories)"""
+    by_task: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
+    """task_id -> (successes, scored trajectories, group_id)"""
 
 
 class Alarm(Report):
@@ -116,3 +153,10 @@ class Alarm(Report):
     message: str
     remedy: str
     severity: Literal["warning", "critical"] = "warning"
+
+
+class StepAlarms(Report):
+    """Every guard that fired at a step, none included: alarms that no longer fire clear."""
+
+    step: int
+    alarms: tuple[Alarm, ...] = ()

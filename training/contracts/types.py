@@ -48,6 +48,19 @@ class TrajectoryStatus(StrEnum):
         return self in (TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED)
 
 
+class Limit(StrEnum):
+    """Which limit truncated a trajectory, and so whose number would have to be raised."""
+
+    TASK_TURNS = "task_turns"
+    """The task's own `max_turns`, which wins over the config's."""
+    TURNS = "turns"
+    """`desktops.max_turns`."""
+    TOKENS = "tokens"
+    """`sampling.max_context_tokens`."""
+    TIME = "time"
+    """`desktops.trajectory_timeout_s`."""
+
+
 FINAL_STATUSES = frozenset(
     {
         TrajectoryStatus.TERMINATED,
@@ -194,6 +207,10 @@ class Completion(Wire):
     """Weights that generated each token, when new ones came meanwhile. [num_tokens] or empty = one"""
     finish_reason: Literal["stop", "length"] = "stop"
     num_prompt_tokens: int = 0
+    fingerprint: str = Field(default="", max_length=300, pattern=r"^[ -~]*$")
+    """What made its token ids (`training.contracts.context_fingerprint`); "" = unknown."""
+    waited_s: float = Field(default=0.0, ge=0, exclude_if=lambda waited: not waited)
+    """Seconds in which no policy could have answered: engine asleep, in a weight sync, or restarting."""
 
 
 class RewardTerm(Wire):
@@ -222,6 +239,8 @@ class Turn(Wire):
     """Why the desktop refused the action (e.g. off screen); the episode goes on."""
     screen_changed: bool | None = None
     terms: tuple[RewardTerm, ...] = ()
+    is_context: bool = False
+    """Seen by the learner, but never imitated: it says so, or an imported `step_loss_mask` of 0 does."""
 
 
 class Trajectory(Wire):
@@ -237,6 +256,8 @@ class Trajectory(Wire):
     """Evaluator's result in [0, 1]; None unless scored."""
     reward: float | None = None
     """What training uses; None unless scored."""
+    limit: Limit | None = None
+    """What truncated it; None when nothing did, or when it was not recorded."""
     terms: tuple[RewardTerm, ...] = ()
     error: str = ""
     replay_entry_id: int | None = None
@@ -251,7 +272,7 @@ class Group(Wire):
     task: Task
     purpose: Purpose
     step: int = 0
-    """Optimiser step that asked for it."""
+    """Of a train group, the optimiser step that it is for, from 1; of an evaluation, the finished steps."""
     trajectories: tuple[Trajectory, ...] = ()
     """All members in their final status, errored ones included."""
 

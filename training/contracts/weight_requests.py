@@ -20,7 +20,7 @@ StreamName = Literal["nccl", "ipc"]
 
 
 class Load(Wire):
-    """Take the weights of a transformers folder."""
+    """Take the weights of a transformers folder, or of a LoRA adapter's for the weights of the start."""
 
     channel: Literal["disk"] = "disk"
     stage: Literal["load"] = "load"

@@ -1,7 +1,9 @@
 """Qwen3-VL by size and number of GPUs: one table of layouts that any preset can be put on.
 
-A row says how many GPUs train, how many sample, and what is saved to make it fit GPUs of 141 GB (H200); the
-memory that it then needs is `footprint`'s estimate, stated in docs/presets.md and tested to stay below.
+A row says how many GPUs train, how many sample, and what is saved to make it fit GPUs of 141 GB (H200). The
+trainer's layout is the one that was measured (docs/algorithms.md, Speed): microbatches of one trajectory,
+compiled blocks, weights gathered once a step. Blocks are recomputed only as far as memory demands by
+`footprint`'s estimate, which is stated in docs/presets.md and tested to leave `HEADROOM`.
 """
 
 from __future__ import annotations
@@ -9,11 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from training.contracts.config import ExperimentConfig, parse_config
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
 
 GPU_BYTES = 141e9
 """H200. On GPUs of 80 GB use twice as many, or the row of the next smaller number with LoRA."""
+HEADROOM = 0.05
+"""Share of a GPU's memory that the estimate leaves free; it errs by as much."""
+MICROBATCH_TOKENS = 8_704
+"""The trajectories of the measurement, eight screenshots each, have 8 470."""
+RECOMPUTED_SHARES = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
 VOCABULARY = 151_936
 
 SMALL_TOWER = {"vision_width": 1024, "vision_inner": 4096, "vision_layers": 24, "num_deepstack": 3}
@@ -60,7 +69,6 @@ class Layout:
     gpus_per_server: int = 1
     is_colocated: bool = False
     memory_fraction: float = 0.8
-    microbatch_tokens: int = 32_768
     lora_rank: int = 0
     cpu_offload: bool = False
     keeps_weights: bool = False
@@ -96,28 +104,24 @@ LAYOUTS: dict[tuple[str, int], Layout] = {
     ("4B", 4): Layout(trainers=2, servers=2, keeps_weights=True),
     ("4B", 8): Layout(trainers=4, servers=4, keeps_weights=True),
     ("8B", 1): Layout(
-        trainers=1, servers=1, is_colocated=True, memory_fraction=0.45, lora_rank=32, microbatch_tokens=24_576
+        trainers=1, servers=1, is_colocated=True, memory_fraction=0.45, lora_rank=32
     ),
     ("8B", 2): Layout(
-        trainers=2, servers=2, is_colocated=True, memory_fraction=0.35, microbatch_tokens=24_576
+        trainers=2, servers=2, is_colocated=True, memory_fraction=0.35
     ),
-    ("8B", 4): Layout(trainers=2, servers=2, microbatch_tokens=24_576, keeps_weights=True),
+    ("8B", 4): Layout(trainers=2, servers=2, keeps_weights=True),
     ("8B", 8): Layout(trainers=4, servers=4, keeps_weights=True),
     ("32B", 1): Layout(
         trainers=1, servers=1, is_colocated=True, memory_fraction=0.7, lora_rank=32, cpu_offload=True,
-        microbatch_tokens=16_384,
     ),
     ("32B", 2): Layout(
         trainers=2, servers=1, gpus_per_server=2, is_colocated=True, memory_fraction=0.4, lora_rank=32,
-        microbatch_tokens=16_384,
     ),
     ("32B", 4): Layout(
         trainers=4, servers=2, gpus_per_server=2, is_colocated=True, memory_fraction=0.5, lora_rank=32,
-        microbatch_tokens=16_384,
     ),
     ("32B", 8): Layout(
         trainers=8, servers=4, gpus_per_server=2, is_colocated=True, memory_fraction=0.45,
-        microbatch_tokens=16_384,
     ),
 }  # fmt: skip
 
@@ -132,7 +136,7 @@ def scaled(config: ExperimentConfig, size: str, num_gpus: int) -> dict[str, Any]
     if (size, num_gpus) not in LAYOUTS:
         raise ValueError(f"gpus: {num_gpus} is not in the table; known: {', '.join(map(str, GPU_COUNTS))}")
     row, values = LAYOUTS[size, num_gpus], config.model_dump(mode="json")
-    tokens = max(row.microbatch_tokens, config.sampling.max_context_tokens)
+    tokens = max(MICROBATCH_TOKENS, config.sampling.max_context_tokens)
     changes: dict[str, dict[str, Any]] = {
         "model": {"path": f"Qwen3-VL-{size}-Instruct", "dtype": "bfloat16"},
         "optimiser": {
@@ -142,8 +146,6 @@ def scaled(config: ExperimentConfig, size: str, num_gpus: int) -> dict[str, Any]
             "microbatch_patches": 4 * tokens,
         },
         "parallel": {
-            "activation_checkpointing": True,
-            "recomputed_share": 1.0,
             "reshard": "never" if row.keeps_weights else "always",
             "compile_blocks": not row.lora_rank,
             "cpu_offload": row.cpu_offload,
@@ -160,7 +162,29 @@ def scaled(config: ExperimentConfig, size: str, num_gpus: int) -> dict[str, Any]
     }
     for section, changed in changes.items():
         values[section] |= changed
+    values["parallel"] |= _least_recomputing(values, row, MODELS[size])
     return values
+
+
+def _least_recomputing(values: dict[str, Any], row: Layout, shape: ModelShape) -> dict[str, Any]:
+    """What must be recomputed so that the trainer leaves `HEADROOM`; everything when that is not enough.
+
+    Gradients are summed once a step where they fit whole: it saves traffic, but recomputing costs more.
+    """
+    for share in RECOMPUTED_SHARES:
+        for reduce in ("step", "microbatch") if row.trainers > 1 else ("microbatch",):
+            found = {
+                "activation_checkpointing": share > 0,
+                "recomputed_share": share or 1.0,
+                "reduce": reduce,
+            }
+            try:
+                config = ExperimentConfig.model_validate(values | {"parallel": values["parallel"] | found})
+            except ValidationError:  # the caller's to refuse, by the field
+                return {}
+            if footprint(config, shape, GPU_BYTES).per_gpu <= (1 - HEADROOM) * GPU_BYTES:
+                return found
+    return {"activation_checkpointing": True, "recomputed_share": 1.0, "reduce": "microbatch"}
 
 
 def estimate(config: ExperimentConfig, size: str, num_gpus: int) -> Footprint:

@@ -7,20 +7,26 @@ Of the trainer, per GPU, for P weights of which Q learn, N processes, b bytes of
     optimiser    8 Q / N                AdamW: two fp32 moments; Muon: one, for its matrices
     gathered     b (R + 2 B)            root (embedding and head) and two blocks; b P with reshard: never
     activations  see `_activations`     of a microbatch of T tokens and R rows of patches
-    logits       C V (4 + 4 + 4)        C <= 2048 scored tokens at a time: logits, log-softmax, gradient
+    logits       C V (4 + 4 + 4)        C <= 2048 scored tokens at a time: logits, log-softmax, gradient;
+                                        8 more where likelihoods are read beside another sampling temperature
     reference    4 P / N                with a KL reference only; in host memory with reference_offload
     runtime      CUDA context, NCCL and kernel workspaces
+
+While it loads: 4 P / N + 4 max(R, B) + runtime, the shards so far and one whole block, read from safetensors
+(`training.model.load_by_block`); a reference is loaded after that.
 
 Of the engine: SGLang takes `memory_fraction` of its GPUs; colocated it gives that back during the optimiser
 step, so the larger of (trainer at work) and (trainer at rest + engine) counts. The transformers engine holds
 b P in the policy server's process.
 
-T is the largest microbatch that the config allows: the figures are upper bounds. What is kept per token was
-fitted to measured peaks, see COMPILED.
+T is the largest microbatch that the config allows: the figures are upper bounds. The forward that recomputes
+old logprobs keeps nothing for a backward, so it needs no more than an update's own. What is kept per token
+was fitted to measured peaks, see COMPILED.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,6 +146,8 @@ class Footprint:
     trainer: dict[str, float] = field(default_factory=dict)
     at_rest: float
     """What the trainer holds between its steps, per process."""
+    load: float = 0.0
+    """What it holds at most while it reads its model, per process."""
     engine: float = 0.0
     """Of the engine on each of its GPUs; 0 = it shares the trainer's first one (transformers)."""
     engine_share: float = 0.0
@@ -159,8 +167,12 @@ class Footprint:
     def per_gpu(self) -> float:
         """The largest need of any GPU."""
         working = sum(self.trainer.values()) + self.engine_share
-        resting = self.at_rest + self.engine if self.is_colocated else 0.0
-        return max(working, resting, self.engine)
+        return max(working, self.beside_engine, self.engine)
+
+    @property
+    def beside_engine(self) -> float:
+        """What a GPU holds while the engine that shares it is awake, at the start and between steps."""
+        return max(self.at_rest, self.load) + (self.engine if self.is_colocated else 0.0)
 
     @property
     def everything(self) -> float:
@@ -184,7 +196,9 @@ def footprint(config: ExperimentConfig, shape: ModelShape, gpu_bytes: float = 0.
         "optimiser": moments,
         "gathered": _gathered(config, shape) * num_bytes,
         "activations": _activations(config, shape, num_bytes),
-        "logits": 12.0 * min(SCORED_PER_CHUNK, microbatch_tokens(config)) * shape.vocabulary,
+        "logits": _bytes_per_logit(config)
+        * min(SCORED_PER_CHUNK, microbatch_tokens(config))
+        * shape.vocabulary,
         "reference": 4.0 * total / ranks if needs_reference else 0.0,
         "runtime": RUNTIME_BYTES if gpu_bytes else 0.0,
     }
@@ -193,11 +207,13 @@ def footprint(config: ExperimentConfig, shape: ModelShape, gpu_bytes: float = 0.
         moved.append("reference")
     host = sum(parts.pop(name) for name in moved) * ranks
     resting = ("weights", "optimiser", "reference", "runtime")
+    loading = ("weights", "reference", "runtime")
     is_sglang = engine.name == "sglang"
     is_colocated = is_sglang and engine.placement == "colocated"
     return Footprint(
         trainer={name: value for name, value in parts.items() if value},
         at_rest=sum(parts.get(name, 0.0) for name in resting),
+        load=sum(parts.get(name, 0.0) for name in loading) + 4.0 * max(shape.root, shape.block),
         engine=engine.memory_fraction * gpu_bytes if is_sglang else 0.0,
         engine_share=0.0 if is_sglang else float(total * num_bytes),
         host=host,
@@ -205,6 +221,11 @@ def footprint(config: ExperimentConfig, shape: ModelShape, gpu_bytes: float = 0.
         num_trainer_gpus=ranks,
         num_engine_gpus=0 if is_colocated else engine.num_gpus,
     )
+
+
+def _bytes_per_logit(config: ExperimentConfig) -> float:
+    reads_likelihoods = config.replay.enabled or config.algorithm.success_likelihood > 0
+    return 20.0 if reads_likelihoods and config.sampling.temperature != 1 else 12.0
 
 
 def learning_parameters(config: ExperimentConfig, shape: ModelShape) -> int:
@@ -225,7 +246,9 @@ def learning_parameters(config: ExperimentConfig, shape: ModelShape) -> int:
 def microbatch_tokens(config: ExperimentConfig) -> int:
     """Tokens of the largest forward-backward of one process."""
     optimiser, longest = config.optimiser, config.sampling.max_context_tokens
-    samples = config.algorithm.group_size * config.algorithm.groups_per_step
+    algorithm = config.algorithm
+    groups = math.ceil(algorithm.groups_per_step / algorithm.updates_per_batch)
+    samples = algorithm.group_size * groups
     share = max(1, samples // optimiser.num_processes)
     if optimiser.packing:
         return min(max(optimiser.microbatch_tokens, longest), share * longest)

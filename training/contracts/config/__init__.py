@@ -1,15 +1,10 @@
 """The experiment config: the only definition of every knob; one file per group of sections."""
 
-from training.contracts.config.config_yaml import ConfigError, from_yaml, parse_config, to_yaml
+from training.contracts.config.algorithm import AlgorithmConfig, RewardControl
+from training.contracts.config.config_yaml import ConfigError, from_yaml, parse_config, read_yaml, to_yaml
 from training.contracts.config.desktops import PROVIDERS, DesktopConfig
-from training.contracts.config.experiment import ExperimentConfig, Preset
-from training.contracts.config.learning import (
-    AlgorithmConfig,
-    LoraConfig,
-    OptimiserConfig,
-    ReplayConfig,
-    SftConfig,
-)
+from training.contracts.config.experiment import ExperimentConfig, FamilyShares, Preset
+from training.contracts.config.learning import LoraConfig, OptimiserConfig, ReplayConfig, SftConfig
 from training.contracts.config.policy import (
     CoordinateSpace,
     EngineConfig,
@@ -45,6 +40,7 @@ __all__ = [
     "DesktopConfig",
     "EngineConfig",
     "ExperimentConfig",
+    "FamilyShares",
     "GatewayConfig",
     "LoraConfig",
     "MachineConfig",
@@ -56,6 +52,7 @@ __all__ = [
     "QemuConfig",
     "RemoteConfig",
     "ReplayConfig",
+    "RewardControl",
     "RewardConfig",
     "SamplingConfig",
     "Section",
@@ -63,5 +60,6 @@ __all__ = [
     "WindowsConfig",
     "from_yaml",
     "parse_config",
+    "read_yaml",
     "to_yaml",
 ]

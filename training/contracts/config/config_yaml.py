@@ -8,6 +8,8 @@ import yaml
 from pydantic import ValidationError
 
 from training.contracts.config.experiment import ExperimentConfig
+from training.contracts.config.plain_values import unusable_values
+from training.contracts.config.strict_yaml import UnusableYaml, load_yaml
 
 
 class ConfigError(ValueError):
@@ -20,10 +22,15 @@ class ConfigError(ValueError):
 
 def parse_config(values: dict[str, Any]) -> ExperimentConfig:
     """Validated config from nested plain values; raises ConfigError naming every bad field."""
+    if problems := dict(unusable_values(values)):
+        raise ConfigError(problems)
     try:
-        return ExperimentConfig.model_validate(values)
+        config = ExperimentConfig.model_validate(values)
     except ValidationError as error:
         raise ConfigError(_problems(error)) from error
+    if problems := dict(unusable_values(config.model_dump())):  # numbers that came as text
+        raise ConfigError(problems)
+    return config
 
 
 def _problems(error: ValidationError) -> dict[str, str]:
@@ -50,12 +57,17 @@ def to_yaml(config: ExperimentConfig) -> str:
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def from_yaml(text: str) -> ExperimentConfig:
-    """Validated config from YAML; raises ConfigError (field "yaml" for a syntax error)."""
+def read_yaml(text: str) -> dict[str, Any]:
+    """The plain values of a YAML text; raises ConfigError (field "yaml")."""
     try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        values = load_yaml(text)
+    except UnusableYaml as error:
         raise ConfigError({"yaml": f"not valid YAML: {error}"}) from error
     if not isinstance(values, dict):
         raise ConfigError({"yaml": "the top level must be a mapping of sections"})
-    return parse_config(values)
+    return values
+
+
+def from_yaml(text: str) -> ExperimentConfig:
+    """Validated config from YAML; raises ConfigError (field "yaml" for a syntax error)."""
+    return parse_config(read_yaml(text))

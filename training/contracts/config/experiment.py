@@ -7,20 +7,21 @@ Unknown keys and impossible combinations are refused with the field's name.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from training.contracts.config.algorithm import AlgorithmConfig, algorithm_problems, ignores_age
 from training.contracts.config.desktops import DesktopConfig
 from training.contracts.config.learning import (
-    AlgorithmConfig,
     LoraConfig,
     OptimiserConfig,
     ParallelConfig,
     ReplayConfig,
     SftConfig,
-    algorithm_problems,
 )
+from training.contracts.config.plain_values import PathText
 from training.contracts.config.policy import (
     EngineConfig,
     ModelConfig,
@@ -31,6 +32,13 @@ from training.contracts.config.policy import (
 from training.contracts.config.reward_presets import RewardConfig
 from training.contracts.config.section import Problem, Section, knob
 
+EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
+"""For forms, whose inputs hold text."""
+
+
+FamilyShares = Literal["equal", "by_size"]
+"""See `training.rollouts.task_order`."""
+
 
 class TaskConfig(Section):
     """Which tasks are practised."""
@@ -38,6 +46,11 @@ class TaskConfig(Section):
     task_set: str = knob("first-desk", "Name of an imported task set.")
     families: tuple[str, ...] = knob((), "Only these families; empty = all of the set.")
     levels: tuple[int, ...] = knob((), "Only these difficulty levels; empty = all.")
+    family_shares: FamilyShares = knob(
+        "equal",
+        "equal = every family is practised as often as any other, so a task of a small family comes more "
+        "often; by_size = every task comes as often as any other.",
+    )
     curriculum: Literal["uniform", "solve_rate"] = knob(
         "uniform", "solve_rate: within a family, tasks solved about half of the time come more often."
     )
@@ -47,14 +60,31 @@ class TaskConfig(Section):
 
 
 class EvaluationConfig(Section):
-    """Held-out success: same prompt, parser and temperature as training."""
+    """Held-out success, sampled and greedy: same prompt, parser and temperature as training."""
 
     num_tasks: int = knob(72, "Held-out tasks per evaluation; 0 = none.", unit="tasks", ge=0)
+    samples_per_task: int = knob(
+        1, "Trajectories per task of the sampled evaluation; the greedy one has one.", ge=1, le=64
+    )
+    greedy: bool = knob(
+        True, "Evaluate greedily too: success that rises only when sampled was sharpened, not learned."
+    )
     before: bool = knob(True, "Evaluate before the first GRPO step.")
     after: bool = knob(True, "Evaluate after the last step.")
     every: int = knob(0, "Steps between further evaluations; 0 = none.", unit="steps", ge=0)
-    temperature: float = knob(1.0, "Sampling temperature of evaluations; 0 = greedy.", ge=0, le=2)
+    temperature: Annotated[float | None, EmptyIsNone] = knob(
+        None, "Of the sampled evaluation; empty = sampling.temperature, 0 = only the greedy one.", ge=0, le=2
+    )
     only: bool = knob(False, "Evaluate model.path and stop: nothing is trained.")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationPass:
+    """All tasks of an evaluation once at one temperature."""
+
+    temperature: float
+    """0 = greedy."""
+    samples_per_task: int
 
 
 CollapseAlarm = Literal["entropy_collapse", "grad_norm_explosion", "parse_collapse", "all_zero_rewards"]
@@ -64,7 +94,7 @@ CollapseAlarm = Literal["entropy_collapse", "grad_norm_explosion", "parse_collap
 class CheckpointConfig(Section):
     """What is saved."""
 
-    directory: str = knob("", "Folder; empty = the experiment's own folder.")
+    directory: PathText = knob("", "Folder; empty = the experiment's own folder.")
     every: int = knob(5, "Steps between checkpoints.", unit="steps", ge=1)
     keep_last: int = knob(3, "Older ones are deleted, the best by evaluation is kept.", ge=1)
     asynchronous: bool = knob(
@@ -92,6 +122,13 @@ class AlarmConfig(Section):
     truncation_rate: float = knob(0.7, "Truncated trajectories in a step.", ge=0, le=1)
     errored_rate: float = knob(0.05, "Errored trajectories in a step.", ge=0, le=1)
     logprob_drift: float = knob(0.05, "Mean engine/trainer difference on the canary.", unit="nats", gt=0)
+    logprob_gap: float = knob(
+        0.05,
+        "Mean engine/trainer difference on the tokens of a step, for each policy version that a sample may "
+        "span: a sample of the version before may differ by twice this.",
+        unit="nats",
+        gt=0,
+    )
 
 
 class ExperimentConfig(Section):
@@ -114,6 +151,15 @@ class ExperimentConfig(Section):
     checkpoints: CheckpointConfig = CheckpointConfig()
     alarms: AlarmConfig = AlarmConfig()
 
+    @property
+    def evaluation_passes(self) -> tuple[EvaluationPass, ...]:
+        """What an evaluation consists of: sampled first, then greedy; at least one of them."""
+        wanted = self.evaluation
+        temperature = self.sampling.temperature if wanted.temperature is None else wanted.temperature
+        sampled = (EvaluationPass(temperature, wanted.samples_per_task),) if temperature else ()
+        greedy = (EvaluationPass(0.0, 1),) if wanted.greedy or not sampled else ()
+        return sampled + greedy
+
     @model_validator(mode="after")
     def _possible(self) -> ExperimentConfig:
         """Refuse combinations that cannot run; each message starts with the field's path."""
@@ -133,6 +179,13 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
             "algorithm.aggregation",
             "with prompt.history window a trajectory is several sequences: use trajectory_mean",
         )
+    yield from _control_problems(config)
+    if ignores_age(algorithm) and (config.replay.enabled or algorithm.max_staleness):
+        yield (
+            "algorithm.correction",
+            "with recomputed old_logprobs only a correction knows that replayed and stale tokens were "
+            "sampled by another policy: set truncate or mask, or old_logprobs: engine",
+        )
     samples = algorithm.group_size * algorithm.groups_per_step
     if samples % optimiser.num_processes:
         yield (
@@ -150,6 +203,16 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
     if config.prompt.text_only and config.sft.enabled:
         yield "prompt.text_only", "the blind ablation cannot be combined with an SFT stage"
     yield from config.desktops.provider_section.problems(config.desktops.num_desktops)
+
+
+def _control_problems(config: ExperimentConfig) -> Iterator[Problem]:
+    """A control run must not see true successes by another way."""
+    if config.algorithm.reward_control == "none":
+        return
+    if config.algorithm.success_likelihood:
+        yield "algorithm.success_likelihood", "imitates true successes, so a reward control needs 0"
+    if config.replay.enabled:
+        yield "replay.enabled", "injects true successes, so algorithm.reward_control needs it off"
 
 
 PresetName = Annotated[str, Field(pattern=r"^[a-z0-9-]+$")]

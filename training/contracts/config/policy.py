@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal
 
+from training.contracts.config.plain_values import PathText
 from training.contracts.config.section import Problem, Section, knob
 
 
@@ -23,7 +24,7 @@ class CoordinateSpace(StrEnum):
 class ModelConfig(Section):
     """Which weights and how they are read."""
 
-    path: str = knob(
+    path: PathText = knob(
         "first-desk",
         "Checkpoint folder in transformers format, or the name of a shipped one (first-desk, tiny-random).",
     )
@@ -42,7 +43,9 @@ class PromptConfig(Section):
     """How a trajectory becomes tokens, and how completions become actions."""
 
     style: Literal["first-desk", "computer-use"] = knob(
-        "first-desk", "Prompt template: first-desk is short; computer-use lists the whole tool schema."
+        "first-desk",
+        "Prompt template. first-desk is short, for tiny models, whose permille coordinates are multiples of "
+        "10; computer-use lists the whole tool schema.",
     )
     dialect: Literal["auto", "json", "pyautogui", "keyboard", "keyboard-mouse"] = knob(
         "auto",
@@ -63,6 +66,14 @@ class PromptConfig(Section):
         "fewer distinct prefixes: more cache hits, fewer training sequences.",
         ge=0,
     )
+
+    @property
+    def permille_grid(self) -> int:
+        """Demonstrations in permille are rounded to multiples of this.
+
+        To a tiny model two digits carry a position; models that were published know all 1001 of them.
+        """
+        return 10 if self.style == "first-desk" else 1
 
 
 class SamplingConfig(Section):

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.checked_url import checked_url
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
 from training.contracts.config.section import Problem, knob
@@ -37,7 +38,7 @@ class GatewayConfig(ProviderSection):
     max_parked_s: float = knob(
         0.0, "A trajectory parked for longer is errored; 0 = it waits as long as it takes.", unit="s", ge=0
     )
-    ca_file: str = knob("", "PEM file of an own certificate authority; empty = the system's.")
+    ca_file: PathText = knob("", "PEM file of an own certificate authority; empty = the system's.")
     screenshot_format: Literal["any", "png"] = knob(
         "any", "png refuses lossy pictures, whose pixels differ although the screen does not."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
 from training.contracts.config.section import knob
 
@@ -22,7 +23,7 @@ class OsworldConfig(ProviderSection):
         "x11: programs publish their widgets, for evaluators of the accessibility tree; such a desktop is "
         "rebuilt for every trajectory (0.5 s).",
     )
-    python: str = knob("", "Python of OSWorld's environment; empty = .venv-osworld beside the product.")
+    python: PathText = knob("", "Python of OSWorld's environment; empty = .venv-osworld beside the product.")
     pause_s: float = knob(
         0.3,
         "Pause after an action before the screen is looked at; OSWorld's own is 2.",
@@ -46,17 +47,17 @@ class OsworldConfig(ProviderSection):
     allow_host_code: bool = knob(
         False, "Allow the two evaluators of OSWorld that run what the agent wrote on the env worker itself."
     )
-    downloads: str = knob(
+    downloads: PathText = knob(
         "", "Folder of files fetched by tasks, as TASK_ID/NAME; filled beforehand it makes tasks run offline."
     )
-    checkout: str = knob("", "OSWorld checkout that relative paths of upload_file are in.")
+    checkout: PathText = knob("", "OSWorld checkout that relative paths of upload_file are in.")
     password_secret: str = knob(
         "", "Name of the secret with the desktop user's password; empty = OSWorld's default."
     )
     os_type: Literal["Ubuntu", "Windows"] = knob(
         "Ubuntu", "System in the machines of OSWorld's own providers."
     )
-    path_to_vm: str = knob("", "Image or machine of OSWorld's own providers; empty = theirs.")
+    path_to_vm: PathText = knob("", "Image or machine of OSWorld's own providers; empty = theirs.")
     region: str = knob("", "Region of OSWorld's cloud providers.")
     snapshot_name: str = knob("init_state", "Snapshot that OSWorld's own providers go back to.")
     headless: bool = knob(True, "OSWorld's own providers: start machines without a window.")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic import field_validator
 
+from training.contracts.config.plain_values import PathText
 from training.contracts.config.providers.checked_url import checked_url
 from training.contracts.config.providers.provider_info import ProviderInfo, ProviderSection
 from training.contracts.config.section import Problem, knob
@@ -34,7 +35,7 @@ class RemoteConfig(ProviderSection):
     )  # fmt: skip
     provider_name: str = knob("docker", "What Slime-OSWorld's server makes its desktops with.")
     os_type: str = knob("Ubuntu", "Guest system that the server is asked for.")
-    ca_file: str = knob("", "PEM file of an own certificate authority; empty = the system's.")
+    ca_file: PathText = knob("", "PEM file of an own certificate authority; empty = the system's.")
 
     @field_validator("urls")
     @classmethod

@@ -1,0 +1,59 @@
+"""YAML texts of people: plain values only, bounded in depth, and without aliases.
+
+An alias makes a value appear many times: nine lines of them hold a billion values to walk.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from yaml.composer import ComposerError
+
+MAX_DEPTH = 12
+MAX_DIGITS = 40
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class UnusableYaml(ValueError):
+    """Raised for a text that is no YAML, or more than a config may hold; the message names the place."""
+
+
+class _Loader(yaml.SafeLoader):
+    """Dates stay text: no config has one."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        mark = self.peek_event().start_mark
+        if self.check_event(yaml.AliasEvent):
+            raise ComposerError(None, None, "aliases (*name) are not read; write the value out", mark)
+        if self.depth >= MAX_DEPTH:
+            raise ComposerError(None, None, f"nested deeper than {MAX_DEPTH} levels", mark)
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in found if tag != TIMESTAMP]
+    for letter, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _whole_number(loader: _Loader, node: yaml.ScalarNode) -> int:
+    if len(node.value) > MAX_DIGITS:
+        raise ComposerError(None, None, f"a number of more than {MAX_DIGITS} characters", node.start_mark)
+    return yaml.SafeLoader.construct_yaml_int(loader, node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _whole_number)
+
+
+def load_yaml(text: str) -> Any:
+    """The value of one document. Raises UnusableYaml."""
+    try:
+        return yaml.load(text, Loader=_Loader)  # a SafeLoader
+    except (yaml.YAMLError, ValueError, TypeError, ArithmeticError) as error:
+        raise UnusableYaml(str(error)) from error
