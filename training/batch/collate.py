@@ -151,6 +151,10 @@ def _loss_tensors(samples: Sequence[Sample], length: int) -> dict[str, Any]:
     return {
         "loss_mask": per_token([s.loss_mask for s in samples]),
         "behaviour_logprobs": per_token([s.behaviour_logprobs for s in samples]),
+        "proximal_logprobs": per_token([s.proximal_logprobs for s in samples])
+        if any(s.proximal_logprobs for s in samples)
+        else None,
+        "rest_log_ratio": per_sample([s.rest_log_ratio for s in samples]),
         "advantages": per_token([_advantages(s) for s in samples]),
         "as_likelihood": per_sample([s.as_likelihood for s in samples], torch.bool),
         "likelihood_weights": per_sample([s.likelihood_weight for s in samples]),

@@ -49,6 +49,8 @@ class MicroBatch:
     """1.0 on completion tokens. [B, T]"""
     behaviour_logprobs: torch.Tensor
     """[B, T]"""
+    proximal_logprobs: torch.Tensor | None = None
+    """By the trainer before the step's first update; None = the policy has not moved since. [B, T]"""
     advantages: torch.Tensor
     """[B, T]"""
     as_likelihood: torch.Tensor
@@ -59,6 +61,8 @@ class MicroBatch:
     """Of the NLL term beside the policy-gradient term. [B]"""
     trajectory_tokens: torch.Tensor
     """Loss tokens of the whole trajectory of each sequence. [B]"""
+    rest_log_ratio: torch.Tensor
+    """Sum of the log ratios of the other sequences of each sequence's trajectory (RLOO). [B]"""
     pixel_values: torch.Tensor | None
     """Unique screenshots of the microbatch, or their bytes (`training.batch.byte_patches`). [R, values]"""
     image_grid_thw: torch.Tensor | None
@@ -74,6 +78,11 @@ class MicroBatch:
     indices: TokenIndices | None = None
     vision: dict[str, torch.Tensor | list[int]] | None = None
     """What the vision tower reads besides pixels (`model.vision_tower_inputs`); None = it looks itself."""
+
+    @property
+    def has_likelihood(self) -> bool:
+        """Whether a likelihood term reads any of its tokens."""
+        return any(sample.as_likelihood or sample.imitation_weight for sample in self.samples)
 
     def to(self, device: torch.device) -> MicroBatch:
         """A copy on `device`; from pinned memory the device's work goes on meanwhile."""

@@ -46,6 +46,10 @@ class Sample:
     """Of the trajectory."""
     token_advantages: tuple[float, ...] = ()
     """Per token, when turns have advantages of their own; empty = `advantage` everywhere. [num_tokens]"""
+    proximal_logprobs: tuple[float, ...] = ()
+    """By the trainer before the step's first update; empty = not needed. [num_tokens]"""
+    rest_log_ratio: float = 0.0
+    """Sum of the log ratios of the trajectory's other samples, now; only where RLOO asks for it."""
     trajectory_tokens: int = 0
     """Loss tokens of all samples of the trajectory; 0 = this sample is the whole trajectory."""
     imitation_weight: float = 0.0
@@ -112,7 +116,7 @@ def build_samples(
         for rendered in sequences
     ]
     check_samples(everything, trajectory, merge_size=merge_size, image_token_id=image_token_id)
-    if not as_likelihood and trajectory.replay_entry_id is None:
+    if not as_likelihood:
         _check_places(sequences, trajectory)
     if last_turns:
         everything = _only_last_turns(everything, sequences, len(trajectory.turns) - last_turns)

@@ -19,12 +19,12 @@ class Question:
     answer: str
 
 
-def locator_questions(trajectory: Trajectory) -> list[Question]:
-    """Widget name -> its centre as "x,y" permille. Empty when the oracle names no widgets."""
+def locator_questions(trajectory: Trajectory, grid: int) -> list[Question]:
+    """Widget name -> its centre as "x,y" permille, multiples of `grid`. Empty without named widgets."""
     screen = trajectory.task.screen
     found = []
     for widget in _widgets(trajectory):
-        x, y = model_point(widget["x"], widget["y"], CoordinateSpace.PERMILLE, screen)
+        x, y = model_point(widget["x"], widget["y"], CoordinateSpace.PERMILLE, screen, grid=grid)
         found.append(Question(str(widget["name"]), f"{x},{y}"))
     return found
 

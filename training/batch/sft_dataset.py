@@ -77,6 +77,7 @@ class SftDataset:
             for sequence in self.renderer.render_sequences(
                 self._moved(rng.choice(self.demonstrations[rng.choice(families)]), rng)
             )
+            if any(sequence.loss_mask)
         ]
         packed = [self._packed(self._moved(rng.choice(everything), rng), rng) for _ in range(num_packed)]
         return [part for part in (whole, packed) if part]
@@ -92,7 +93,7 @@ class SftDataset:
         """The first screenshot with up to `num_questions` questions, half of them locators."""
         texts = self.texts.get(trajectory.task.family, [])
         others = rng.sample(texts, min(self.num_questions, len(texts)))
-        locators = locator_questions(trajectory)
+        locators = locator_questions(trajectory, self.renderer.prompt.permille_grid)
         instructions = instruction_questions(trajectory, self.renderer.action_text, others)
         asked = rng.sample(locators, min(self.num_questions // 2, len(locators)))
         asked += rng.sample(instructions, min(self.num_questions - len(asked), len(instructions)))

@@ -1,20 +1,29 @@
 """Low-rank adapters by peft, inside the model: y = W x + alpha / rank B A x, with W frozen.
 
-Source: LoRA, arXiv 2106.09685. The adapters are merged into plain weights for every export, so the
-engine, other experiments and the hub see an ordinary checkpoint.
+Source: LoRA, arXiv 2106.09685. The adapters are merged into plain weights for every export, so other
+experiments and the hub see an ordinary checkpoint. The engine gets them as they are: see
+`training.weights.adapter_folder`.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from training.contracts.config import LoraConfig
 
 ADAPTER = "default"
 BASE = ".base_layer."
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_TENSORS = "adapter_model.safetensors"
+"""The files of an adapter's folder, as peft names them."""
+PEFT_PREFIX = "base_model.model."
+"""What peft puts in front of the names of a model's tensors."""
 
 
 def add_lora(model: nn.Module, config: LoraConfig, *, seed: int) -> None:
@@ -52,6 +61,29 @@ def _begin_empty_adapters(model: nn.Module) -> None:
             for side in (layer.lora_A, layer.lora_B):
                 side[ADAPTER].to_empty(device="cpu")
             layer.reset_lora_parameters(ADAPTER, True)
+
+
+@torch.no_grad()
+def take_adapter(model: nn.Module, folder: Path) -> None:
+    """Let a model with the adapter's base answer as the adapted one. Raises ValueError when it does not fit.
+
+    The adapter stays beside the weights, in fp32: merged into bfloat16 it would be rounded away.
+    """
+    described = json.loads((folder / ADAPTER_CONFIG).read_text())
+    if not adapter_scales(model):
+        targets = tuple(described["target_modules"])
+        config = LoraConfig(rank=described["r"], alpha=described["lora_alpha"], targets=targets)
+        add_lora(model, config, seed=0)
+    tensors = load_file(folder / ADAPTER_TENSORS)
+    ours = {name: parameter for name, parameter in model.named_parameters() if is_adapter(name)}
+    names = {name: PEFT_PREFIX + name.replace(f".{ADAPTER}.", ".") for name in ours}
+    if set(names.values()) != set(tensors):
+        raise ValueError(f"{folder}: an adapter of other layers than the one before")
+    for name, parameter in ours.items():
+        tensor = tensors[names[name]]
+        if tensor.shape != parameter.shape:
+            raise ValueError(f"{folder}: {name} is {tuple(tensor.shape)}, not {tuple(parameter.shape)}")
+        parameter.data = tensor.to(device=parameter.device, dtype=torch.float32)
 
 
 def adapter_scales(model: nn.Module) -> dict[str, float]:

@@ -7,7 +7,8 @@ backbone and head can be called one after the other inside one forward.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,6 +37,8 @@ class TokenScores(NamedTuple):
     """Nats at the sampling temperature, fp32, with gradient."""
     entropy: torch.Tensor
     """Of the whole next-token distribution, nats, fp32, with gradient."""
+    likelihood_logprobs: torch.Tensor | None = None
+    """At temperature 1, for likelihood terms; None = `logprobs` are, or nothing needs them."""
 
 
 def load_model(folder: str | Path, device: torch.device) -> nn.Module:
@@ -96,6 +99,11 @@ class Policy(nn.Module):
         return next(self.model.parameters()).device
 
     @property
+    def vocabulary(self) -> int:
+        """Token ids that the model has."""
+        return int(text_model(self.model).config.vocab_size)
+
+    @property
     def visual(self) -> Any:
         """The vision tower."""
         return vision_tower(self.model)
@@ -105,13 +113,19 @@ class Policy(nn.Module):
         assert batch.indices is not None, "collate says where the completion tokens stand"
         hidden = self._hidden(batch).flatten(0, 1)
         before = hidden.index_select(0, batch.indices.scored)
-        logprobs, entropy = self._score(before, batch.indices.targets)
+        scored = self._score(before, batch.indices.targets, at_one=batch.has_likelihood)
         # The zero keeps every parameter in the graph when a filler has no token to score.
         anchor = hidden[:1].float().sum() * 0.0
-        return TokenScores(
-            logprobs=_spread(logprobs, batch) + anchor,
-            entropy=_spread(entropy, batch) + anchor,
-        )
+        return TokenScores(*(_spread(values, batch) + anchor for values in scored))
+
+    @contextmanager
+    def at_temperature(self, temperature: float) -> Iterator[None]:
+        """Score at this temperature meanwhile."""
+        usual, self.temperature = self.temperature, temperature
+        try:
+            yield
+        finally:
+            self.temperature = usual
 
     def _hidden(self, batch: MicroBatch) -> torch.Tensor:
         """Last hidden states, [B, T, hidden]; each distinct screenshot meets the vision tower once.
@@ -147,19 +161,29 @@ class Policy(nn.Module):
         added = [nothing.index_copy(0, indices.image_pads, level) for level in levels[1:]]
         return embedded.view_as(embeddings), [level.view_as(embeddings) for level in added]
 
-    def _score(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _score(
+        self, hidden: torch.Tensor, targets: torch.Tensor, *, at_one: bool
+    ) -> tuple[torch.Tensor, ...]:
+        """Logprobs and entropies, and with `at_one` the logprobs at temperature 1 where that is another."""
+        score = partial(self._score_chunk, at_one=at_one and self.temperature != 1)
         if len(targets) <= TOKENS_PER_CHUNK:
-            return self._score_chunk(hidden, targets)
+            return score(hidden, targets)
         pieces = zip(hidden.split(TOKENS_PER_CHUNK), targets.split(TOKENS_PER_CHUNK), strict=True)
-        parts = [checkpoint(self._score_chunk, *piece, use_reentrant=False) for piece in pieces]
-        return torch.cat([part[0] for part in parts]), torch.cat([part[1] for part in parts])
+        parts = [checkpoint(score, *piece, use_reentrant=False) for piece in pieces]
+        return tuple(torch.cat(values) for values in zip(*parts, strict=True))
 
-    def _score_chunk(self, hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        logits = compute_logits(hidden, self.model.lm_head, in_fp32=self.fp32_logits)
-        logits = logits.index_fill(-1, self.banned_ids, BANNED_LOGIT) / self.temperature
+    def _score_chunk(
+        self, hidden: torch.Tensor, targets: torch.Tensor, *, at_one: bool
+    ) -> tuple[torch.Tensor, ...]:
+        plain = compute_logits(hidden, self.model.lm_head, in_fp32=self.fp32_logits)
+        plain = plain.index_fill(-1, self.banned_ids, BANNED_LOGIT)
+        logits = plain / self.temperature
         logprobs = torch.log_softmax(logits, dim=-1)
         entropy = -(logprobs.exp() * logprobs).sum(dim=-1)
-        return logprobs.gather(-1, targets[:, None])[:, 0], entropy
+        found = (logprobs.gather(-1, targets[:, None])[:, 0], entropy)
+        if not at_one:
+            return found
+        return *found, plain.gather(-1, targets[:, None])[:, 0] - plain.logsumexp(dim=-1)
 
 
 def _spread(values: torch.Tensor, batch: MicroBatch) -> torch.Tensor:

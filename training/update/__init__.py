@@ -1,1 +1,1 @@
-"""One optimiser step: losses, objective, optimisers."""
+"""The updates of a step: losses, objective, optimisers."""

@@ -14,12 +14,13 @@ from training.contracts.config import AlgorithmConfig
 from training.model.policy import TokenScores
 from training.update.losses import POLICY_LOSSES, LossInputs, TokenLosses
 from training.update.losses.aggregation import BatchCounts, aggregate
-from training.update.losses.importance_correction import correct
+from training.update.losses.importance_correction import Correction, correction
 from training.update.losses.kl import KL_ESTIMATORS
 from training.update.losses.likelihood import likelihood_loss
+from training.update.losses.policy_loss_contract import masked_difference
 
 TOTALS = (
-    "policy", "likelihood", "kl", "entropy", "ratio", "clipped", "log_gap", "policy_tokens", "cut",
+    "policy", "likelihood", "kl", "entropy", "ratio", "clipped", "policy_tokens", "cut",
 )  # fmt: skip
 """Names of the sums that a microbatch reports; they add up over microbatches and ranks."""
 
@@ -34,7 +35,7 @@ class Objective:
     """`TOTALS`: policy and likelihood are shares of the batch loss, the others are sums over tokens; fp64, on
     the device, so that the host waits for it only at the end of the step. [len(TOTALS)]"""
     per_sequence: torch.Tensor
-    """Sums over each sequence's tokens of (importance ratio, |policy - behaviour| logprob, 1); policy terms
+    """Sums over each sequence's tokens of (importance ratio, |proximal - behaviour| logprob, 1); policy terms
     only; on the device. [B, 3]"""
 
 
@@ -75,26 +76,18 @@ def policy_objective(
         kl_tokens = KL_ESTIMATORS[config.kl_estimator](scores.logprobs, reference_logprobs, mask)
         if config.kl_estimator == "k1":
             advantages = advantages - config.kl_coefficient * kl_tokens.detach()
-    inputs = LossInputs(
-        policy_logprobs=scores.logprobs,
-        behaviour_logprobs=batch.behaviour_logprobs,
-        advantages=advantages,
-        mask=policy_mask,
-        clip_low=config.clip_low,
-        clip_high=config.clip_high,
-        dual_clip=config.dual_clip,
-    )
-    tokens, cut = _policy_losses(inputs, config)
-    nll = likelihood_loss(scores.logprobs, likelihood, batch.likelihood_weights)
-    nll = nll + likelihood_loss(scores.logprobs, policy_mask, batch.imitation_weights)
+    tokens, weights = _policy_losses(batch, scores.logprobs, advantages, policy_mask, config)
+    plain = scores.logprobs if scores.likelihood_logprobs is None else scores.likelihood_logprobs
+    nll = likelihood_loss(plain, likelihood, batch.likelihood_weights)
+    nll = nll + likelihood_loss(plain, policy_mask, batch.imitation_weights)
     policy, imitation = share(tokens.loss), share(nll)
     entropy = (scores.entropy * mask).sum()
     loss = policy + imitation - config.entropy_coefficient * entropy / max(counts.num_tokens, 1.0)
     if reference_logprobs is not None and config.kl_estimator != "k1":
         loss = loss + config.kl_coefficient * share(kl_tokens)
-    gaps = _gaps(batch, scores, policy_mask)
     sums = (policy, imitation, kl_tokens.sum(), entropy, tokens.importance_ratio.sum(),
-            tokens.is_clipped.sum(), gaps.sum(), policy_mask.sum(), cut.sum())  # fmt: skip
+            tokens.is_clipped.sum(), policy_mask.sum(), weights.is_cut.sum())  # fmt: skip
+    gaps = masked_difference(_proximal(batch, scores.logprobs), batch.behaviour_logprobs, policy_mask).abs()
     return Objective(
         loss=loss,
         totals=torch.stack([value.detach().double() for value in sums]),
@@ -118,22 +111,44 @@ def likelihood_objective(
     return Objective(loss=loss, totals=totals, per_sequence=nothing)
 
 
-def _policy_losses(inputs: LossInputs, config: AlgorithmConfig) -> tuple[TokenLosses, torch.Tensor]:
-    """Token losses, corrected when the config says so, and 1.0 where the correction's bounds cut."""
-    policy_loss = POLICY_LOSSES[config.name]
-    if config.correction == "none":
-        return policy_loss(inputs), torch.zeros_like(inputs.mask)
-    corrected = correct(inputs, config.correction, config.correction_low, config.correction_high)
-    tokens = policy_loss(corrected.inputs)
-    # The loss' own ratio is 1 now; what is worth a chart is the ratio to the engine.
-    tokens = replace(tokens, loss=tokens.loss * corrected.weights, importance_ratio=corrected.raw)
-    return tokens, corrected.is_cut
+def _policy_losses(
+    batch: MicroBatch,
+    logprobs: torch.Tensor,
+    advantages: torch.Tensor,
+    mask: torch.Tensor,
+    config: AlgorithmConfig,
+) -> tuple[TokenLosses, Correction]:
+    """Token losses, weighted by the correction; their importance ratio is the one to the engine."""
+    proximal = _proximal(batch, logprobs)
+    is_recomputed = config.old_logprobs == "recomputed"
+    tokens = POLICY_LOSSES[config.name](
+        LossInputs(
+            policy_logprobs=logprobs,
+            old_logprobs=proximal if is_recomputed else batch.behaviour_logprobs,
+            advantages=advantages,
+            mask=mask,
+            clip_low=config.clip_low,
+            clip_high=config.clip_high,
+            dual_clip=config.dual_clip,
+            trajectory_tokens=batch.trajectory_tokens,
+            rest_log_ratio=batch.rest_log_ratio,
+        )
+    )
+    found = correction(
+        proximal,
+        batch.behaviour_logprobs,
+        mask,
+        mode=config.correction,
+        low=config.correction_low,
+        high=config.correction_high,
+    )
+    ratio = found.raw if is_recomputed else tokens.importance_ratio
+    return replace(tokens, loss=tokens.loss * found.weights, importance_ratio=ratio), found
 
 
-def _gaps(batch: MicroBatch, scores: TokenScores, policy_mask: torch.Tensor) -> torch.Tensor:
-    """|policy - behaviour| logprob of every sampled token, 0 elsewhere. [B, T]"""
-    gap = (scores.logprobs.detach() - batch.behaviour_logprobs).abs()
-    return torch.where(policy_mask > 0, gap, torch.zeros_like(gap))
+def _proximal(batch: MicroBatch, logprobs: torch.Tensor) -> torch.Tensor:
+    """By the trainer before the step's first update, which is now where nothing was recomputed. [B, T]"""
+    return logprobs.detach() if batch.proximal_logprobs is None else batch.proximal_logprobs
 
 
 def _per_sequence(ratio: torch.Tensor, gaps: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:

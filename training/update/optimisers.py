@@ -7,13 +7,12 @@ of screenshots; Muon leaves that plateau within a few hundred steps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 
 from training.update.learning_rates import Rates
-
-ADAMW_BETAS = (0.9, 0.95)
 
 
 class Optimisers:
@@ -50,26 +49,42 @@ def is_inner_matrix(name: str, parameter: torch.Tensor) -> bool:
 def make_optimisers(model: torch.nn.Module, rates: Rates) -> Optimisers:
     """Fresh optimisers over the trainable weights of `model`."""
     named = [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
-    matrices = [p for name, p in named if rates.muon_learning_rate > 0 and is_inner_matrix(name, p)]
-    chosen = {id(parameter) for parameter in matrices}
-    others = [parameter for _, parameter in named if id(parameter) not in chosen]
+    matrices: list[tuple[str, torch.nn.Parameter]] = []
+    others: list[tuple[str, torch.nn.Parameter]] = []
+    for name, parameter in named:
+        uses_muon = rates.muon_learning_rate > 0 and is_inner_matrix(name, parameter)
+        (matrices if uses_muon else others).append((name, parameter))
     members: list[torch.optim.Optimizer] = []
     if matrices:
-        members.append(
-            torch.optim.Muon(
-                matrices, lr=rates.muon_learning_rate, momentum=0.95, weight_decay=rates.weight_decay
-            )
-        )
+        groups = _groups(matrices, rates, rates.muon_learning_rate)
+        members.append(torch.optim.Muon(groups, momentum=0.95, weight_decay=rates.weight_decay))
     if others:
         # One kernel per step instead of one per operation; the CPU keeps its own path and its numbers.
-        fused = True if all(parameter.is_cuda for parameter in others) else None
+        fused = True if all(parameter.is_cuda for _, parameter in others) else None
         members.append(
             torch.optim.AdamW(
-                others,
-                lr=rates.learning_rate,
-                betas=ADAMW_BETAS,
+                _groups(others, rates, rates.learning_rate),
+                betas=rates.betas,
                 weight_decay=rates.weight_decay,
                 fused=fused,
             )
         )
     return Optimisers(members)
+
+
+def _groups(
+    named: Sequence[tuple[str, torch.nn.Parameter]], rates: Rates, learning_rate: float
+) -> list[dict[str, Any]]:
+    """One parameter group per factor of the rate; the text blocks' comes last."""
+    rows: dict[float, list[torch.nn.Parameter]] = {}
+    for name, parameter in named:
+        rows.setdefault(_rate_factor(name, rates), []).append(parameter)
+    ordered = sorted(rows.items(), key=lambda row: (row[0] == 1.0, row[0]))
+    return [{"params": group, "lr": factor * learning_rate} for factor, group in ordered]
+
+
+def _rate_factor(name: str, rates: Rates) -> float:
+    """Of the weight of this name, in transformers' naming of Qwen3-VL."""
+    if "visual." not in name:
+        return 1.0
+    return rates.merger_rate if "merger" in name else rates.vision_rate

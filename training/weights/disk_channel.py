@@ -1,4 +1,6 @@
-"""The channel `disk`: a plain transformers folder that the engine reads. Works with every engine.
+"""The channel `disk`: a plain transformers folder that the engine reads, or the folder of an adapter.
+
+Works with every engine.
 
 The folder is in memory (/dev/shm) when two versions fit there: the one that is written and the one that a
 restarted server may still be reading.
@@ -15,6 +17,7 @@ from typing import IO
 
 from training.contracts.weight_requests import Canary, Load
 from training.distributed.interrupts import on_main
+from training.weights.adapter_folder import export_adapter, has_adapter, num_adapter_bytes
 from training.weights.channel import Sender
 from training.weights.model_folder_writer import export_model
 from training.weights.unsharded_weights import num_bytes, plain_weights
@@ -40,7 +43,10 @@ class DiskChannel:
         """See Channel. A CoordinatorError, not SyncFailed: there is nothing left to fall back to."""
         sender = self.sender
         folder = self.folder / f"v{policy_version}"
-        export_model(sender.model, sender.source, folder, sender.world, sender.dtype)
+        if has_adapter(sender.model):
+            export_adapter(sender.model, sender.source, folder, sender.world)
+        else:
+            export_model(sender.model, sender.source, folder, sender.world, sender.dtype)
 
         def send() -> Canary | None:
             canary = sender.main_coordinator.sync_weights(
@@ -61,7 +67,11 @@ class DiskChannel:
 
     def _choose(self) -> Path:
         remove_abandoned(self.memory)
-        size = num_bytes(plain_weights(self.sender.model), self.sender.dtype)
+        model = self.sender.model
+        if has_adapter(model):
+            size = num_adapter_bytes(model)
+        else:
+            size = num_bytes(plain_weights(model), self.sender.dtype)
         try:
             free = shutil.disk_usage(self.memory).free
         except OSError:

@@ -110,12 +110,8 @@ class WeightSync:
     def drift(self, canary: Canary) -> float:
         """Mean |trainer - engine| over the canary's completion tokens, nats. A collective."""
         sample = canary_sample(canary, self.renderer, self.pixels)
-        policy = self.learner.policy
-        usual, policy.temperature = policy.temperature, canary.temperature
-        try:
+        with self.learner.policy.at_temperature(canary.temperature):
             (ours,) = self.learner.token_logprobs([sample])
-        finally:
-            policy.temperature = usual
         theirs = [value for value, bit in zip(canary.logprobs, canary.loss_mask, strict=True) if bit]
         return sum(abs(a - b) for a, b in zip(ours, theirs, strict=True)) / max(len(theirs), 1)
 
@@ -141,7 +137,8 @@ def build_weight_sync(
         num_engine_ranks=num_engine_ranks(config.engine),
     )
     disk = DiskChannel(sender)
-    name = channel_name(config.engine, learner.world.device)
+    # An adapter is small, and an engine takes it as a folder.
+    name = "disk" if config.lora.rank else channel_name(config.engine, learner.world.device)
     channel = disk if name == "disk" else CHANNELS[name](sender)
     return WeightSync(
         learner=learner, sender=sender, channel=channel, disk=disk, renderer=renderer, pixels=pixels

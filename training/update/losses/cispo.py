@@ -1,6 +1,6 @@
 """CISPO: the importance weight is clipped, the token's gradient never is.
 
-    w_t = sg[clip(exp(policy_t - behaviour_t), 1 - clip_low, 1 + clip_high)]
+    w_t = sg[clip(exp(policy_t - old_t), 1 - clip_low, 1 + clip_high)]
     L_t = -w_t A_t policy_t
 
 sg = no gradient. Rare tokens (the first words of a changed mind) have large ratios; PPO's clip

@@ -11,7 +11,7 @@ def clipped_surrogate(ratio: torch.Tensor, inputs: LossInputs) -> TokenLosses:
     """max(-r A, -clip(r, 1 - clip_low, 1 + clip_high) A) per token; `ratio` is [B, T].
 
     With `dual_clip` c the loss of a token with A < 0 is at most -c A: a token that the policy has already
-    made far likelier than the engine cannot push without bound. Source: dual-clip PPO, arXiv 1912.09729.
+    made far likelier than the old one cannot push without bound. Source: dual-clip PPO, arXiv 1912.09729.
     """
     advantages = inputs.token_advantages()
     plain = -ratio * advantages

@@ -1,12 +1,11 @@
 """GRPO: the clipped surrogate with one importance ratio per token.
 
-    r_t = exp(policy_t - behaviour_t)
+    r_t = exp(policy_t - old_t)
     L_t = max(-r_t A, -clip(r_t, 1 - clip_low, 1 + clip_high) A)
 
 Source: DeepSeekMath, arXiv 2402.03300, eq. 3; separate bounds ("clip higher"): DAPO, arXiv
-2503.14476. The ratio is taken against the engine's own logprobs, not against logprobs that
-the trainer recomputes: with one optimiser step per batch this is the exact importance
-weight of off-policy tokens, and it shows any engine/trainer mismatch instead of hiding it.
+2503.14476. By default old is what the engine recorded (`algorithm.old_logprobs: engine`): the exact
+importance weight of off-policy tokens, which shows any engine/trainer mismatch instead of hiding it.
 """
 
 from __future__ import annotations

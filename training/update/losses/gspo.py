@@ -1,10 +1,12 @@
 """GSPO: the clipped surrogate with one importance ratio per sequence.
 
-    s   = sum_t m_t (policy_t - behaviour_t) / sum_t m_t
+    s   = sum_t m_t (policy_t - old_t) / sum_t m_t
     L_t = max(-exp(s) A, -clip(exp(s), 1 - clip_low, 1 + clip_high) A)     for every token t
 
 Source: Group Sequence Policy Optimization, arXiv 2507.18071, eq. 5 to 7. The gradient flows
-through s. Useful clips are much smaller than GRPO's: about 3e-4.
+through s. The published clips are 3e-4 and 4e-4, for several updates per batch against the trainer's own
+logprobs before the first (`updates_per_batch: 4`, `old_logprobs: recomputed`): an engine's differ from them
+by more than that.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """GSPO-token: the value of GSPO's sequence ratio, with credit token by token.
 
-    s   = sum_t m_t (policy_t - behaviour_t) / sum_t m_t
+    s   = sum_t m_t (policy_t - old_t) / sum_t m_t
     r_t = sg[exp(s)] exp(policy_t - sg[policy_t])
     L_t = max(-r_t A_t, -clip(r_t, 1 - clip_low, 1 + clip_high) A_t)
 

@@ -17,8 +17,9 @@ class LossInputs:
 
     policy_logprobs: torch.Tensor
     """By the trainer now, with gradient. [B, T]"""
-    behaviour_logprobs: torch.Tensor
-    """By the engine while sampling. [B, T]"""
+    old_logprobs: torch.Tensor
+    """What ratios are taken against: by the engine while sampling, or by the trainer before the step's first
+    update (`algorithm.old_logprobs`). [B, T]"""
     advantages: torch.Tensor
     """One per sequence [B], or one per token [B, T]."""
     mask: torch.Tensor
@@ -29,6 +30,10 @@ class LossInputs:
     """Ratios above 1 + clip_high are clipped."""
     dual_clip: float = 0.0
     """Bound on the ratio where the advantage is negative; 0 = none."""
+    trajectory_tokens: torch.Tensor | None = None
+    """Loss tokens of the whole trajectory of each sequence (RLOO). [B]"""
+    rest_log_ratio: torch.Tensor | None = None
+    """Sum of the log ratios of the trajectory's other sequences, no gradient (RLOO). [B]"""
 
     def token_advantages(self) -> torch.Tensor:
         """Broadcastable to [B, T]."""
@@ -51,8 +56,11 @@ class PolicyLoss(Protocol):
 
 
 def log_ratio(inputs: LossInputs) -> torch.Tensor:
-    """policy - behaviour logprobs, 0 off the mask (behaviour logprobs may be NaN there). [B, T]"""
-    on = inputs.mask > 0
-    behaviour = torch.where(on, inputs.behaviour_logprobs, torch.zeros_like(inputs.behaviour_logprobs))
-    policy = torch.where(on, inputs.policy_logprobs, torch.zeros_like(inputs.policy_logprobs))
-    return policy - behaviour
+    """policy - old logprobs, 0 off the mask. [B, T]"""
+    return masked_difference(inputs.policy_logprobs, inputs.old_logprobs, inputs.mask)
+
+
+def masked_difference(these: torch.Tensor, those: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """these - those, 0 off the mask, where either may be NaN. [B, T]"""
+    on, nothing = mask > 0, torch.zeros_like(mask)
+    return torch.where(on, these, nothing) - torch.where(on, those, nothing)
