@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group, RewardTerm
+from training.loop.alarm_history import AlarmHistory
+from training.loop.truncation_limits import by_limits, limits_hit, remedy_of
 
 MIN_HISTORY = 5
 """Steps before the running median of the gradient norm means something."""
@@ -32,31 +34,6 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-@dataclass(slots=True, kw_only=True)
-class AlarmHistory:
-    """What guards remember of earlier steps."""
-
-    max_entropy: float = 0.0
-    grad_norms: list[float] = field(default_factory=list)
-    """Of the last 50 steps."""
-    parse_error_rates: list[float] = field(default_factory=list)
-    """Of the last 50 steps."""
-    zero_reward_steps: int = 0
-    last_checkpoint_step: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
-
-    def remember(self, metrics: dict[str, float]) -> None:
-        """Take a finished step into the history."""
-        self.max_entropy = max(self.max_entropy, metrics.get("loss/entropy", 0.0))
-        if "optimiser/grad_norm" in metrics:
-            self.grad_norms = [*self.grad_norms, metrics["optimiser/grad_norm"]][-50:]
-        self.parse_error_rates = [*self.parse_error_rates, metrics["rollout/parse_error_rate"]][-50:]
-        failed = metrics["rollout/success"] == 0
-        self.zero_reward_steps = self.zero_reward_steps + 1 if failed else 0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepFacts:
     """What the guards look at."""
@@ -66,7 +43,7 @@ class StepFacts:
     groups: Sequence[Group]
     """As the desktops returned them."""
     was_skipped: bool
-    """The gradient was not finite."""
+    """The gradient of an update was not finite."""
     history: AlarmHistory
     """Of the steps before this one."""
     config: ExperimentConfig
@@ -141,7 +118,7 @@ def grad_norm_explosion(facts: StepFacts) -> Alarm | None:
     if facts.was_skipped:
         return _alarm(
             "grad_norm_explosion", facts, -1.0, 0.0,
-            "the gradient was not finite; the step was skipped on all processes", remedy, severity="critical",
+            "a gradient was not finite; its update was skipped on all processes", remedy, severity="critical",
         )  # fmt: skip
     norms = [norm for norm in facts.history.grad_norms if norm > 0]
     if len(norms) < MIN_HISTORY:
@@ -172,10 +149,11 @@ def parse_collapse(facts: StepFacts) -> Alarm | None:
 def truncation(facts: StepFacts) -> Alarm | None:
     """Trajectories hit a limit instead of ending."""
     value, limit = facts.metrics["rollout/truncation_rate"], facts.config.alarms.truncation_rate
+    hit = limits_hit(facts.groups, facts.config)
     return _alarm_above(
         "truncation", facts, value, limit,
-        f"{percent(value)} of the trajectories hit a limit before they ended",
-        "Raise desktops.max_turns or sampling.max_context_tokens, or reward ending early.",
+        f"{percent(value)} of the trajectories hit a limit before they ended{by_limits(hit)}",
+        remedy_of(hit),
     )  # fmt: skip
 
 
@@ -189,6 +167,21 @@ def errored_trajectories(facts: StepFacts) -> Alarm | None:
     )  # fmt: skip
 
 
+def untrainable_trajectories(facts: StepFacts) -> Alarm | None:
+    """Records that must not meet the optimiser."""
+    counts = {
+        name.removeprefix("dropped/"): n for name, n in facts.metrics.items() if name.startswith("dropped/")
+    }
+    value = sum(counts.values())
+    words = ", ".join(f"{count:.0f} {reason.replace('_', ' ')}" for reason, count in counts.items() if count)
+    return _alarm_above(
+        "untrainable_trajectories", facts, value, 0.0,
+        f"{value:.0f} trajectories were not trained on ({words})",
+        "The trainer's log names each one and why; engine, tokenizer and prompt must be the trainer's.",
+        severity="critical" if value > sum(len(group.scored()) for group in facts.groups) / 2 else "warning",
+    )  # fmt: skip
+
+
 def logprob_drift(facts: StepFacts) -> Alarm | None:
     """Engine and trainer disagree about the same tokens."""
     value, limit = facts.metrics.get("sync/drift", 0.0), facts.config.alarms.logprob_drift
@@ -198,6 +191,20 @@ def logprob_drift(facts: StepFacts) -> Alarm | None:
         "The engine may hold old or misnamed weights, or see other pixels: pause, resume, "
         "and compare model.dtype.",
         severity="critical",
+    )  # fmt: skip
+
+
+def logprob_gap(facts: StepFacts) -> Alarm | None:
+    """Engine and trainer disagree about what the policy sampled on the desktops."""
+    value, age = facts.metrics.get("policy/logprob_gap", 0.0), facts.metrics.get("async/staleness_mean", 0.0)
+    limit = facts.config.alarms.logprob_gap * (1 + age)
+    return _alarm_above(
+        "logprob_gap", facts, value, limit,
+        f"engine and trainer differ by {value:.4f} nats per token on the step's rollouts, which are "
+        f"{age:.1f} policy versions old",
+        "Fresh rollouts: compare model.dtype, engine.dtype and model.fp32_logits, and look at the drift "
+        "after weight syncs. Old ones: the policy moves far per step; lower optimiser.learning_rate or "
+        "algorithm.max_staleness.",
     )  # fmt: skip
 
 
@@ -221,7 +228,9 @@ GUARDS: dict[str, Guard] = {
     "parse_collapse": parse_collapse,
     "truncation": truncation,
     "errored_trajectories": errored_trajectories,
+    "untrainable_trajectories": untrainable_trajectories,
     "logprob_drift": logprob_drift,
+    "logprob_gap": logprob_gap,
     "stale_checkpoint": stale_checkpoint,
 }
 

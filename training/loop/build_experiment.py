@@ -15,7 +15,8 @@ from training.model.load_sharded import build_policy
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient
 from training.rollouts.group_collector import GroupCollector
-from training.update.learner import Learner, TokenIds
+from training.update.learner import Learner
+from training.update.microbatch_maker import TokenIds
 from training.weights.sync import build_weight_sync
 
 logger = logging.getLogger("training")

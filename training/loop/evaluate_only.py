@@ -11,11 +11,10 @@ import logging
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import ONLY_EVALUATION
 from training.contracts.trainer_reports import EvaluationResult
-from training.contracts.types import Purpose
 from training.distributed.interrupts import TermSignal
 from training.rollouts.coordinator_client import CoordinatorClient
-from training.rollouts.group_collector import GroupCollector, GroupSpec
-from training.rollouts.held_out_success import evaluate_groups
+from training.rollouts.group_collector import GroupCollector
+from training.rollouts.held_out_success import evaluate_groups, evaluation_requests
 from training.rollouts.task_order import evaluation_tasks
 
 logger = logging.getLogger(__name__)
@@ -24,26 +23,30 @@ logger = logging.getLogger(__name__)
 
 def evaluate_only(
     config: ExperimentConfig, coordinator: CoordinatorClient, term: TermSignal
-) -> EvaluationResult:
-    """Held-out success of what the policy server serves. Raises Interrupted on pause, cancel and SIGTERM."""
+) -> list[EvaluationResult]:
+    """Held-out success of what the policy server serves, at each temperature of the config.
+
+    Raises Interrupted on pause, cancel and SIGTERM.
+    """
     tasks = evaluation_tasks(coordinator.tasks("heldout"), config.evaluation.num_tasks)
     collector = GroupCollector(coordinator, term)
-    request = GroupSpec(
-        size=1,
-        purpose=Purpose.EVALUATION,
-        step=0,
-        temperature=config.evaluation.temperature,
-        policy_version=0,
+    requests = evaluation_requests(config, step=0, policy_version=0)
+    total = len(tasks) * sum(request.size for request in requests)
+    coordinator.report_stage(STAGE, "started", total, "trajectories")
+    found = collector.wait_for_all(
+        [collector.ask(tasks, request) for request in requests],
+        lambda done, total: coordinator.report_progress(STAGE, done, total),
     )
-    coordinator.report_stage(STAGE, "started", len(tasks), "tasks")
-    groups = collector.wait(
-        collector.ask(tasks, request), lambda done, total: coordinator.report_progress(STAGE, done, total)
-    )
-    result = evaluate_groups(groups, name="before", step=0, policy_version=0)
-    coordinator.report_evaluation(result)
-    coordinator.report_stage(STAGE, "finished", len(tasks), "tasks")
-    logger.info(
-        "success %d of %d = %.0f%% (95%% interval %.0f to %.0f%%)",
-        result.num_success, result.num_tasks, 100 * result.success, 100 * result.low, 100 * result.high,
-    )  # fmt: skip
-    return result
+    results = [
+        evaluate_groups(groups, name="before", request=request)
+        for groups, request in zip(found, requests, strict=True)
+    ]
+    for result in results:
+        coordinator.report_evaluation(result)
+        logger.info(
+            "temperature %g: success %d of %d = %.0f%% (95%% interval %.0f to %.0f%%)",
+            result.temperature, result.num_success, result.num_samples,
+            100 * result.success, 100 * result.low, 100 * result.high,
+        )  # fmt: skip
+    coordinator.report_stage(STAGE, "finished", total, "trajectories")
+    return results

@@ -70,7 +70,7 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
     experiment.solve_rates.record(groups)
     state.grpo_step += 1
     metrics = batch.metrics | (result.metrics if result else {})
-    if result is not None and not result.was_skipped:
+    if result is not None and result.has_moved:
         state.policy_version += 1
         metrics |= experiment.sync_weights()
     metrics |= {
@@ -89,10 +89,11 @@ def grpo_step(experiment: Experiment) -> StepResult | None:
 def _order(experiment: Experiment) -> TaskOrder:
     """The order of the train tasks. `solve_rates` is read at every choice, so it may change meanwhile."""
     config, tasks = experiment.config, experiment.tasks("train")
+    seed, shares = config.optimiser.seed, config.tasks.family_shares
     if config.tasks.curriculum == "solve_rate":
         floor = config.tasks.curriculum_floor
-        return SolveRateCurriculum(tasks, config.optimiser.seed, experiment.solve_rates, floor)
-    return TaskOrder(tasks, config.optimiser.seed)
+        return SolveRateCurriculum(tasks, seed, experiment.solve_rates, floor, shares=shares)
+    return TaskOrder(tasks, seed, shares=shares)
 
 
 def _prepare(experiment: Experiment, groups: list[Group]) -> StepBatch:
@@ -104,6 +105,7 @@ def _prepare(experiment: Experiment, groups: list[Group]) -> StepBatch:
         candidates=experiment.coordinator.replay_candidates,
         replay=experiment.replay,
         policy_version=experiment.state.policy_version,
+        vocabulary=experiment.learner.policy.vocabulary,
     )
 
 
@@ -136,6 +138,7 @@ def _report(
     coordinator.report_members(batch.member_updates(per_sequence))
     if uses := batch.replay_uses(step, per_sequence):
         coordinator.report_replay_uses(uses)
-    if alarms:
-        coordinator.report_alarms(alarms)
+    if batch.skips:
+        coordinator.report_replay_skips(batch.skips)
+    coordinator.report_alarms(step, alarms)
     return alarms

@@ -16,7 +16,7 @@ from pathlib import Path
 from training.contracts.trainer_reports import Alarm
 from training.contracts.trainer_state import LearningStage
 from training.distributed.interrupts import on_main
-from training.loop.alarms import AlarmHistory
+from training.loop.alarm_history import AlarmHistory
 from training.loop.stage_context import Experiment
 from training.update.learning_rates import grpo_rates
 
@@ -78,4 +78,4 @@ def _report(experiment: Experiment, good: Path, causes: list[str]) -> None:
         message=f"went back to checkpoint {good.name} after {why}; learning rate x {state.rate_scale:g}",
         remedy="If it happens again, lower optimiser.learning_rate or add a kl_coefficient.",
     )
-    experiment.report(lambda c: c.report_alarms([alarm]))
+    experiment.report(lambda c: c.report_alarms(alarm.step, [alarm]))

@@ -8,10 +8,12 @@ from collections import Counter
 
 from training.batch.sft_dataset import SftDataset, sft_sample
 from training.contracts.stage_names import StageName
+from training.contracts.trainer_reports import Alarm, ReplaySkip
 from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
 from training.loop.stage_context import Experiment, evaluate, stage
+from training.render.demonstrations import NotRenderable, as_demonstration
 from training.rollouts.group_collector import GroupSpec
 from training.rollouts.task_order import TaskOrder
 from training.update.learning_rates import sft_rate_scale, sft_rates
@@ -28,9 +30,8 @@ def run_sft(experiment: Experiment) -> None:
     """Record what is missing, then train until `sft.stop_at_success` on held-out tasks or `max_steps`."""
     state, config = experiment.state, experiment.config.sft
     collect = {"oracle": collect_demonstrations, "replay": curated_demonstrations}[config.source]
-    demonstrations = collect(experiment)
     dataset = SftDataset.from_trajectories(
-        demonstrations, experiment.renderer, locator_questions=config.locator_questions
+        collect(experiment), experiment.renderer, locator_questions=config.locator_questions
     )
     if state.stage is not LearningStage.SFT:
         state.enter(LearningStage.SFT)
@@ -79,7 +80,7 @@ def _evaluate(experiment: Experiment) -> float:
     if not experiment.config.evaluation.num_tasks:
         experiment.save()
         return 0.0
-    result = evaluate(experiment, "during", step=state.sft_step)
+    result = evaluate(experiment, "sft", step=state.sft_step, sampled_only=True)
     values["sft/success"] = result.success
     logger.info("sft step %d: held-out success %.0f%%", state.sft_step, 100 * result.success)
     experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
@@ -112,39 +113,85 @@ def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:
                 policy_version=experiment.state.policy_version,
                 source=Source.ORACLE,
             )
-            experiment.collect(missing, request, StageName.DEMONSTRATIONS)
+            experiment.collect(missing, [request], StageName.DEMONSTRATIONS)
         found = _demonstrations(experiment)
-    have = Counter(trajectory.task.family for trajectory in found)
+    known = [trajectory for trajectory in found if trajectory.task.family in by_family]
+    imitable = _imitable_ones(experiment, known)
+    have = Counter(trajectory.task.family for trajectory in imitable)
     if lacking := [family for family in by_family if not have[family]]:
-        raise ValueError(f"sft: no oracle demonstration of {', '.join(lacking)} succeeded; run verify_tasks")
-    return [trajectory for trajectory in found if trajectory.task.family in by_family]
+        raise ValueError(
+            f"sft: no oracle demonstration of {', '.join(lacking)} can be imitated: none succeeded (run "
+            "verify_tasks), or sampling.max_context_tokens or prompt.dialect leaves all out (see the log)"
+        )
+    return imitable
+
+
+def _imitable_ones(experiment: Experiment, demonstrations: list[Trajectory]) -> list[Trajectory]:
+    """As this experiment's policy would have done them; an alarm counts those that it cannot do."""
+    found: list[Trajectory] = []
+    problems: list[str] = []
+    for trajectory in demonstrations:
+        try:
+            found.append(_imitable(experiment, trajectory))
+        except NotRenderable as error:
+            problems.append(str(error))
+    if problems:
+        number = f"{len(problems)} of {len(demonstrations)} demonstrations were left out"
+        logger.warning("%s: %s", number, "; ".join(sorted(set(problems))))
+        alarm = Alarm(
+            name="demonstrations_left_out",
+            step=experiment.state.sft_step,
+            value=float(len(problems)),
+            limit=0.0,
+            message=f"{number}, the first because {problems[0]}",
+            remedy="For long ones raise sampling.max_context_tokens, or use prompt.history: window; for "
+            "actions that cannot be written choose another prompt.dialect.",
+        )
+        experiment.report(lambda c: c.report_alarms(alarm.step, [alarm]))
+    return found
 
 
 def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
     """Accepted and gold successes of the train tasks, at most `demonstrations_per_family`. A collective.
 
-    Raises ValueError when there are none.
+    Those that this experiment's model cannot imitate are skipped and reported. Raises ValueError when there
+    are none.
     """
     wanted, tasks = experiment.config.sft.demonstrations_per_family, experiment.tasks("train")
 
-    def collect() -> list[Trajectory]:
+    def collect() -> tuple[list[Trajectory], list[ReplaySkip]]:
         assert experiment.coordinator is not None
         found: list[Trajectory] = []
+        skips: list[ReplaySkip] = []
         have: Counter[str] = Counter()
         for task in tasks:
-            candidates = experiment.coordinator.replay_candidates(task.task_id)
-            for candidate in candidates[: wanted - have[task.family]]:
-                found.append(candidate.trajectory)
-                have[task.family] += 1
-        return found
+            for candidate in experiment.coordinator.replay_candidates(task.task_id):
+                if have[task.family] >= wanted:
+                    break
+                try:
+                    found.append(_imitable(experiment, candidate.trajectory))
+                except NotRenderable as error:
+                    entry = candidate.entry_id
+                    skips.append(ReplaySkip(entry_id=entry, reason=error.reason, message=str(error)))
+                else:
+                    have[task.family] += 1
+        if skips:
+            experiment.coordinator.report_replay_skips(skips)
+        return found, skips
 
-    demonstrations = on_main(experiment.world, collect)
+    demonstrations, skips = on_main(experiment.world, collect)
     if not demonstrations:
+        why = f"; {len(skips)} could not be used, the first because {skips[0].message}" if skips else ""
         raise ValueError(
-            "sft.source: the replay buffer has no accepted success of these tasks; record or import "
+            f"sft.source: the replay buffer has no accepted success of these tasks{why}; record or import "
             "demonstrations and accept them, or use oracle"
         )
     return demonstrations
+
+
+def _imitable(experiment: Experiment, trajectory: Trajectory) -> Trajectory:
+    """The trajectory as this experiment's policy would have done it. Raises NotRenderable."""
+    return as_demonstration(trajectory, experiment.renderer, experiment.config.sampling)
 
 
 def _demonstrations(experiment: Experiment) -> list[Trajectory]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
 from training.contracts.trainer_state import LearningStage
-from training.contracts.types import Group, Purpose, Task
+from training.contracts.types import Group, Task
 from training.distributed.interrupts import on_main
 from training.distributed.world import World
-from training.loop.alarms import AlarmHistory
+from training.loop.alarm_history import AlarmHistory
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorClient
 from training.rollouts.group_collector import (
@@ -27,7 +27,7 @@ from training.rollouts.group_collector import (
     WeightsLost,
 )
 from training.rollouts.groups_in_flight import GroupsInFlight
-from training.rollouts.held_out_success import evaluate_groups
+from training.rollouts.held_out_success import evaluate_groups, evaluation_requests
 from training.rollouts.replay_injection import ReplayState
 from training.rollouts.solve_rate_curriculum import SolveRates
 from training.rollouts.task_order import TaskOrder, evaluation_tasks
@@ -36,6 +36,7 @@ from training.update.learning_rates import sft_rates
 from training.weights.sync import WeightSync
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +85,17 @@ class Experiment:
         if self.coordinator is not None:
             send(self.coordinator)
 
-    def collect(self, tasks: list[Task], request: GroupSpec, stage: StageName | None) -> list[Group]:
-        """Groups of `tasks` on every rank; `stage` gets the progress."""
-        ticket: list[PendingGroups] = []
+    def collect(
+        self, tasks: list[Task], requests: Sequence[GroupSpec], stage: StageName | None
+    ) -> list[list[Group]]:
+        """Groups of `tasks` for each of the requests, on every rank; `stage` gets the progress."""
+        tickets: list[PendingGroups] = []
 
-        def work() -> list[Group]:
+        def work() -> list[list[Group]]:
             assert self.collector is not None, "rank 0 has rollouts"
-            if not ticket:
-                ticket.append(self.collector.ask(tasks, request))
-            return self.collector.wait(ticket[0], progress)
+            if not tickets:
+                tickets.extend(self.collector.ask(tasks, request) for request in requests)
+            return self.collector.wait_for_all(tickets, progress)
 
         def progress(done: int, total: int) -> None:
             if stage:
@@ -100,22 +103,22 @@ class Experiment:
 
         return self.wait_for(work)
 
-    def wait_for(self, work: Callable[[], list[Group]]) -> list[Group]:
+    def wait_for(self, work: Callable[[], T]) -> T:
         """Groups that `work` waits for on rank 0, on every rank; a restarted engine gets its weights again.
 
         `work` is begun anew after that. Raises Interrupted. A collective.
         """
 
-        def attempt() -> list[Group] | None:
+        def attempt() -> T | None:
             try:
                 return work()
             except WeightsLost:
                 return None
 
-        while (groups := on_main(self.world, attempt)) is None:
+        while (found := on_main(self.world, attempt)) is None:
             logger.warning("the engine was started again: it gets the current weights")
             self.sync_weights()
-        return groups
+        return found
 
     def use_order(self, order: TaskOrder) -> None:
         """Sample the train tasks in this order from now on, from where the state stands."""
@@ -226,24 +229,32 @@ def stage(experiment: Experiment, name: StageName | None, total: int, unit: str)
 
 
 def evaluate(
-    experiment: Experiment, name: str, *, stage_name: StageName | None = None, step: int | None = None
+    experiment: Experiment,
+    name: str,
+    *,
+    stage_name: StageName | None = None,
+    step: int | None = None,
+    sampled_only: bool = False,
 ) -> EvaluationResult:
-    """Held-out success with the weights that the engine has now. A collective.
+    """Held-out success with the weights that the engine has now: the sampled one, or greedy if it is alone.
 
-    `stage_name` is None for an evaluation inside another stage; `step` defaults to the GRPO step.
+    All temperatures are reported. `stage_name` is None for an evaluation inside another stage; `step`
+    defaults to the GRPO step. A collective.
     """
-    config, state = experiment.config.evaluation, experiment.state
+    config, state = experiment.config, experiment.state
     step = state.grpo_step if step is None else step
-    tasks = evaluation_tasks(experiment.tasks("heldout"), config.num_tasks)
-    request = GroupSpec(
-        size=1,
-        purpose=Purpose.EVALUATION,
-        step=step,
-        temperature=config.temperature,
-        policy_version=state.policy_version,
+    tasks = evaluation_tasks(experiment.tasks("heldout"), config.evaluation.num_tasks)
+    requests = evaluation_requests(
+        config, step=step, policy_version=state.policy_version, sampled_only=sampled_only
     )
-    with stage(experiment, stage_name, len(tasks), "tasks"):
-        groups = experiment.collect(tasks, request, stage_name)
-    result = evaluate_groups(groups, name=name, step=step, policy_version=state.policy_version)
-    experiment.report(lambda c: c.report_evaluation(result))
-    return result
+    total = len(tasks) * sum(request.size for request in requests)
+    with stage(experiment, stage_name, total, "trajectories"):
+        found = experiment.collect(tasks, requests, stage_name)
+    results = [
+        evaluate_groups(groups, name=name, request=request)
+        for groups, request in zip(found, requests, strict=True)
+    ]
+    if experiment.coordinator is not None:
+        for result in results:
+            experiment.coordinator.report_evaluation(result)
+    return results[0]

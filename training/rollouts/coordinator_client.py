@@ -27,8 +27,10 @@ from training.contracts.trainer_reports import (
     MemberUpdate,
     MetricsReport,
     ProgressReport,
+    ReplaySkip,
     ReplayUse,
     StageReport,
+    StepAlarms,
 )
 from training.contracts.types import Control, Task, Trajectory
 from training.contracts.weight_requests import Canary, Commit, Load, WeightsRequest
@@ -134,6 +136,10 @@ class CoordinatorClient:
         """Say which entries were injected where."""
         self._ask(routes.REPLAY_USES, uses)
 
+    def report_replay_skips(self, skips: list[ReplaySkip]) -> None:
+        """Say which entries could not be used."""
+        self._ask(routes.REPLAY_SKIPS, skips)
+
     def report_stage(
         self, name: StageName, status: Literal["started", "finished"], total: int, unit: str
     ) -> None:
@@ -168,9 +174,9 @@ class CoordinatorClient:
         """Folders of own checkpoints that people wait for (evaluations, exports); not to be deleted now."""
         return frozenset(self._ask(routes.CHECKPOINTS_IN_USE, Nothing()).paths)
 
-    def report_alarms(self, alarms: list[Alarm]) -> None:
-        """Guards that fired."""
-        self._ask(routes.ALARMS, alarms)
+    def report_alarms(self, step: int, alarms: Sequence[Alarm]) -> None:
+        """The guards that fired at a step."""
+        self._ask(routes.ALARMS, StepAlarms(step=step, alarms=tuple(alarms)))
 
     def sync_weights(self, request: WeightsRequest) -> Canary | None:
         """One step of a weight sync; the engine's canary when it has new weights.

@@ -52,9 +52,19 @@ class PendingGroups:
     def is_finished(self) -> bool:
         return len(self.finished) == len(self.tasks)
 
+    @property
+    def num_asked(self) -> int:
+        """Trajectories of all its groups."""
+        return self.request.size * len(self.tasks)
+
+    @property
+    def num_done(self) -> int:
+        """Trajectories of its finished groups."""
+        return self.request.size * len(self.finished)
+
 
 Progress = Callable[[int, int], None]
-"""(finished, requested)"""
+"""(finished, requested) trajectories"""
 
 
 class WeightsLost(Exception):
@@ -111,7 +121,15 @@ class GroupCollector:
             for group in answer.groups:
                 self._take(group)
             if progress is not None and answer.groups:
-                progress(len(ticket.finished), len(ticket.tasks))
+                progress(ticket.num_done, ticket.num_asked)
+
+    def wait_for_all(self, tickets: Sequence[PendingGroups], progress: Progress) -> list[list[Group]]:
+        """The groups of several tickets, which are sampled side by side. Raises as `wait` does."""
+
+        def tell(*_: int) -> None:
+            progress(sum(one.num_done for one in tickets), sum(one.num_asked for one in tickets))
+
+        return [self.wait(ticket, tell) for ticket in tickets]
 
     def _take(self, group: Group) -> None:
         if group.group_id not in self.open:

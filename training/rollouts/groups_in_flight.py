@@ -35,6 +35,8 @@ class GroupsInFlight:
     """Read for step and version; its `task_cursor` is written."""
     pending: deque[tuple[int, PendingGroups]] = field(default_factory=deque)
     """(first position of their tasks, groups) of this step and the next ones, in order."""
+    extra: list[PendingGroups] = field(default_factory=list)
+    """Asked for in place of this step's flat groups, in order; a restart of the engine changes nothing."""
     position: int = 0
     """In the task order: of the first task that was not requested yet."""
 
@@ -44,23 +46,25 @@ class GroupsInFlight:
     def next_groups(self) -> list[Group]:
         """The groups of this step, flat ones replaced up to the cap. Raises Interrupted and WeightsLost."""
         self._request_upcoming()
-        groups = self.collector.wait(self.pending[0][1])
-        algorithm = self.config.algorithm
-        wanted = min(algorithm.max_extra_groups, num_flat(groups))
-        while wanted:
-            extra = self.collector.wait(self._request(self.state.grpo_step, wanted))
-            groups += extra
-            left = algorithm.max_extra_groups - (len(groups) - algorithm.groups_per_step)
-            wanted = min(left, num_flat(extra))
+        newest = self.collector.wait(self.pending[0][1])
+        groups, rounds, left = list(newest), 0, self.config.algorithm.max_extra_groups
+        while wanted := min(left, num_flat(newest)):
+            if rounds == len(self.extra):
+                self.extra.append(self._request(self.state.grpo_step, wanted))
+            newest = self.collector.wait(self.extra[rounds])
+            groups += newest
+            rounds, left = rounds + 1, left - wanted
         self.pending.popleft()
+        self.extra.clear()
         self.state.task_cursor = self.pending[0][0] if self.pending else self.position
         return groups
 
     def cancel(self) -> None:
         """Give up on everything that is being sampled; its tasks come again."""
-        for _, groups in self.pending:
+        for groups in [*(groups for _, groups in self.pending), *self.extra]:
             self.collector.cancel(groups)
         self.pending.clear()
+        self.extra.clear()
         self.position = self.state.task_cursor
 
     def _request_upcoming(self) -> None:
@@ -71,11 +75,11 @@ class GroupsInFlight:
             self.pending.append((start, self._request(later, algorithm.groups_per_step)))
 
     def _request(self, step: int, count: int) -> PendingGroups:
-        """Request the next `count` groups of the task order for a step."""
+        """Request the next `count` groups of the task order for the step after `step` finished ones."""
         request = GroupSpec(
             size=self.config.algorithm.group_size,
             purpose=Purpose.TRAIN,
-            step=step,
+            step=step + 1,
             temperature=temperature_at(self.config.sampling, step),
             policy_version=self.state.policy_version,
         )

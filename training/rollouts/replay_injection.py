@@ -2,19 +2,18 @@
 
 A failed group (every raw task score below `replay.threshold`) gives ONE failed member's
 place to the best usable entry, so the group keeps its size and the advantages are computed
-again over its real members. Two kinds of entries:
-- sampled by a policy that recorded its behaviour logprobs: enters the policy-gradient loss
-  with the importance ratio against those logprobs;
-- human or oracle: no policy sampled it, so it has no logprobs and enters as a likelihood
-  (NLL) term with its own weight, and counts in the group's mean like any member.
+again over its real members. `training.rollouts.replay_admission` decides between two kinds:
+- as a policy sampled it: enters the policy-gradient loss with the importance ratio against the
+  recorded behaviour logprobs;
+- as a demonstration (a person's, an oracle's, or rendered again): it has no logprobs and enters as
+  a likelihood (NLL) term with its own weight, and counts in the group's mean like any member.
 Caps: share of the batch, uses of one entry, age of the entry's policy.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from training.batch.samples import has_behaviour_logprobs
@@ -25,6 +24,10 @@ from training.contracts.types import Group, Trajectory
 
 Candidates = Callable[[str], Sequence[ReplayCandidate]]
 """task_id -> entries of that task, best first"""
+Admit = Callable[[ReplayCandidate], ReplayCandidate | None]
+"""An entry -> the form in which it enters; None = it cannot."""
+ROUNDING = 1e-9
+"""So that a quarter of eight is two, whatever the floats say."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,25 +80,34 @@ def has_failed(group: Group, threshold: float) -> bool:
 def inject(
     groups: Sequence[Group],
     candidates: Candidates,
+    admit: Admit,
     state: ReplayState,
     config: ReplayConfig,
-    policy_version: int,
+    *,
+    trained_groups: Collection[int],
 ) -> tuple[list[Group], list[Injection]]:
-    """The groups with their injections, and what was injected. Counts the uses in `state`."""
-    allowed = math.floor(config.max_share * sum(len(group.scored()) for group in groups))
+    """The groups with their injections, and what was injected. Counts the uses in `state`.
+
+    `trained_groups`: ids of the groups that enter the loss without an injection. `max_share` is of what is
+    trained on in the end: a flat group counts only once it has an injection.
+    """
+    trained = sum(len(group.scored()) for group in groups if group.group_id in trained_groups)
     result: list[Group] = []
     injections: list[Injection] = []
     for group in groups:
         entry = None
-        if len(injections) < allowed and has_failed(group, config.threshold):
+        with_this = trained + (0 if group.group_id in trained_groups else len(group.scored()))
+        has_room = len(injections) + 1 <= config.max_share * with_this + ROUNDING
+        if has_room and has_failed(group, config.threshold):
             # An entry enters a batch once: two copies would share one trajectory id.
             taken = {injection.entry_id for injection in injections}
             offered = [one for one in candidates(group.task.task_id) if one.entry_id not in taken]
-            entry = best_entry(offered, group, state, config, policy_version)
+            entry = best_entry(offered, admit, group, state, config)
         if entry is None:
             result.append(group)
             continue
-        changed, injection = _replace_one(group, entry, policy_version)
+        changed, injection = _replace_one(group, entry)
+        trained = with_this
         state.uses[entry.entry_id] += 1
         result.append(changed)
         injections.append(injection)
@@ -104,48 +116,37 @@ def inject(
 
 def best_entry(
     entries: Sequence[ReplayCandidate],
+    admit: Admit,
     group: Group,
     state: ReplayState,
     config: ReplayConfig,
-    policy_version: int,
 ) -> ReplayCandidate | None:
-    """The first usable entry; gold ones first when the config says so."""
+    """The first usable entry that is admitted, as it enters; gold ones first when the config says so."""
     usable = [
         entry
         for entry in entries
-        if is_usable(entry, config, policy_version)
+        if is_usable(entry, config)
         and state.uses[entry.entry_id] < config.max_uses
         and entry.trajectory.task.task_id == group.task.task_id
     ]
     # A used entry steps behind its unused peers, so that one success does not become the target.
-    return min(usable, key=lambda entry: (_rank(entry, config), state.uses[entry.entry_id]), default=None)
+    usable.sort(key=lambda entry: (_rank(entry, config), state.uses[entry.entry_id]))
+    return next((admitted for entry in usable if (admitted := admit(entry)) is not None), None)
 
 
 def _rank(entry: ReplayCandidate, config: ReplayConfig) -> int:
     return int(config.gold_first and entry.label != "gold")
 
 
-def is_usable(entry: ReplayCandidate, config: ReplayConfig, policy_version: int) -> bool:
-    """True for a re-scored success of the train split that is young enough and can be rendered."""
+def is_usable(entry: ReplayCandidate, config: ReplayConfig) -> bool:
+    """True for a re-scored success of the train split."""
     trajectory = entry.trajectory
     if trajectory.reward is None or trajectory.score is None or trajectory.score < config.threshold:
         return False
-    if trajectory.task.split != "train" or not trajectory.turns:
-        return False
-    age = policy_age(entry, policy_version)
-    return age is None or age <= config.max_policy_age
+    return trajectory.task.split == "train" and bool(trajectory.turns)
 
 
-def policy_age(entry: ReplayCandidate, policy_version: int) -> int | None:
-    """Policy versions between recording and now; None for entries that no policy sampled."""
-    if not has_behaviour_logprobs(entry.trajectory):
-        return None
-    if entry.recorded_policy_age is not None:
-        return entry.recorded_policy_age
-    return None if entry.policy_version is None else max(0, policy_version - entry.policy_version)
-
-
-def _replace_one(group: Group, entry: ReplayCandidate, policy_version: int) -> tuple[Group, Injection]:
+def _replace_one(group: Group, entry: ReplayCandidate) -> tuple[Group, Injection]:
     """The group with its worst member (lowest reward, then latest) replaced by the entry."""
     worst = min(group.scored(), key=lambda member: (member.reward, -member.trajectory_id))
     newcomer = entry.trajectory.model_copy(
@@ -156,12 +157,13 @@ def _replace_one(group: Group, entry: ReplayCandidate, policy_version: int) -> t
         }
     )
     members: tuple[Trajectory, ...] = tuple(newcomer if m is worst else m for m in group.trajectories)
+    as_likelihood = not has_behaviour_logprobs(entry.trajectory)
     injection = Injection(
         entry_id=entry.entry_id,
         group_id=group.group_id,
         trajectory_id=newcomer.trajectory_id,
         replaced_trajectory_id=worst.trajectory_id,
-        policy_age=policy_age(entry, policy_version),
-        as_likelihood=not has_behaviour_logprobs(entry.trajectory),
+        policy_age=None if as_likelihood else entry.policy_age,
+        as_likelihood=as_likelihood,
     )
     return group.model_copy(update={"trajectories": members}), injection

@@ -6,8 +6,8 @@
 
 A group at q near 0 or 1 has equal rewards and teaches nothing; the variance of its rewards, and so the
 size of its gradient, grows with q (1 - q). An unseen task has q = 1/2 and is tried soon. Families keep
-equal shares. A choice depends only on (seed, position, solve rates so far), and the rates are
-saved with every checkpoint.
+the shares of `tasks.family_shares`. A choice depends only on (seed, position, solve rates so far), and the
+rates are saved with every checkpoint.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from training.contracts.config import FamilyShares
 from training.contracts.types import Group, Task
 from training.rollouts.held_out_success import succeeded
 from training.rollouts.task_order import TaskOrder
@@ -49,8 +50,16 @@ class SolveRates:
 class SolveRateCurriculum(TaskOrder):
     """Chooses within each family by weight; tasks of one `take` differ while the family has enough."""
 
-    def __init__(self, tasks: Sequence[Task], seed: int, rates: SolveRates, floor: float) -> None:
-        super().__init__(tasks, seed)
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        seed: int,
+        rates: SolveRates,
+        floor: float,
+        *,
+        shares: FamilyShares = "equal",
+    ) -> None:
+        super().__init__(tasks, seed, shares=shares)
         self.rates = rates
         self.floor = floor
 

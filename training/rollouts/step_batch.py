@@ -1,6 +1,7 @@
 """Groups of a step become the batch of its update, with replay injected. Rank 0 only.
 
-groups -> injection -> advantages (>= 2 scored members) -> samples -> without stale ones
+groups -> without untrainable members -> injection -> advantages (>= 2 scored members) -> samples
+       -> without stale ones
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from training.batch.advantages import GroupAdvantages, group_advantages
+from training.batch.reward_control import controlled_rewards
 from training.batch.samples import (
     Sample,
     build_samples,
@@ -19,12 +21,14 @@ from training.batch.samples import (
 )
 from training.batch.staleness_metrics import staleness, staleness_metrics
 from training.contracts.config import ExperimentConfig
-from training.contracts.trainer_reports import MemberUpdate, ReplayUse
-from training.contracts.types import Group, Trajectory
+from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
+from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
 from training.rollouts.held_out_success import succeeded
+from training.rollouts.replay_admission import ReplayAdmission
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
 from training.rollouts.rollout_metrics import rollout_metrics
+from training.rollouts.untrainable import LeftOut, Reason, Untrainable, check_lengths, check_recorded
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,6 +40,8 @@ class StepBatch:
     """trajectory_id -> advantage, members of zero-variance groups included."""
     injections: list[Injection]
     metrics: dict[str, float]
+    skips: list[ReplaySkip] = field(default_factory=list)
+    """Replay entries that were wanted, but could not be used."""
     groups: list[Group] = field(default_factory=list)
     """As the desktops returned them."""
 
@@ -74,37 +80,55 @@ def build_step_batch(
     candidates: Candidates,
     replay: ReplayState,
     policy_version: int,
+    vocabulary: int,
 ) -> StepBatch:
-    """The batch of a step; counts replay uses in `replay`."""
-    plain = [_advantages(group, config) for group in groups]
+    """The batch of a step; counts replay uses in `replay`.
+
+    `vocabulary`: token ids that the model has. A trajectory that cannot be trained on is left out of all
+    but the metrics of rollouts.
+    """
+    left_out = LeftOut()
+    trainable = [_without_wrong_records(group, vocabulary, left_out) for group in groups]
+    plain = [_advantages(group, _true_rewards(group), config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
     injections: list[Injection] = []
-    final = list(groups)
+    admission = ReplayAdmission(renderer=renderer, config=config, vocabulary=vocabulary)
+    final = trainable
     if config.replay.enabled:
-        final, injections = inject(groups, candidates, replay, config.replay, policy_version)
+        trained = {
+            group.group_id for group in trainable if _teaches(_trained_advantages(group, config), config)
+        }
+        final, injections = inject(
+            trainable, candidates, admission.admit, replay, config.replay, trained_groups=trained
+        )
     advantages: dict[int, float] = {}
     samples: list[Sample] = []
     for group in final:
-        result = _advantages(group, config)
-        if result is None:
-            continue
-        advantages |= result.advantages
-        if not (result.has_zero_variance and config.algorithm.skip_zero_variance):
-            samples += _samples(group, result, renderer, config)
+        result, own = _trained(group, renderer, config, left_out)
+        advantages |= result.advantages if result is not None else {}
+        samples += own
+    injections = [one for one in injections if one.trajectory_id in advantages]
     fresh = _fresh(samples, policy_version, config)
     metrics |= {
         "replay/failed_groups": float(sum(has_failed(group, config.replay.threshold) for group in groups)),
         "replay/injected": float(len(injections)),
-        "replay/injected_share": len(injections) / max(len(samples), 1),
+        "replay/skipped": float(len(admission.skips)),
+        "replay/injected_share": len(injections) / max(len({one.trajectory_id for one in samples}), 1),
         **staleness_metrics(samples, policy_version),
         "async/dropped": float(len(samples) - len(fresh)),
         **_stale_token_metrics(samples, fresh, config),
+        **left_out.metrics(),
         "rollout/unrecorded": float(
             sum(not _is_trainable(member) for group in final for member in group.scored())
         ),
     }
     return StepBatch(
-        samples=fresh, advantages=advantages, injections=injections, metrics=metrics, groups=list(groups)
+        samples=fresh,
+        advantages=advantages,
+        injections=injections,
+        skips=admission.skips,
+        metrics=metrics,
+        groups=list(groups),
     )
 
 
@@ -117,10 +141,25 @@ def _stale_token_metrics(
     return {"async/masked_tokens": float(before - after)}
 
 
-def _advantages(group: Group, config: ExperimentConfig) -> GroupAdvantages | None:
+def _true_rewards(group: Group) -> dict[int, float]:
+    """trajectory_id -> reward of the scored members."""
+    return {member.trajectory_id: float(member.reward or 0.0) for member in group.scored()}
+
+
+def _trained_rewards(group: Group, config: ExperimentConfig) -> dict[int, float]:
+    """What advantages are made of: other than the true ones only in a control run."""
+    return controlled_rewards(
+        _true_rewards(group),
+        config.algorithm.reward_control,
+        seed=config.optimiser.seed,
+        group_id=group.group_id,
+    )
+
+
+def _advantages(group: Group, rewards: dict[int, float], config: ExperimentConfig) -> GroupAdvantages | None:
     algorithm = config.algorithm
     return group_advantages(
-        {member.trajectory_id: float(member.reward or 0.0) for member in group.scored()},
+        rewards,
         scale=algorithm.scale_advantages,
         baseline=algorithm.baseline,
         num_turns={member.trajectory_id: len(member.turns) for member in group.scored()},
@@ -128,14 +167,52 @@ def _advantages(group: Group, config: ExperimentConfig) -> GroupAdvantages | Non
     )
 
 
+def _trained_advantages(group: Group, config: ExperimentConfig) -> GroupAdvantages | None:
+    return _advantages(group, _trained_rewards(group, config), config)
+
+
+def _teaches(result: GroupAdvantages | None, config: ExperimentConfig) -> bool:
+    """Whether a group with these advantages enters the loss."""
+    if result is None:
+        return False
+    return not (result.has_zero_variance and config.algorithm.skip_zero_variance)
+
+
+def _without_wrong_records(group: Group, vocabulary: int, left_out: LeftOut) -> Group:
+    for member in group.scored():
+        try:
+            check_recorded(member, vocabulary)
+        except Untrainable as error:
+            left_out.add(error)
+    return left_out.without(group)
+
+
+def _trained(
+    group: Group, renderer: Renderer, config: ExperimentConfig, left_out: LeftOut
+) -> tuple[GroupAdvantages | None, list[Sample]]:
+    """Advantages and samples of a group; without each member that turns out to be untrainable."""
+    while True:
+        result = _trained_advantages(group, config)
+        if result is None or not _teaches(result, config):
+            return result, []
+        try:
+            return result, [
+                sample
+                for member in group.scored()
+                if _is_trainable(member) and not _is_masked(member, config)
+                for sample in _samples(member, result, renderer, config)
+            ]
+        except Untrainable as error:
+            left_out.add(error)
+            group = left_out.without(group)
+
+
 def _samples(
-    group: Group, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
+    member: Trajectory, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
 ) -> list[Sample]:
-    return [
-        replace(sample, imitation_weight=_imitation_weight(member, config))
-        for member in group.scored()
-        if _is_trainable(member)
-        for sample in build_samples(
+    """Raises Untrainable."""
+    try:
+        samples = build_samples(
             member,
             renderer,
             advantage=result.advantages[member.trajectory_id],
@@ -145,7 +222,17 @@ def _samples(
             merge_size=renderer.merge,
             image_token_id=renderer.image_pad_id,
         )
-    ]
+    except ValueError as error:
+        raise Untrainable(member.trajectory_id, Reason.OTHER_CONTEXT, str(error)) from error
+    check_lengths(samples, config.sampling.max_context_tokens)
+    weight = _imitation_weight(member, config)
+    return [replace(sample, imitation_weight=weight) for sample in samples]
+
+
+def _is_masked(member: Trajectory, config: ExperimentConfig) -> bool:
+    """Overlong masking: the policy's own trajectory that a limit ended."""
+    is_cut = member.status is TrajectoryStatus.TRUNCATED and member.replay_entry_id is None
+    return is_cut and config.algorithm.mask_truncated
 
 
 def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
@@ -155,13 +242,19 @@ def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
 
 
 def _fresh(samples: list[Sample], policy_version: int, config: ExperimentConfig) -> list[Sample]:
-    """Samples without what is too old: whole samples, or single tokens if the config says so."""
+    """Samples without what is too old: whole trajectories, or single tokens if the config says so.
+
+    A trajectory of several sequences leaves with all of them: what is left of it would count for less than
+    a whole one.
+    """
     bound = config.algorithm.max_staleness
     if config.algorithm.mask_stale_tokens:
         oldest = policy_version - bound
         own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
         return share_counts(own)
-    return [s for s in samples if s.replay_entry_id is not None or staleness(s, policy_version) <= bound]
+    own = [sample for sample in samples if sample.replay_entry_id is None]
+    stale = {sample.trajectory_id for sample in own if staleness(sample, policy_version) > bound}
+    return [sample for sample in samples if sample.trajectory_id not in stale]
 
 
 def _is_trainable(member: Trajectory) -> bool:

@@ -1,7 +1,8 @@
 """Which tasks a step practises: seeded, balanced over families, resumable from one integer.
 
 Position p belongs to family p mod F; within a family every task comes once per pass, in an
-order that depends only on (seed, family, pass). So the cursor is the whole state.
+order that depends only on (seed, family, pass). So the cursor is the whole state. A family's share is then
+the same whatever its size. With shares by size all tasks are one family: each comes as often as any other.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from training.contracts.config import FamilyShares
 from training.contracts.types import Task
 
 
 class TaskOrder:
     """An endless order over tasks."""
 
-    def __init__(self, tasks: Sequence[Task], seed: int) -> None:
+    def __init__(self, tasks: Sequence[Task], seed: int, *, shares: FamilyShares = "equal") -> None:
         if not tasks:
             raise ValueError(
                 "tasks.task_set: it has no supported task in the train split (check tasks.families)"
@@ -23,7 +25,7 @@ class TaskOrder:
         self.seed = seed
         self.families: dict[str, list[Task]] = {}
         for task in tasks:
-            self.families.setdefault(task.family, []).append(task)
+            self.families.setdefault(task.family if shares == "equal" else "", []).append(task)
         self.names = sorted(self.families)
 
     def at(self, position: int) -> Task:

@@ -13,6 +13,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from training.contracts.context_fingerprint import differences
 from training.contracts.policy_server import PREFIX, PrefixRequest, PrefixTaken, PrefixTurn
 from training.contracts.types import Completion
 from training.render.history_window import SeenTurn, keeps_image
@@ -66,8 +67,12 @@ def _seen(turn: PrefixTurn, png: bytes | None) -> SeenTurn:
 
 
 def _check_fit(service: PolicyService, turns: list[SeenTurn], completions: list[Completion]) -> None:
-    """Each completion must stand where it stood when it was sampled."""
+    """Each completion must stand where it stood when it was sampled, and mean what it meant."""
+    own = service.renderer.fingerprint
     for place, completion in enumerate(completions):
+        if completion.fingerprint and (changed := differences(completion.fingerprint, own)):
+            message = f"turn {place} was sampled with {', '.join(changed)}"
+            raise ServiceError(409, "prefix_mismatch", message)
         here = replace(turns[place], completion=())
         length = len(service.renderer.context([*turns[:place], here]).token_ids)
         if not completion.token_ids or length != completion.num_prompt_tokens:

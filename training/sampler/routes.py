@@ -72,6 +72,11 @@ async def post_turn(request: Request, service: PolicyService) -> Response:
     return json_answer(routes.TURN, await service.complete(turn, png))
 
 
+async def get_waited(request: Request, service: PolicyService) -> Response:
+    waited_s = service.waited_s(request.path_params["trajectory_id"])
+    return json_answer(routes.WAITED, routes.Waited(waited_s=waited_s))
+
+
 async def delete_trajectory(request: Request, service: PolicyService) -> Response:
     service.forget(request.path_params["trajectory_id"])
     return json_answer(routes.FORGET, Nothing())
@@ -104,6 +109,7 @@ HANDLERS: dict[ProtocolRoute[Any, Any], Handler] = {
     routes.HEALTH: health,
     routes.TURN: post_turn,
     routes.PREFIX: post_prefix,
+    routes.WAITED: get_waited,
     routes.FORGET: delete_trajectory,
     routes.WEIGHTS: post_weights,
     routes.CANARY: post_canary,

@@ -97,6 +97,8 @@ def build_app(served: ServedModel, on_failure: Callable[[], None] = lambda: None
             log.exception("cannot load the model %s", served.model)
             on_failure()
             raise
+        # Made now: a large vocabulary takes a second to digest, in which turns would wait.
+        await asyncio.to_thread(getattr, renderer, "fingerprint")
         app.state.service = PolicyService(
             engine, renderer, limits=served.config.sampling, receiver=receiver_of(engine)
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from training.contracts.types import Completion
 from training.contracts.weight_requests import Canary, WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image
 from training.render.renderer import Renderer
+from training.render.token_budgets import over_budget
 from training.sampler.canary import engine_canary
 from training.sampler.engines.engine import (
     Engine,
@@ -31,7 +33,7 @@ from training.sampler.engines.engine import (
     SampledCompletion,
     SamplingSettings,
 )
-from training.sampler.idle_time import IdleClock
+from training.sampler.stopwatch import Stopwatch
 from training.sampler.weights.receiver import Receiver, WeightSyncHandler
 
 MAX_SESSIONS = 4096
@@ -72,6 +74,8 @@ class Session:
     pixels: dict[int, Any] = field(default_factory=dict)
     """Turn -> its screenshot as the engine prepared it, while a later context may show it."""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    running: EngineSequence | None = None
+    """What is being generated."""
 
     def forget_pixels(self, prompt: PromptConfig) -> None:
         """Drop screenshots that no later turn will see: the window never moves back."""
@@ -88,7 +92,7 @@ class PolicyService:
         """`receiver`: how the engine takes weights from memory; None = from folders only."""
         self.engine = engine
         self.weight_sync = WeightSyncHandler(engine, receiver)
-        self.clock = IdleClock()
+        self.working = Stopwatch()
         self.renderer = renderer
         self.limits = limits
         self.sessions: dict[str, Session] = {}
@@ -100,7 +104,7 @@ class PolicyService:
     async def complete(self, request: TurnRequest, png: bytes | None) -> Completion:
         """The completion of one turn, generated now, or the recorded one for a repeated request."""
         session = self.session(request.trajectory_id)
-        with self.clock.work():
+        with self.working.running():
             return await self._complete(session, request, png)
 
     async def _complete(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
@@ -116,6 +120,11 @@ class PolicyService:
             session.completions.append(completion)
             return completion
 
+    def waited_s(self, trajectory_id: str) -> float:
+        """What the trajectory's running turn has waited for the engine to be there."""
+        session = self.sessions.get(trajectory_id)
+        return session.running.waited_s() if session is not None and session.running is not None else 0.0
+
     def forget(self, trajectory_id: str) -> None:
         """Drop a trajectory; unknown ones are forgotten already."""
         self.sessions.pop(trajectory_id, None)
@@ -126,7 +135,7 @@ class PolicyService:
             answer = await self.weight_sync.handle(request)
         except (OSError, ValueError) as error:
             raise ServiceError(400, "bad_weights", str(error)) from error
-        return answer.model_copy(update={"idle_s": self.clock.idle_s})
+        return answer.model_copy(update={"idle_s": self.working.idle_s})
 
     async def canary(self) -> Canary:
         """The engine's logprobs of the canary sequence."""
@@ -169,9 +178,15 @@ class PolicyService:
             grids=context.grids,
             cache=before.cache if keeps else None,
         )
-        sampled = await self._sample(
-            sequence, SamplingSettings(temperature=request.temperature, max_tokens=request.max_tokens)
-        )
+        session.running = sequence
+        try:
+            sampled = await self._sample(
+                sequence, SamplingSettings(temperature=request.temperature, max_tokens=request.max_tokens)
+            )
+        finally:
+            session.running = None
+        if not all(map(math.isfinite, sampled.logprobs)):
+            raise ServiceError(500, "not_finite", "the engine's logprobs are not finite: look at its weights")
         session.sequence = sequence
         session.turns.append(replace(turn, completion=tuple(sampled.token_ids)))
         session.forget_pixels(renderer.prompt)
@@ -184,6 +199,8 @@ class PolicyService:
             policy_versions=tuple(sampled.policy_versions) if len(set(sampled.policy_versions)) > 1 else (),
             finish_reason=sampled.finish_reason,
             num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
+            fingerprint=renderer.fingerprint,
+            waited_s=round(sequence.waited_s(), 3),
         )
 
     async def _prepared(self, png: bytes) -> Any:
@@ -197,18 +214,8 @@ class PolicyService:
         """Raise ServiceError (413) when the context and a completion exceed one of the budgets."""
         images = context.token_ids.count(self.renderer.image_pad_id)
         text = len(context.token_ids) - images + max_tokens
-        limits = self.limits
-        used = {
-            "max_context_tokens": (images + text, limits.max_context_tokens),
-            "max_text_tokens": (text, limits.max_text_tokens or text),
-            "max_image_tokens": (images, limits.max_image_tokens or images),
-        }
-        for name, (count, limit) in used.items():
-            if count > limit:
-                what = "image pads" if name == "max_image_tokens" else f"tokens, {max_tokens} of them new,"
-                raise ServiceError(
-                    413, "context_full", f"{count} {what} do not fit sampling.{name} = {limit}"
-                )
+        if over := over_budget(images, text, self.limits):
+            raise ServiceError(413, "context_full", f"with {max_tokens} new ones, {over}")
 
     async def _sample(self, sequence: EngineSequence, sampling: SamplingSettings) -> SampledCompletion:
         # Shielded: the engine goes on when the client disconnects, and the repeated request starts anew.

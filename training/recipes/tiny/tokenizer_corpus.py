@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Literal
 
-from training.actions.write.completion_text import format_action
+from training.actions.write.completion_text import completion_text
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.first_desk import COLOURS, NOUNS, generate
 
@@ -25,6 +25,7 @@ The last action failed: outside the screen.
 Open the file manager. Close the window. Press the OK button. Choose the last row of the list and save it.
 Click the field, type a name and press Return. Double click the icon. Drag the window to the left.
 """
+SCREEN = (512, 384)
 REPEATS = 8
 """Of what must become a token although few tasks say it."""
 
@@ -37,17 +38,21 @@ def corpus() -> Iterator[str]:
     for word in (*COLOURS, *NOUNS):
         yield from [f'Type "{word} {word}"'] * REPEATS
     for first, second in itertools.product(KEYS, KEYS):
-        yield format_action(Action(kind=ActionKind.KEY, keys=(first, second)))
+        yield _written(Action(kind=ActionKind.KEY, keys=(first, second)))
     for kind, status in itertools.product(POINTING, STATUSES):
-        yield from [format_action(Action(kind=kind, x=100, y=200))] * REPEATS
-        yield from [format_action(Action(kind=ActionKind.TERMINATE, status=status))] * REPEATS
-    yield from [format_action(Action(kind=ActionKind.WAIT, seconds=1.0))] * REPEATS
+        yield from [_written(Action(kind=kind, x=100, y=200))] * REPEATS
+        yield from [_written(Action(kind=ActionKind.TERMINATE, status=status))] * REPEATS
+    yield from [_written(Action(kind=ActionKind.WAIT, seconds=1.0))] * REPEATS
     yield from OTHER_TEXT.splitlines() * REPEATS
 
 
 def _task_lines(task: Task) -> Iterator[str]:
     yield task.instruction
     for values in task.oracle["actions"]:
-        yield format_action(Action.model_validate(values))
+        yield _written(Action.model_validate(values))
     for widget in task.oracle["widgets"]:
         yield f"{widget['name']}\n"
+
+
+def _written(action: Action) -> str:
+    return completion_text(action, SCREEN)

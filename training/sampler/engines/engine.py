@@ -6,6 +6,7 @@ Engines: `transformers_engine` (CPU or one GPU, in this process, behind `request
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -26,6 +27,8 @@ class EngineSequence:
     """Patch grid of each image. [num_images]"""
     cache: object | None = None
     """Owned by the engine; dropped at every weight sync."""
+    waited_s: Callable[[], float] = lambda: 0.0
+    """Seconds in which its running (or last) generation could not go on: sleep, weight sync, restart."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +84,10 @@ class Engine(Protocol):
         ...
 
     async def load_weights(self, folder: Path, policy_version: int) -> None:
-        """Take the weights of a checkpoint folder. Raises ValueError when they do not fit."""
+        """Take a checkpoint folder, or an adapter's folder for the weights of the start.
+
+        Raises ValueError when they do not fit.
+        """
         ...
 
     async def hold(self) -> None:

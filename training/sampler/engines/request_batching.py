@@ -7,6 +7,8 @@ does not join a batch that runs. Only the engine's thread touches the engine.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,11 +18,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.stopwatch import Stopwatch
 
 GATHER_S = 0.004
 """How long the first request of a batch waits for company."""
 MAX_BATCH = 32
 """Sequences of one forward pass at most."""
+MAX_PREPARED = 64
+"""Screenshots whose patch values are kept; one of 512 x 384 has 1.2 MB."""
 T = TypeVar("T")
 
 
@@ -60,6 +65,8 @@ class BatchingEngine:
         """`pixels`: PNG bytes -> patch values, e.g. `Renderer.pixels`."""
         self.engine = engine
         self._pixels = pixels
+        self._prepared: OrderedDict[bytes, np.ndarray] = OrderedDict()
+        """SHA-256 of a PNG -> its patch values; the ones used last."""
         self._waiting: list[PendingRequest] = []
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="engine")
@@ -67,6 +74,8 @@ class BatchingEngine:
         self._free = asyncio.Event()
         """Cleared while the engine is held."""
         self._free.set()
+        self._pauses = Stopwatch()
+        """Runs while the engine is held, takes weights or scores: what is waiting then waits for that."""
 
     @property
     def policy_version(self) -> int:
@@ -74,34 +83,48 @@ class BatchingEngine:
         return self.engine.policy_version
 
     async def prepare(self, png: bytes) -> np.ndarray:
-        """Patch values. [rows, values]"""
-        return await asyncio.to_thread(self._pixels, png)
+        """Patch values. [rows, values]
+
+        Members of a group begin with the same screen, and many an action changes nothing on it.
+        """
+        digest = hashlib.sha256(png).digest()
+        if digest not in self._prepared:
+            self._prepared[digest] = await asyncio.to_thread(self._pixels, png)
+        self._prepared.move_to_end(digest)
+        while len(self._prepared) > MAX_PREPARED:
+            self._prepared.popitem(last=False)
+        return self._prepared[digest]
 
     async def generate(self, sequence: EngineSequence, sampling: SamplingSettings) -> SampledCompletion:
         """Raises EngineError when the batch failed."""
         if self._batches is None:
             self._batches = asyncio.create_task(self._run_batches())
         done: asyncio.Future[SampledCompletion] = asyncio.get_running_loop().create_future()
+        sequence.waited_s = self._pauses.lap()
         self._waiting.append(PendingRequest(sequence=sequence, sampling=sampling, done=done))
         self._arrived.set()
         # Shielded: the engine may already be at work on it when the client goes away.
         return await asyncio.shield(done)
 
     async def score(self, sequence: EngineSequence, start: int) -> list[float]:
-        return await self.call(self.engine.score, sequence, start)
+        return await self.call(self._pausing, self.engine.score, sequence, start)
 
     async def load_weights(self, folder: Path, policy_version: int) -> None:
         """Between two batches."""
-        await self.call(self.engine.load_weights, folder, policy_version)
+        await self.call(self._pausing, self.engine.load_weights, folder, policy_version)
 
     async def hold(self) -> None:
         """A running batch is finished first: it is one forward pass after the other in a thread."""
+        if not self._free.is_set():
+            return
         self._free.clear()
-        await self.call(lambda: None)
+        await self.call(self._pauses.start)
 
     async def release(self, policy_version: int) -> None:
         self.engine.policy_version = policy_version
-        self._free.set()
+        if not self._free.is_set():
+            self._pauses.stop()
+            self._free.set()
 
     def describe(self) -> dict[str, Any]:
         return {"name": "transformers", "policy_version": self.policy_version, "servers": []}
@@ -140,3 +163,7 @@ class BatchingEngine:
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run something on the engine's thread, between two batches."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+
+    def _pausing(self, function: Callable[..., T], *arguments: Any) -> T:
+        with self._pauses.running():
+            return function(*arguments)

@@ -22,10 +22,11 @@ from typing import Any
 from PIL import Image
 
 from training.contracts.config import ExperimentConfig
+from training.model.lora import ADAPTER_CONFIG
 from training.render.renderer import Renderer
 from training.sampler.canary import blank_png, canary_png, canary_sequence, engine_canary
 from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import (
     PartialCompletion,
     Usage,
@@ -40,6 +41,7 @@ from training.sampler.sglang.screenshot_spool import ScreenshotSpool, SpooledScr
 from training.sampler.sglang.server_arguments import SglangInstallation, gpu_sets, launch_of
 from training.sampler.sglang.server_pool import RestartLimits, ServerPool, ServerSlot
 from training.sampler.sglang.server_process import Weights
+from training.sampler.stopwatch import Stopwatch
 
 MAX_ATTEMPTS = 10
 """Of one completion whose server keeps ending or refusing."""
@@ -109,9 +111,12 @@ class SglangEngine:
         """Raises EngineError when the servers were given up, or refuse the request."""
         partial = PartialCompletion()
         failed = 0
+        waits = Stopwatch()
+        sequence.waited_s = waits.lap()
         while True:
-            await self._gate.wait()
-            slot = await self._slot_of(sequence.sequence_id)
+            with waits.running():
+                await self._gate.wait()
+                slot = await self._slot_of(sequence.sequence_id)
             try:
                 await self._continue(slot, sequence, sampling, partial)
             except SglangUnreachable as error:
@@ -129,6 +134,7 @@ class SglangEngine:
                 continue
             partial = PartialCompletion()
             self.usage.num_restarted += 1
+            waits.count_all()
         sequence.token_ids += partial.token_ids
         return SampledCompletion(
             token_ids=partial.token_ids,
@@ -168,17 +174,15 @@ class SglangEngine:
         was_held = self._gate.is_held
         await self.hold()
         weights = Weights(folder=str(folder), policy_version=policy_version)
+        if (folder / ADAPTER_CONFIG).is_file():
+            base = self.servers.weights.folder
+            weights = Weights(folder=base, policy_version=policy_version, adapter=str(folder))
         slots = self.servers.ready()
-        found = await asyncio.gather(
-            *(slot.client.run(http_calls.load_from_disk(weights.folder, policy_version)) for slot in slots),
-            return_exceptions=True,
-        )
+        found = await asyncio.gather(*(slot.load(weights) for slot in slots), return_exceptions=True)
         refusals = [error for error in found if isinstance(error, SglangRefused)]
         if not refusals:
             # A server that ended meanwhile starts again with these.
             self.servers.weights = weights
-            for slot in slots:
-                slot.weights = weights
         if not was_held:
             await self.release(self.policy_version if refusals else policy_version)
         elif not refusals:
@@ -246,7 +250,8 @@ class SglangEngine:
             missing, stop_id=self.renderer.stop_id, banned_ids=self.renderer.banned_ids
         )
         context = sequence.token_ids + partial.token_ids
-        call = http_calls.generate(context, parameters, images=image_entries(sequence))
+        adapter = slot.weights.adapter_name
+        call = server_endpoints.generate(context, parameters, images=image_entries(sequence), adapter=adapter)
         started = time.monotonic()
         with self._gate.inside():
             answer = await slot.client.run(call)

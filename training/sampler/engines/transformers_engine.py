@@ -22,8 +22,11 @@ from training.batch.rope_positions import rope_positions
 from training.model.banned_tokens import without_tokens
 from training.model.cpu_vision_tower import use_cpu_paths
 from training.model.fp32_logits import use_fp32_logits
+from training.model.lora import ADAPTER_CONFIG, take_adapter
 from training.render.renderer import Renderer
+from training.sampler.engines.decoding import Decoding, PlainDecoding
 from training.sampler.engines.engine import EngineSequence, SampledCompletion, SamplingSettings
+from training.sampler.engines.lean_decoding import LeanDecoding, lean_weights
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -38,19 +41,6 @@ class CachedContext:
     keys: list[torch.Tensor]
     """Per layer. [H, length, D]"""
     values: list[torch.Tensor]
-
-
-@dataclass(kw_only=True, slots=True)
-class DecodingBatch:
-    """The state of one batch while it is decoded."""
-
-    cache: DynamicCache
-    mask: torch.Tensor
-    """1 on real columns. [B, columns]"""
-    next_positions: torch.Tensor
-    """Rope position of the next token of each row. [B]"""
-    logits: torch.Tensor
-    """Of the next token. [B, V]"""
 
 
 def load_model(folder: str | Path, dtype: str = "float32", *, fp32_logits: bool = True) -> PreTrainedModel:
@@ -91,14 +81,19 @@ class TransformersEngine:
         self.policy_version = policy_version
         self.model = load_model(folder, dtype, fp32_logits=fp32_logits)
         self.device = self.model.device
+        self.lean = lean_weights(self.model)
         self.generator = torch.Generator(self.device).manual_seed(seed)
 
     def load_weights(self, folder: Path, policy_version: int) -> None:
-        """Swap the model; contexts of older versions are recomputed at their next use."""
+        """Swap the model, or its adapter; contexts of older versions are recomputed at their next use."""
+        if (folder / ADAPTER_CONFIG).is_file():
+            take_adapter(self.model, folder)
+            self.lean, self.policy_version = None, policy_version
+            return
         model = load_model(folder, self.dtype, fp32_logits=self.fp32_logits)
         if model.config.text_config.vocab_size != self.model.config.text_config.vocab_size:
             raise ValueError(f"{folder}: another vocabulary than the model that was loaded at the start")
-        self.model, self.policy_version = model, policy_version
+        self.model, self.lean, self.policy_version = model, lean_weights(model), policy_version
 
     @torch.inference_mode()
     def generate(
@@ -122,7 +117,7 @@ class TransformersEngine:
                     live[row] = token != self.renderer.stop_id and len(generated[row]) < limits[row]
             if not any(live):
                 break
-            self._advance(batch, tokens, live)
+            batch.advance(tokens, live)
         for row, sequence in enumerate(sequences):
             sequence.token_ids += generated[row]
         self._remember(sequences, batch)
@@ -151,7 +146,7 @@ class TransformersEngine:
         for token in forced:
             logits = without_tokens(batch.logits[0].float(), self.renderer.banned_ids)
             logprobs.append(logits.log_softmax(-1)[token].item())
-            self._advance(batch, torch.tensor([token], device=self.device), [True])
+            batch.advance(torch.tensor([token], device=self.device), [True])
         return logprobs
 
     def _sample_tokens(
@@ -160,13 +155,15 @@ class TransformersEngine:
         """One token per row and its logprob in fp32; temperature 0 is greedy. [B], [B]"""
         greedy = temperatures == 0
         logits = without_tokens(logits.float(), self.renderer.banned_ids)
-        scaled = logits / torch.where(greedy, torch.ones_like(temperatures), temperatures)[:, None]
-        logprobs = scaled.log_softmax(-1)
-        generated = torch.multinomial(logprobs.exp(), 1, generator=self.generator).squeeze(-1)
+        logprobs = (logits / temperatures.masked_fill(greedy, 1.0)[:, None]).log_softmax(-1)
+        # One random number per row, where torch.multinomial takes one per token of the vocabulary.
+        below = logprobs.exp().cumsum(-1, dtype=torch.float64)
+        number = torch.rand(len(below), 1, dtype=torch.float64, device=self.device, generator=self.generator)
+        generated = torch.searchsorted(below, number * below[:, -1:], right=True).squeeze(-1)
         tokens = torch.where(greedy, logprobs.argmax(-1), generated)
         return tokens, logprobs.gather(-1, tokens[:, None]).squeeze(-1)
 
-    def _prefill(self, sequences: list[EngineSequence]) -> DecodingBatch:
+    def _prefill(self, sequences: list[EngineSequence]) -> Decoding:
         """Run the part of every sequence that has no keys and values yet."""
         contexts = [self._context(sequence) for sequence in sequences]
         starts = [context.length if context else 0 for context in contexts]
@@ -187,36 +184,20 @@ class TransformersEngine:
             mask[row, cached : cached + len(ids)] = 1
         mask = mask.to(self.device)
         cache = self._stack(contexts, cached)
-        outputs = self.model(
+        outputs = self.model.model(
             input_ids=input_ids.to(self.device),
             position_ids=positions.to(self.device),
             attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
-            logits_to_keep=torch.arange(longest, device=self.device),
             **self._images(sequences, starts),
         )
         last = torch.tensor([len(ids) - 1 for ids in new], device=self.device)
-        return DecodingBatch(
-            cache=cache,
-            mask=mask,
-            next_positions=next_positions.to(self.device),
-            logits=outputs.logits[torch.arange(len(new), device=self.device), last],
-        )
-
-    def _advance(self, batch: DecodingBatch, tokens: torch.Tensor, live: list[bool]) -> None:
-        """Feed one token per row; columns of finished rows are masked out."""
-        column = torch.tensor(live, device=self.device).long()[:, None]
-        batch.mask = torch.cat([batch.mask, column], dim=1)
-        outputs = self.model(
-            input_ids=tokens[:, None],
-            position_ids=batch.next_positions.view(1, -1, 1).expand(3, -1, 1),
-            attention_mask=batch.mask,
-            past_key_values=batch.cache,
-            use_cache=True,
-        )
-        batch.next_positions = batch.next_positions + 1
-        batch.logits = outputs.logits[:, -1]
+        each = torch.arange(len(new), device=self.device)
+        logits = self.model.lm_head(outputs.last_hidden_state[each, last])
+        if self.lean is not None:
+            return LeanDecoding(self.lean, cache, mask, next_positions, logits)
+        return PlainDecoding(self.model, cache, mask, next_positions.to(self.device), logits)
 
     def _context(self, sequence: EngineSequence) -> CachedContext | None:
         """The stored context when the current weights made it."""
@@ -261,15 +242,15 @@ class TransformersEngine:
             cache.update(keys, values, layer)
         return cache
 
-    def _remember(self, sequences: list[EngineSequence], batch: DecodingBatch) -> None:
+    def _remember(self, sequences: list[EngineSequence], batch: Decoding) -> None:
         """Keep every row's real columns. The last generated token was never fed, so it is not among them."""
-        layers: Any = batch.cache.layers  # full attention: each has keys and values
+        layers, mask = batch.layers(), batch.mask
         for row, sequence in enumerate(sequences):
-            real = batch.mask[row].nonzero().squeeze(-1)
+            real = mask[row].nonzero().squeeze(-1)
             sequence.cache = CachedContext(
                 policy_version=self.policy_version,
                 length=len(real),
-                keys=[layer.keys[row].index_select(1, real) for layer in layers],
-                values=[layer.values[row].index_select(1, real) for layer in layers],
+                keys=[keys[row].index_select(1, real) for keys, _ in layers],
+                values=[values[row].index_select(1, real) for _, values in layers],
             )
             assert len(real) == len(sequence.token_ids) - 1, "all but the last generated token are cached"

@@ -13,7 +13,7 @@ from typing import Any
 
 from training.model.banned_tokens import BANNED_LOGIT
 from training.sampler.engines.engine import EngineSequence, SamplingSettings
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class PartialCompletion:
     is_cut: bool = False
     """The last request was ended by a weight sync."""
 
-    def take(self, answer: http_calls.Generated) -> None:
+    def take(self, answer: server_endpoints.Generated) -> None:
         """Add the tokens of one request."""
         self.token_ids += answer.token_ids
         self.logprobs += answer.logprobs
@@ -52,7 +52,7 @@ class Usage:
     server_s: float = 0.0
     """Waited for SGLang's answers, all requests together."""
 
-    def add(self, answer: http_calls.Generated, seconds: float) -> None:
+    def add(self, answer: server_endpoints.Generated, seconds: float) -> None:
         """One request was answered."""
         self.num_requests += 1
         self.prompt_tokens += answer.prompt_tokens

@@ -1,6 +1,6 @@
 """HTTP client of one SGLang server (0.5.16).
 
-A call is a value (`training.sampler.sglang.http_calls`):
+A call is a value (`training.sampler.sglang.server_endpoints`):
 
     await AsyncSglang(url).run(http_calls.pause("abort"))
 
@@ -15,7 +15,7 @@ from typing import TypeVar
 import aiohttp
 import orjson
 
-from training.sampler.sglang.http_calls import Body, Call, SglangError, SglangRefused, SglangUnreachable
+from training.sampler.sglang.server_endpoints import Body, Call, SglangError, SglangRefused, SglangUnreachable
 
 T = TypeVar("T")
 

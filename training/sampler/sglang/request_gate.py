@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from training.sampler.engines.engine import EngineError
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import SglangError, SglangUnreachable
 from training.sampler.sglang.server_pool import ServerPool
 
@@ -77,8 +77,8 @@ class RequestGate:
         self._open.clear()
         try:
             await self._cut()
-            await self._on_all(http_calls.pause("abort"))
-            await self._on_all(http_calls.flush_cache())
+            await self._on_all(server_endpoints.pause("abort"))
+            await self._on_all(server_endpoints.flush_cache())
         except SglangError as error:
             raise EngineError(f"the servers cannot be held: {error}") from error
 
@@ -86,7 +86,7 @@ class RequestGate:
         """Undo `hold`."""
         try:
             if not self.is_asleep:
-                await self._on_all(http_calls.resume())
+                await self._on_all(server_endpoints.resume())
         except SglangError as error:
             raise EngineError(f"the servers cannot go on: {error}") from error
         finally:
@@ -100,9 +100,9 @@ class RequestGate:
         self.is_asleep = True
         self._open.clear()
         try:
-            await self._on_all(http_calls.pause("abort"))
-            await self._on_all(http_calls.flush_cache())
-            await self._on_all(http_calls.release_memory())
+            await self._on_all(server_endpoints.pause("abort"))
+            await self._on_all(server_endpoints.flush_cache())
+            await self._on_all(server_endpoints.release_memory())
         except SglangError as error:
             raise EngineError(f"the servers cannot go to sleep: {error}") from error
 
@@ -111,9 +111,9 @@ class RequestGate:
         if not self.is_asleep:
             return
         try:
-            await self._on_all(http_calls.resume_memory())
+            await self._on_all(server_endpoints.resume_memory())
             if not self.is_held:
-                await self._on_all(http_calls.resume())
+                await self._on_all(server_endpoints.resume())
         except SglangError as error:
             raise EngineError(f"the servers cannot wake up: {error}") from error
         self.is_asleep = False
@@ -128,10 +128,10 @@ class RequestGate:
         deadline = time.monotonic() + CUT_S
         while self._num_inside and time.monotonic() < deadline:
             # Again and again: a request on its way is not known to the server yet.
-            await self._on_all(http_calls.abort())
+            await self._on_all(server_endpoints.abort())
             await asyncio.sleep(ABORT_EVERY_S)
 
-    async def _on_all(self, call: http_calls.Call[Any]) -> None:
+    async def _on_all(self, call: server_endpoints.Call[Any]) -> None:
         """The same call to every server that is up; one that ends meanwhile is no error, it starts anew."""
         found = await asyncio.gather(
             *(slot.client.run(call) for slot in self._servers.ready()), return_exceptions=True

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from training.sampler.engines.engine import EngineError, EngineSequence
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import image_entries
 from training.sampler.sglang.http_client import SglangError
 from training.sampler.sglang.server_pool import ServerSlot
@@ -37,13 +37,14 @@ async def _score(
 ) -> list[float]:
     """SGLang scores a prompt without the bias, so the mass of the banned ids is taken out here."""
     await slot.ready.wait()
-    call = http_calls.generate(
+    call = server_endpoints.generate(
         sequence.token_ids,
         {"temperature": 1.0, "max_new_tokens": 1},
         images=image_entries(sequence),
         # The first reported position has no logprob, so ask from the one before.
         logprob_start=start - 1,
         chosen_ids=banned_ids,
+        adapter=slot.weights.adapter_name,
     )
     try:
         answer = await slot.client.run(call)

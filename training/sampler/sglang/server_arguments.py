@@ -108,6 +108,10 @@ def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
     if engine.placement == "colocated":
         # Weights come back from host memory, so that a step without a sync finds them as they were.
         arguments += ["--enable-memory-saver", "--enable-weights-cpu-backup"]
+    if config.lora.rank:
+        # Of two versions at once: the new one is loaded before the old one goes.
+        arguments += ["--enable-lora", f"--max-lora-rank={config.lora.rank}", "--max-loras-per-batch=2"]
+        arguments += ["--lora-target-modules", *config.lora.targets]
     return [*arguments, *engine.extra_arguments]
 
 

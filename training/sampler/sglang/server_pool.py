@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from training.sampler.engines.engine import EngineError
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import AsyncSglang, SglangError
 from training.sampler.sglang.server_process import Launch, SglangServer, Weights
 
@@ -46,6 +46,20 @@ class ServerSlot:
     @property
     def client(self) -> AsyncSglang:
         return self.server.client
+
+    async def load(self, weights: Weights) -> None:
+        """Take `weights` from disk; nothing is generated meanwhile. Raises SglangError."""
+        if not weights.adapter:
+            await self.client.run(server_endpoints.load_from_disk(weights.folder, weights.policy_version))
+        else:
+            if self.weights.adapter_name == weights.adapter_name:  # the same version again: its name is taken
+                await self.client.run(server_endpoints.unload_adapter(weights.adapter_name))
+                self.weights = self.weights.base
+            await self.client.run(server_endpoints.load_adapter(weights.adapter_name, weights.adapter))
+            await self.client.run(server_endpoints.name_version(weights.policy_version))
+        before, self.weights = self.weights, weights
+        if before.adapter:
+            await self.client.run(server_endpoints.unload_adapter(before.adapter_name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +172,7 @@ class ServerPool:
                     f"{self._limits.start_timeout_s:.0f} s; it was at: {server.stage()}\n{server.tail()}"
                 )
             with contextlib.suppress(SglangError):
-                await server.client.run(http_calls.health())
+                await server.client.run(server_endpoints.health())
                 return
             await asyncio.sleep(LOOK_EVERY_S)
 
@@ -172,12 +186,11 @@ class ServerPool:
                 await asyncio.sleep(LOOK_EVERY_S)
                 continue
             try:
-                await slot.client.run(http_calls.load_from_disk(newest.folder, newest.policy_version))
+                await slot.load(newest)
             except SglangError as error:
                 # Its answers go on to say whose weights they are; the next sync finds it with the others.
                 log.warning("server %s keeps version %s: %s", slot.number, slot.weights, error)
                 return
-            slot.weights = newest
 
     async def _wait_end(self, slot: ServerSlot) -> str:
         """Why the server is no use any more."""
@@ -188,7 +201,7 @@ class ServerPool:
             if time.monotonic() >= probe_due:
                 probe_due = time.monotonic() + PROBE_EVERY_S
                 try:
-                    await slot.client.run(http_calls.model_info())
+                    await slot.client.run(server_endpoints.model_info())
                     silent = 0
                 except SglangError:
                     silent += 1
@@ -209,7 +222,7 @@ class ServerPool:
         old = slot.server
         await asyncio.to_thread(old.stop)
         await old.client.close()
-        slot.weights = self.weights
+        slot.weights = self.weights.base
         slot.server = SglangServer(self._launch, slot.weights, number=slot.number, gpus=slot.gpus)
 
     def _give_up(self, error: EngineError) -> None:

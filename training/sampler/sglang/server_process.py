@@ -13,7 +13,7 @@ import signal
 import socket
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -57,7 +57,20 @@ class Weights:
     """What a server starts with."""
 
     folder: str
+    """A checkpoint's."""
     policy_version: int
+    adapter: str = ""
+    """Folder of a LoRA adapter of it; "" = none. A server gets it when it runs."""
+
+    @property
+    def adapter_name(self) -> str:
+        """What requests call the adapter."""
+        return f"deskhand-{self.policy_version}" if self.adapter else ""
+
+    @property
+    def base(self) -> Weights:
+        """Without the adapter."""
+        return replace(self, adapter="")
 
 
 class SglangServer:

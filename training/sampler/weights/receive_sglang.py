@@ -11,10 +11,10 @@ import logging
 from typing import Any, TypeVar
 
 from training.contracts.weight_requests import Bucket, Check, Join
-from training.sampler.sglang import http_calls
-from training.sampler.sglang.http_calls import Call, SglangError, SglangRefused
+from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.http_client import AsyncSglang
 from training.sampler.sglang.parameter_names_file import read_names
+from training.sampler.sglang.server_endpoints import Call, SglangError, SglangRefused
 from training.sampler.sglang.server_pool import ServerPool, ServerSlot
 from training.sampler.weights.engine_tensor_names import check_sglang_names
 from training.weights.errors import WeightsRefused
@@ -65,7 +65,7 @@ class SglangReceiver:
         """Ranks 1 ... n, server by server."""
         self._group, self._members = request.group, self.servers()
         await self._all(
-            http_calls.join_group(
+            server_endpoints.join_group(
                 address=request.address,
                 port=request.port,
                 rank_offset=1 + slot * self.ranks_per_server,
@@ -88,7 +88,7 @@ class SglangReceiver:
         if request.channel == "nccl":
             if self._group is None:
                 raise WeightsRefused("stage: a bucket before the servers have joined")
-            call = http_calls.load_broadcast(
+            call = server_endpoints.load_broadcast(
                 request.names, [request.dtype] * len(request.names), request.shapes, group=self._group
             )
             await self._all([call] * count)
@@ -99,15 +99,15 @@ class SglangReceiver:
                 f"handles: {len(request.handles)} trainer ranks for {count * ranks} engine ranks"
             )
         await self._all(
-            http_calls.load_tensors(request.handles[slot * ranks : (slot + 1) * ranks])
+            server_endpoints.load_tensors(request.handles[slot * ranks : (slot + 1) * ranks])
             for slot in range(count)
         )
 
     async def finish(self, policy_version: int) -> None:
         """The prefix cache holds keys and values of the old weights."""
         count = len(self.servers())
-        await self._all([http_calls.flush_cache()] * count)
-        await self._all([http_calls.name_version(policy_version)] * count)
+        await self._all([server_endpoints.flush_cache()] * count)
+        await self._all([server_endpoints.name_version(policy_version)] * count)
 
     async def leave(self) -> None:
         """A server that is stuck in a broadcast does not answer and is ended: its watch starts it again."""
@@ -120,7 +120,7 @@ class SglangReceiver:
 
     async def _leave(self, slot: ServerSlot, group: str) -> None:
         try:
-            await asyncio.wait_for(slot.client.run(http_calls.leave_group(group)), LEAVE_S)
+            await asyncio.wait_for(slot.client.run(server_endpoints.leave_group(group)), LEAVE_S)
         except SglangRefused:
             return  # it was in no such group
         except (SglangError, TimeoutError):

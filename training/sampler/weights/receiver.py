@@ -23,6 +23,7 @@ from training.contracts.weight_requests import (
     WeightsAnswer,
     WeightsRequest,
 )
+from training.model.lora import ADAPTER_CONFIG
 from training.sampler.engines.engine import Engine
 from training.weights.errors import WeightsRefused
 
@@ -84,8 +85,8 @@ class WeightSyncHandler:
 
     async def _load(self, request: Load) -> None:
         folder = Path(request.path)
-        if not (folder / "config.json").is_file():
-            raise WeightsRefused(f"path: no checkpoint (config.json) in {folder}")
+        if not any((folder / name).is_file() for name in ("config.json", ADAPTER_CONFIG)):
+            raise WeightsRefused(f"path: no checkpoint (config.json) and no adapter in {folder}")
         await self.engine.load_weights(folder, request.policy_version)
         if not self.is_whole:
             await self._whole(request.policy_version)

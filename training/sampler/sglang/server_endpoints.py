@@ -98,12 +98,14 @@ def generate(
     request_id: str | None = None,
     logprob_start: int = -1,
     chosen_ids: Sequence[int] = (),
+    adapter: str = "",
     timeout_s: float = 600.0,
 ) -> Call[Generated]:
     """Continue `token_ids` (image pads expanded). `sampling` is SGLang's sampling_params.
 
     `images`: one entry per image, as `training.sampler.sglang.processors` reads them. `logprob_start`: also
     the logprobs of the prompt from this position on; `chosen_ids`: and of these ids at each position.
+    `adapter`: name of a loaded one.
     """
     body: Body = {
         "input_ids": list(token_ids),
@@ -117,6 +119,8 @@ def generate(
         body["rid"] = request_id
     if chosen_ids:
         body["token_ids_logprob"] = list(chosen_ids)
+    if adapter:
+        body["lora_path"] = adapter
     return Call("POST", "/generate", _generated, body, timeout_s)
 
 
@@ -145,6 +149,16 @@ def load_from_disk(folder: str, weight_version: int | str) -> Call[None]:
     """Weights of a transformers folder; the cache is flushed."""
     body = {"model_path": folder, "weight_version": str(weight_version), "flush_cache": True}
     return Call("POST", "/update_weights_from_disk", _success, body, SYNC_S)
+
+
+def load_adapter(name: str, folder: str) -> Call[None]:
+    """A LoRA adapter in peft's format, beside the weights (a server started with --enable-lora)."""
+    return Call("POST", "/load_lora_adapter", _success, {"lora_name": name, "lora_path": folder}, SYNC_S)
+
+
+def unload_adapter(name: str) -> Call[None]:
+    """Forget it; waits for the requests that use it."""
+    return Call("POST", "/unload_lora_adapter", _success, {"lora_name": name}, SYNC_S)
 
 
 def join_group(

@@ -1,0 +1,31 @@
+"""What guards remember of earlier steps; saved with every checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True, kw_only=True)
+class AlarmHistory:
+    """What guards remember of earlier steps."""
+
+    max_entropy: float = 0.0
+    grad_norms: list[float] = field(default_factory=list)
+    """Of the last 50 steps."""
+    parse_error_rates: list[float] = field(default_factory=list)
+    """Of the last 50 steps."""
+    zero_reward_steps: int = 0
+    last_checkpoint_step: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def remember(self, metrics: dict[str, float]) -> None:
+        """Take a finished step into the history."""
+        self.max_entropy = max(self.max_entropy, metrics.get("loss/entropy", 0.0))
+        if "optimiser/grad_norm" in metrics:
+            self.grad_norms = [*self.grad_norms, metrics["optimiser/grad_norm"]][-50:]
+        self.parse_error_rates = [*self.parse_error_rates, metrics["rollout/parse_error_rate"]][-50:]
+        failed = metrics["rollout/success"] == 0
+        self.zero_reward_steps = self.zero_reward_steps + 1 if failed else 0
