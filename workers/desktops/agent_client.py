@@ -94,6 +94,12 @@ class AgentClient:
             raise NotClean(answer.get("message", f"status {status}"))
         return answer
 
+    def begin_evaluation(self) -> None:
+        """Commands are an evaluator's from now on. OSWorld's own server knows no such call."""
+        status, _ = self.call("POST", "/evaluation", b"{}")
+        if status not in (200, 404, 405):
+            raise EnvError(f"the desktop's agent refuses an evaluation: {status}", kind=ErrorKind.GUEST)
+
     def execute(
         self, command: str | list[str], *, shell: bool = False, timeout_s: float = 60.0
     ) -> ExecResult:

@@ -45,5 +45,8 @@ class Agent(Protocol):
     def get(self, path: str) -> bytes | None:
         """A file's bytes, None when there is no such file."""
 
+    def begin_evaluation(self) -> None:
+        """From now to the next reset, the trajectory's programs cannot reach commands, where it can."""
+
     def close(self) -> None:
         """Disconnect. Idempotent."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from PIL import Image
@@ -25,21 +25,40 @@ class Frame:
     taken_at: float
     """Wall clock, seconds since the epoch."""
     taken_monotonic_s: float
+    picture: Image.Image | None = field(default=None, repr=False, compare=False)
+    """The decoded `png`, where it is at hand."""
 
     @classmethod
-    def of(cls, image: Image.Image, png: bytes = b"", taken: tuple[float, float] | None = None) -> Self:
-        """The frame of a picture, by the PNG that it came as if any; taken (wall clock, monotonic) or now."""
-        png = png or frame_images.png_of(image)
+    def of(
+        cls,
+        image: Image.Image,
+        png: bytes = b"",
+        taken: tuple[float, float] | None = None,
+        before: Self | None = None,
+    ) -> Self:
+        """The frame of a picture, by the PNG that it came as if any; taken (wall clock, monotonic) or now.
+
+        The PNG of `before` is taken where it shows the same pixels: writing one is the dearest part.
+        """
+        raw_digest = frame_images.digest(image)
+        size = (before.width, before.height) if before else None
+        if before is not None and not png and before.raw_digest == raw_digest and size == image.size:
+            png, sha256 = before.png, before.sha256
+        else:
+            png = png or frame_images.png_of(image)
+            sha256 = frame_images.sha256(png)
         taken_at, taken_monotonic_s = taken or (time.time(), time.monotonic())
         return cls(
             png=png,
             width=image.width,
             height=image.height,
-            sha256=frame_images.sha256(png),
-            raw_digest=frame_images.digest(image),
+            sha256=sha256,
+            raw_digest=raw_digest,
             taken_at=taken_at,
             taken_monotonic_s=taken_monotonic_s,
+            picture=image,
         )
 
     def image(self) -> Image.Image:
-        return frame_images.open_png(self.png)
+        """RGB."""
+        return self.picture or frame_images.open_png(self.png)

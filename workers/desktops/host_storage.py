@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+UNSAFE_OPTION = "--unsafe-desktops"
+"""Of the desk host and of `manage.py up`."""
+
 
 @dataclass(frozen=True)
 class SnapshotLimits:
@@ -25,6 +28,8 @@ class HostStorage:
     snapshots: Path | None = None
     """Kept states of running machines; None = beside the templates."""
     snapshot_limits: SnapshotLimits = SnapshotLimits()
+    allows_unsafe: bool = False
+    """Desktops that are not isolated are better than none: a person has said so."""
 
     def snapshots_of(self, provider: str) -> Path:
         """The folder with the snapshots of one provider's machines."""

@@ -47,6 +47,7 @@ class Desktop:
     """act / observe / windows over a console; who makes the desktop is a subclass's matter."""
 
     _pending: SettleLimits = AT_ONCE
+    _last_frame: Frame | None = None
 
     @property
     def provider(self) -> str:
@@ -92,7 +93,8 @@ class Desktop:
                 wait_until_settled(self.console, wait)
             taken = time.time(), time.monotonic()
             image = self.console.image()
-        return Frame.of(image, taken=taken)
+        self._last_frame = Frame.of(image, taken=taken, before=self._last_frame)
+        return self._last_frame
 
     # -- windows ----------------------------------------------------------------------------
 

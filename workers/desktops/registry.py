@@ -17,10 +17,10 @@ from workers.desktops.host_storage import HostStorage
 Row = TypeVar("Row")
 
 
-def _x11(_storage: HostStorage) -> Provider:
+def _x11(storage: HostStorage) -> Provider:
     from workers.desktops.x11.provider import X11Provider
 
-    return X11Provider()
+    return X11Provider(allows_unsafe=storage.allows_unsafe)
 
 
 def _qemu(storage: HostStorage) -> Provider:
@@ -42,7 +42,7 @@ def _x11_console(endpoints: Endpoints) -> Console:
 
 
 def _qmp_console(endpoints: Endpoints) -> Console:
-    from workers.desktops.qemu.qmp_console import QmpConsole
+    from workers.desktops.qemu.qmp_screen_and_input import QmpConsole
 
     return QmpConsole(endpoints)
 

@@ -13,18 +13,22 @@ import json
 import os
 import sys
 
-from workers.guest import http_server, xorg_config
+from workers.guest import http_server, kernel_calls, xorg_config
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.clone_wakeup import MachineRoutes, become
 from workers.guest.file_routes import FileRoutes
+from workers.guest.kernel_calls import adopt_orphans, die_with_parent
 from workers.guest.panel_zygote import PanelZygote
-from workers.guest.prctl import adopt_orphans, die_with_parent
 from workers.guest.preloaded_python import PreloadedPython
 from workers.guest.program_routes import ProgramRoutes
 from workers.guest.recording_routes import RecordingRoutes
 from workers.guest.root_helper import RootHelper
 from workers.guest.screen_routes import ScreenRoutes
-from workers.guest.session_processes import SHIM, Layout, Session, SessionError
+from workers.guest.session_layout import Layout
+from workers.guest.session_processes import SHIM, Session, SessionError
+
+SPARE_AFTER_S = 0.1
+"""The first calls of a trajectory come before its successor's space."""
 
 
 class Agent:
@@ -67,7 +71,11 @@ class Agent:
         """Pids of the agent's own other processes."""
         keeper = {self.machine.keeper.pid} if self.machine else set()
         interpreter = {self.interpreter.pid} - {0}
-        return {self.zygote.pid} | keeper | interpreter
+        session = self.session
+        space = session.space.pids() if session.space else set()
+        # Nothing of a trajectory is in the spare yet.
+        spare = session.spare.pids() | descendants(session.spare.first_pid).keys() if session.spare else set()
+        return {self.zygote.pid} | keeper | interpreter | space | spare
 
     async def reset(self, _request: http_server.Request) -> http_server.Response:
         """Clean the inside. 500 with the reason when the desktop must be rebuilt."""
@@ -91,6 +99,8 @@ class Agent:
         session, layout = self.session, self.session.layout
         if session.wm_ended or session.base["wm"].poll() is not None:
             raise NotCleaned("the window manager was ended by a program")
+        if session.space is not None:
+            return self.renew_space()
         session.stop("bus")
         keep = session.base_pids() | {self.zygote.pid}
         done = CleanupReport(killed=kill_others(keep))
@@ -107,6 +117,40 @@ class Agent:
         session.start_bus()
         done.processes = sorted(descendants(os.getpid()).values())
         return done
+
+    def renew_space(self) -> CleanupReport:
+        """End all programs and their files at once, and let the next ones into a new space.
+
+        Raises NotCleaned, SessionError or OSError.
+        """
+        session, old = self.session, self.session.space
+        assert old is not None
+        ended = descendants(os.getpid()).keys() - session.base_pids() - self.helpers()
+        old.kill()
+        self._stop_waiting_for_spare()
+        new = session.enter_next_space()
+        self.files.inside.use_root_of(new.wait_ready().programs)
+        old.wait_ended(session.base_pids() | self.helpers())
+        left = descendants(os.getpid())
+        if more := left.keys() - session.base_pids() - self.helpers():
+            raise NotCleaned(f"{len(more)} processes are not of a fresh desktop")
+        asyncio.get_running_loop().call_later(SPARE_AFTER_S, self.prepare_spare)
+        return CleanupReport(killed=len(ended), processes=sorted(left.values()))
+
+    def prepare_spare(self) -> None:
+        """Make the space after this one, while the trajectory does something else."""
+        if self.session.spare is None:
+            told = self.session.begin_spare().told
+            asyncio.get_running_loop().add_reader(told, self._finish_spare)
+
+    def _finish_spare(self) -> None:
+        self._stop_waiting_for_spare()
+        self.session.finish_spare()
+
+    def _stop_waiting_for_spare(self) -> None:
+        spare = self.session.spare
+        if spare is not None and not spare.told.closed:
+            asyncio.get_running_loop().remove_reader(spare.told)
 
     def reap_orphans(self) -> None:
         """A machine is never reset in place, so what its programs leave behind is collected meanwhile."""
@@ -165,7 +209,13 @@ def start(layout: Layout) -> Agent:
     session = Session(layout)
     # Forked first, as root and without threads.
     keeper = RootHelper() if layout.machine else None
-    if not layout.user:
+    if layout.space_mb:
+        kernel_calls.keep_rights_to_oneself()
+        kernel_calls.hide_memory()
+        zygote = PanelZygote()
+        session.start_display()
+        session.enter_next_space()
+    elif not layout.user:
         restore_skeleton(layout.skeleton, layout.home)
         zygote = PanelZygote()
         session.start_display()
@@ -175,7 +225,10 @@ def start(layout: Layout) -> Agent:
         os.environ.update(session.env)
         zygote = PanelZygote()
     session.start_programs()
-    return Agent(session, zygote, keeper)
+    agent = Agent(session, zygote, keeper)
+    if session.door:
+        agent.files.inside.use_root_of(session.door.programs)
+    return agent
 
 
 def read_layout(path: str) -> Layout:

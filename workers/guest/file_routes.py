@@ -2,8 +2,9 @@
 
 import os
 
+from workers.guest.files_inside import FilesInside
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
-from workers.guest.session_processes import Layout
+from workers.guest.session_layout import Layout
 
 MAX_LISTED = 20_000
 """Entries of one answer; a listing of the whole system is a mistake."""
@@ -14,6 +15,7 @@ class FileRoutes:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
+        self.inside = FilesInside()
 
     def routes(self) -> dict[tuple[str, str], Route]:
         return {
@@ -49,9 +51,7 @@ class FileRoutes:
         return self._store(self.path(request.query.get("path", "")), request.body)
 
     def _store(self, path: str, data: bytes) -> Response:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(data)
+        self.inside.write(path, data)
         return json_response({"status": "success", "path": path, "bytes": len(data)})
 
     async def read_file(self, request: Request) -> Response:
@@ -63,45 +63,43 @@ class FileRoutes:
     def fetch(self, path: str, content_type: str = "application/octet-stream") -> Response:
         """A file's bytes. Raises HttpError 404."""
         try:
-            with open(path, "rb") as file:
-                return Response(file.read(), content_type=content_type)
+            return Response(self.inside.read(path), content_type=content_type)
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
             raise HttpError(404, f"no file {path}") from exc
 
     async def list_directory(self, request: Request) -> Response:
         """{"path": str} -> {"entries": names, kinds and sizes, "directory_tree": OSWorld's nested form}."""
         path = self.path(str(request.json().get("path", "")))
-        if not os.path.isdir(path):
+        if not self.inside.is_folder(path):
             raise HttpError(404, f"no folder {path}")
-        with os.scandir(path) as found:
-            entries = [
-                {"name": e.name, "is_folder": e.is_dir(), "bytes": e.stat(follow_symlinks=False).st_size}
-                for e in sorted(found, key=lambda e: e.name)
-            ]
-        return json_response({"entries": entries, "directory_tree": directory_tree(path)})
+        entries = [
+            {"name": name, "is_folder": is_folder, "bytes": size}
+            for name, is_folder, size in self.inside.scan(path)
+        ]
+        tree = directory_tree(self.inside, path)
+        return json_response({"entries": entries, "directory_tree": tree})
 
     async def desktop_path(self, _request: Request) -> Response:
         path = os.path.join(self.layout.home, "Desktop")
-        if not os.path.isdir(path):
+        if not self.inside.is_folder(path):
             raise HttpError(404, f"no folder {path}")
         return json_response({"desktop_path": path})
 
 
-def directory_tree(path: str, room: "list[int] | None" = None) -> dict:
+def directory_tree(files: FilesInside, path: str, room: "list[int] | None" = None) -> dict:
     """{"type", "name", "children"} of a folder, to its leaves; links are not followed. Raises HttpError."""
     room = [MAX_LISTED] if room is None else room
     children = []
     try:
-        with os.scandir(path) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        entries = files.scan(path)
     except PermissionError:
         entries = []
-    for entry in entries:
+    for name, is_folder, _ in entries:
         room[0] -= 1
         if room[0] < 0:
             raise HttpError(400, f"more than {MAX_LISTED} entries; name a smaller folder")
-        if entry.is_dir(follow_symlinks=False):
-            children.append(directory_tree(entry.path, room))
+        if is_folder:
+            children.append(directory_tree(files, os.path.join(path, name), room))
         else:
-            children.append({"type": "file", "name": entry.name})
+            children.append({"type": "file", "name": name})
     return {"type": "directory", "name": os.path.basename(path), "children": children}

@@ -4,7 +4,7 @@ import os
 import socket
 from collections.abc import Callable
 
-from workers.guest.prctl import die_with_parent
+from workers.guest.kernel_calls import die_with_parent
 
 ANSWER_LIMIT_S = 10.0
 

@@ -12,7 +12,9 @@ import signal
 import socket
 from collections.abc import Callable
 
+from workers.guest import kernel_calls
 from workers.guest.fork_serving import fork_serving
+from workers.guest.program_space import Door
 
 PROGRAMS = {"deskhand-panel"}
 
@@ -23,9 +25,11 @@ class PanelZygote:
     def __init__(self) -> None:
         self.pid, self._socket = fork_serving(_serve)
 
-    def start(self, program: str, arguments: list[str], env: dict[str, str], cwd: str) -> int:
+    def start(
+        self, program: str, arguments: list[str], env: dict[str, str], cwd: str, door: "dict | None" = None
+    ) -> int:
         """Start a program of PROGRAMS; returns its pid. Raises OSError when the zygote is gone."""
-        request = {"program": program, "arguments": arguments, "env": env, "cwd": cwd}
+        request = {"program": program, "arguments": arguments, "env": env, "cwd": cwd, "door": door}
         self._socket.send(json.dumps(request).encode())
         answer = self._socket.recv(64)
         if not answer:
@@ -43,14 +47,16 @@ def _serve(requests: socket.socket) -> None:
     programs = {"deskhand-panel": panel.main}
     while data := requests.recv(1 << 20):
         request = json.loads(data)
-        pid = os.fork()
-        if pid == 0:
-            requests.close()
-            _become(programs[request["program"]], request)
+        door = Door(**request["door"]) if request["door"] else None
+        with kernel_calls.children_go_to(door.first) if door else contextlib.nullcontext():
+            pid = os.fork()
+            if pid == 0:
+                requests.close()
+                _become(programs[request["program"]], request, door)
         requests.send(str(pid).encode())
 
 
-def _become(main: Callable[[list[str]], int], request: dict) -> None:
+def _become(main: Callable[[list[str]], int], request: dict, door: "Door | None") -> None:
     """Run one program in this fresh child and end with its exit code."""
     code = 1
     try:
@@ -58,6 +64,8 @@ def _become(main: Callable[[list[str]], int], request: dict) -> None:
         os.setsid()
         os.environ.clear()
         os.environ.update(request["env"])
+        if door:
+            door.pass_through(request["cwd"])
         os.chdir(request["cwd"])
         code = main(request["arguments"])
     finally:

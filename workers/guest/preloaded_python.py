@@ -20,7 +20,9 @@ import traceback
 import types
 from dataclasses import dataclass, field
 
-from workers.guest.prctl import die_with_parent
+from workers.guest import kernel_calls
+from workers.guest.kernel_calls import die_with_parent
+from workers.guest.program_space import Door
 
 PRELOADED = ("pyautogui", "Xlib.ext.xfixes", "workers.guest.screenshot")
 """Loaded before the first request; one that is not installed is left to the program that asks for it."""
@@ -163,13 +165,16 @@ def _serve(requests: socket.socket) -> None:
             data, streams, _flags, _address = socket.recv_fds(requests, MAX_MESSAGE, 2)
             if not data:
                 os._exit(0)
-            pid = os.fork()
-            if pid == 0:
-                signal.set_wakeup_fd(-1)
-                requests.close()
-                os.close(wake_read)
-                os.close(wake_write)
-                _become_program(json.loads(data), *streams)
+            request = json.loads(data)
+            door = Door(**request["door"]) if request.get("door") else None
+            with kernel_calls.children_go_to(door.first) if door else contextlib.nullcontext():
+                pid = os.fork()
+                if pid == 0:
+                    signal.set_wakeup_fd(-1)
+                    requests.close()
+                    os.close(wake_read)
+                    os.close(wake_write)
+                    _become_program(request, door, *streams)
             for stream in streams:
                 os.close(stream)
             requests.send(json.dumps({"started": pid}).encode())
@@ -186,7 +191,7 @@ def _report_ended(requests: socket.socket) -> None:
         requests.send(json.dumps({"ended": pid, "code": os.waitstatus_to_exitcode(status)}).encode())
 
 
-def _become_program(request: dict, stdout: int, stderr: int) -> None:
+def _become_program(request: dict, door: "Door | None", stdout: int, stderr: int) -> None:
     """Run one program in this fresh child and end with its exit code."""
     code = 1
     try:
@@ -199,12 +204,14 @@ def _become_program(request: dict, stdout: int, stderr: int) -> None:
         os.closerange(3, max(stdout, stderr, nothing) + 1)
         os.environ.clear()
         os.environ.update(request["env"])
+        if door:
+            door.pass_through(request["cwd"])
         os.chdir(request["cwd"])
         if "tool" in request:
             sys.argv = [request["tool"], *request["arguments"]]
             code = importlib.import_module(f"workers.guest.{request['tool']}").main(request["arguments"])
         else:
-            code = run_code(request["code"], request["arguments"])
+            code = run_code(request["code"], request["arguments"], is_safe="PYTHONSAFEPATH" in os.environ)
     except BaseException:  # noqa: BLE001 - the program's own end, whatever it is, becomes its exit code
         traceback.print_exc()
     finally:
@@ -215,12 +222,15 @@ def _become_program(request: dict, stdout: int, stderr: int) -> None:
         os._exit(code if isinstance(code, int) and 0 <= code < 256 else 1)
 
 
-def run_code(text: str, arguments: list[str]) -> int:
-    """What `python3 -c TEXT ARGUMENTS...` does; its exit code."""
+def run_code(text: str, arguments: list[str], *, is_safe: bool = False) -> int:
+    """What `python3 -c TEXT ARGUMENTS...` does; its exit code. `is_safe`: its folder holds no modules."""
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
     sys.argv = ["-c", *arguments]
-    sys.path[0] = ""
+    if is_safe:
+        del sys.path[0]
+    else:
+        sys.path[0] = ""
     module.__dict__["__builtins__"] = __builtins__
     try:
         exec(compile(text, "<string>", "exec"), module.__dict__)

@@ -1,25 +1,30 @@
 """Running programs: the agent's routes that tasks, evaluators and acting by code use."""
 
 import asyncio
+import contextlib
 import os
 import shlex
 import shutil
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import IO, Any
 
+from workers.guest import kernel_calls
 from workers.guest.file_routes import FileRoutes
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
+from workers.guest.kernel_calls import die_with_parent
 from workers.guest.panel_zygote import PROGRAMS, PanelZygote
-from workers.guest.prctl import die_with_parent
 from workers.guest.preloaded_python import MAX_CODE, Job, PreloadedPython
+from workers.guest.program_space import Door
 from workers.guest.session_processes import Session
 
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0
 BASH_TIMEOUT_S = 100.0
 POLL_S = 0.004
+JUDGES_ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
+"""Python imports nothing that the trajectory left in HOME."""
 PYTHONS = ("python", "python3", "/usr/bin/python", "/usr/bin/python3")
 OFFICE_ENDINGS = (".doc", ".docx", ".odt", ".xls", ".xlsx", ".ods", ".ppt", ".pptx", ".odp", ".rtf")
 
@@ -56,6 +61,8 @@ class ProgramRoutes:
         self.waited_for: set[int] = set()
         """Pids whose exit code is asked for here."""
         self._epoch = 0
+        self.is_judging = False
+        """The task is over: commands are an evaluator's, and programs must not reach them."""
 
     def routes(self) -> dict[tuple[str, str], Route]:
         return {
@@ -63,6 +70,7 @@ class ProgramRoutes:
             ("POST", "/setup/execute"): self.execute,
             ("POST", "/run_python"): self.run_python,
             ("POST", "/run_bash_script"): self.run_bash_script,
+            ("POST", "/evaluation"): self.begin_evaluation,
             ("POST", "/setup/launch"): self.launch,
             ("POST", "/setup/open_file"): self.open_file,
         }
@@ -74,6 +82,7 @@ class ProgramRoutes:
             process.poll()
         self.launched.clear()
         self.waited_for.clear()
+        self.is_judging = False
 
     # -- commands to their end --------------------------------------------------------------
 
@@ -105,6 +114,11 @@ class ProgramRoutes:
         outcome = await self.run(["/bin/bash", "-c", script], body, timeout_s)
         return json_response(script_answer(outcome, timeout_s))
 
+    async def begin_evaluation(self, _request: Request) -> Response:
+        """From now to the next reset commands run where the trajectory's programs cannot reach them."""
+        self.is_judging = self.session.layout.judges_apart
+        return json_response({"status": "success"})
+
     async def tool(self, name: str, *arguments: str, timeout_s: float = 60.0) -> bytes:
         """Output of one of our own tools. Raises HttpError 500 with its last words."""
         request = {"tool": name, "arguments": list(arguments)}
@@ -125,21 +139,19 @@ class ProgramRoutes:
     ) -> Outcome:
         """Files, not pipes: a background child that keeps stdout open must not block the answer."""
         started = self._epoch
-        folder = self.session.layout.tmp
-        with (
-            open(os.path.join(folder, f".out-{time.monotonic_ns()}"), "w+b") as out,
-            open(os.path.join(folder, f".err-{time.monotonic_ns()}"), "w+b") as err,
-        ):
-            os.unlink(out.name)
-            os.unlink(err.name)
+        # In memory: programs see no name of them.
+        with os.fdopen(os.memfd_create("out"), "w+b") as out, os.fdopen(os.memfd_create("err"), "w+b") as err:
             process: subprocess.Popen | Job
             if isinstance(what, dict):
                 request = {**what, "env": self._environment(body), "cwd": self._folder(body)}
+                request["door"] = self._door(is_tool="tool" in what)
                 process = await self.interpreter.start(request, out.fileno(), err.fileno())
             else:
-                process = self._spawn(what, body, stdout=out, stderr=err)
+                process = self._spawn(what, body, self._door(is_tool=False), stdout=out, stderr=err)
             code = await self.wait(process, timeout_s)
             self.waited_for.discard(process.pid)
+            if self.is_judging and self.session.space:
+                self.session.space.end_judges()
             if self._epoch != started:
                 raise HttpError(500, "the desktop was reset while the command ran")
             return Outcome(head_of(out, limit), head_of(err, limit), code)
@@ -172,22 +184,24 @@ class ProgramRoutes:
         body = request.json()
         argv = self.command_line(body)
         if argv[0] in PROGRAMS:
-            pid = self.zygote.start(argv[0], argv[1:], self._environment(body), self._folder(body))
+            door = asdict(self.session.door) if self.session.door else None
+            pid = self.zygote.start(argv[0], argv[1:], self._environment(body), self._folder(body), door)
             return json_response({"status": "success", "pid": pid})
         return json_response({"status": "success", "pid": self.keep_running(argv, body).pid})
 
     async def open_file(self, request: Request) -> Response:
         """Open a file with the program for its kind, a folder with the file manager: {"path": str}."""
         path = self.files.path(str(request.json().get("path", "")))
-        if not os.path.exists(path):
+        if not self.files.inside.exists(path):
             raise HttpError(404, f"no file {path}")
-        process = self.keep_running([program_for(path), path], {})
+        program = "pcmanfm" if self.files.inside.is_folder(path) else program_for(path)
+        process = self.keep_running([program, path], {})
         return json_response({"status": "success", "pid": process.pid})
 
     def keep_running(self, argv: list[str], body: dict) -> subprocess.Popen:
         """Start a program that may outlive the request."""
         self.collect()
-        process = self._spawn(argv, body, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = self._spawn(argv, body, None, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.launched.append(process)
         return process
 
@@ -197,27 +211,40 @@ class ProgramRoutes:
         self.launched = [p for p in self.launched if p.pid not in ended]
         self.waited_for -= ended
 
-    def _spawn(self, argv: list[str], body: dict, **streams: Any) -> subprocess.Popen:
+    def _spawn(self, argv: list[str], body: dict, door: "dict | None", **streams: Any) -> subprocess.Popen:
+        """Start a program, among the trajectory's unless `door` says where else."""
+        inside = Door(**door) if door else self.session.door
+        folder = self._folder(body)
+        born = kernel_calls.children_go_to(inside.first) if inside else contextlib.nullcontext()
         try:
-            process = subprocess.Popen(
-                argv,
-                env=self._environment(body),
-                cwd=self._folder(body),
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=die_with_parent,
-                **streams,
-            )
+            with born:
+                process = subprocess.Popen(
+                    argv,
+                    env=self._environment(body),
+                    cwd=None if inside else folder,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                    preexec_fn=(lambda: inside.pass_through(folder)) if inside else die_with_parent,
+                    **streams,
+                )
         except (FileNotFoundError, PermissionError, NotADirectoryError) as exc:
             raise HttpError(500, f"cannot start {argv[0]!r}: {exc.strerror}") from exc
+        except subprocess.SubprocessError as exc:  # of preexec_fn only this is told
+            raise HttpError(500, f"cannot start {argv[0]!r} in {folder}") from exc
         self.waited_for.add(process.pid)
         return process
+
+    def _door(self, *, is_tool: bool) -> "dict | None":
+        """Where a command that is waited for is born: our own tools are out of programs' reach, too."""
+        door = self.session.door
+        return asdict(replace(door, judging=self.is_judging or is_tool)) if door else None
 
     # -- what a request means ---------------------------------------------------------------
 
     def _environment(self, body: dict) -> dict[str, str]:
         extra = body.get("env") or {}
-        return {**self.session.env, **{str(key): str(value) for key, value in extra.items()}}
+        own = JUDGES_ENVIRONMENT if self.is_judging else {}
+        return {**self.session.env, **own, **{str(key): str(value) for key, value in extra.items()}}
 
     def _folder(self, body: dict) -> str:
         return self.files.path(str(body.get("working_dir") or self.session.layout.home))
@@ -247,8 +274,6 @@ class ProgramRoutes:
 
 def program_for(path: str) -> str:
     """Which program opens a file."""
-    if os.path.isdir(path):
-        return "pcmanfm"
     office = shutil.which("libreoffice") if path.lower().endswith(OFFICE_ENDINGS) else None
     return office or "mousepad"
 

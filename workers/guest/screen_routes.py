@@ -2,6 +2,7 @@
 
 import asyncio
 import configparser
+import contextlib
 import os
 import shlex
 import time
@@ -119,7 +120,9 @@ class ScreenRoutes:
     async def wallpaper(self, _request: Request) -> Response:
         """The bytes of the picture on the desktop."""
         config = configparser.ConfigParser(interpolation=None)
-        config.read(os.path.join(self.session.layout.home, WALLPAPER_CONFIG), encoding="utf-8")
+        with contextlib.suppress(OSError):
+            settings = self.files.inside.read(os.path.join(self.session.layout.home, WALLPAPER_CONFIG))
+            config.read_string(settings.decode("utf-8", "replace"))
         # The file manager writes its settings down some time later.
         path = self._wallpaper or config.get("*", "wallpaper", fallback="")
         if not path:
@@ -129,7 +132,7 @@ class ScreenRoutes:
     async def change_wallpaper(self, request: Request) -> Response:
         """Show the picture {"path"} on the desktop."""
         path = self.files.path(str(request.json().get("path", "")))
-        if not os.path.isfile(path):
+        if not self.files.inside.exists(path):
             raise HttpError(404, f"no file {path}")
         if not self.session.layout.machine:
             raise HttpError(400, "a sandboxed desktop has no wallpaper")

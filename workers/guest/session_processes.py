@@ -12,8 +12,10 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
-from workers.guest import xorg_config
-from workers.guest.prctl import die_with_parent
+from workers.guest import kernel_calls, xorg_config
+from workers.guest.kernel_calls import die_with_parent
+from workers.guest.program_space import Door, ProgramSpace
+from workers.guest.session_layout import Layout
 
 SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
@@ -22,38 +24,6 @@ ACCESSIBLE = {"GTK_MODULES": "gail:atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_US
 
 class SessionError(Exception):
     """Raised when a base process does not start; the message names it and its last words."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Paths and sizes of this desktop, as its own processes see them."""
-
-    home: str
-    tmp: str
-    runtime_dir: str
-    """XDG_RUNTIME_DIR; holds the session bus."""
-    run_dir: str
-    """Shared with the host: X, VNC and agent sockets."""
-    skeleton: str
-    wm_config: str
-    width: int
-    height: int
-    display: int | None
-    """Display number, None = any free one (no private network namespace)."""
-    scratch: tuple[str, ...] = ()
-    """Further writable folders that a reset empties."""
-    machine: bool = False
-    """A virtual machine of its own: Xorg on its display, a panel, and its provider resets it as a whole."""
-    accessibility: bool = False
-    """Programs publish their widgets for GET /accessibility; costs 20 MB and slows their start."""
-    agent_port: int = 0
-    """TCP port of the agent on every address, 0 = the unix socket in run_dir."""
-    user: str = ""
-    """Who to become once the display is up; "" = stay who we are."""
-
-    @property
-    def vnc_socket(self) -> str:
-        return os.path.join(self.run_dir, "vnc.sock")
 
 
 def x_server_argv(layout: Layout, display_fd: int) -> list[str]:
@@ -102,6 +72,16 @@ class Session:
     wm_ended: bool = False
     """A program killed the window manager; the next one starts, but a reset rebuilds the desktop."""
 
+    space: ProgramSpace | None = None
+    """Where programs and the bus are; None = beside the agent."""
+    spare: ProgramSpace | None = None
+    """The next one, made ahead: a reset only has to end the present one."""
+
+    @property
+    def door(self) -> Door | None:
+        """To the programs' space, if there is one."""
+        return self.space.door if self.space else None
+
     def start_display(self) -> None:
         """The X server, which in a machine needs root."""
         self.env = self.base_environment()
@@ -110,9 +90,12 @@ class Session:
 
     def start_programs(self) -> None:
         """Everything else, as the desktop's user; with the display about 0.2 s."""
-        self.start_bus()
+        if self.space is None:
+            self.start_bus()
         if self.layout.accessibility:
-            self.base["a11y"] = self._spawn(["/usr/libexec/at-spi-bus-launcher", "--launch-immediately"])
+            self.base["a11y"] = self._spawn_inside(
+                ["/usr/libexec/at-spi-bus-launcher", "--launch-immediately"], self.door
+            )
         self.start_window_manager()
         if self.layout.machine:
             self.base["desktop"] = self._spawn(["pcmanfm", "--desktop"])
@@ -151,20 +134,44 @@ class Session:
             raise SessionError(f"{argv[0]} did not start; see the desktop's log")
         return int(number)
 
+    def begin_spare(self) -> ProgramSpace:
+        """Begin to make the next space; does not wait for it. Raises OSError."""
+        self.spare = self.spare or ProgramSpace(self.layout)
+        return self.spare
+
+    def finish_spare(self) -> ProgramSpace:
+        """The next space, ready, with a session bus. Raises OSError or SessionError."""
+        space = self.begin_spare()
+        door = space.wait_ready()
+        space.bus = space.bus or self._start_bus(door)
+        return space
+
+    def enter_next_space(self) -> ProgramSpace:
+        """Programs are born there from now on; returns it. Raises OSError or SessionError."""
+        self.space, self.spare = self.finish_spare(), None
+        assert self.space.bus is not None
+        self.base["bus"] = self.space.bus
+        return self.space
+
     def start_bus(self) -> None:
         """(Re)start the session bus; a fresh one knows no activation environment of the past."""
+        self.base["bus"] = self._start_bus(None)
+
+    def _start_bus(self, door: "Door | None") -> subprocess.Popen:
         address_path = os.path.join(self.layout.runtime_dir, "bus")
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(address_path)
+        if door is None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(address_path)
         read_end, write_end = os.pipe()
-        self.base["bus"] = self._spawn(
+        bus = self._spawn_inside(
             ["dbus-daemon", "--session", "--nofork", "--nopidfile", "--nosyslog",
              f"--address=unix:path={address_path}", f"--print-address={write_end}"],
-            pass_fds=(write_end,),
+            door, pass_fds=(write_end,),
         )  # fmt: skip
         os.close(write_end)
         if not read_line(read_end, timeout_s=10.0):
             raise SessionError("dbus-daemon did not start; see the desktop's log")
+        return bus
 
     def start_window_manager(self) -> None:
         """(Re)start openbox from the read-only config, so that programs cannot change it."""
@@ -181,6 +188,23 @@ class Session:
             start_new_session=True,
             preexec_fn=die_with_parent,
         )
+
+    def _spawn_inside(
+        self, argv: list[str], door: "Door | None", pass_fds: tuple[int, ...] = ()
+    ) -> subprocess.Popen:
+        """Start what a trajectory's programs may do with as they please."""
+        if door is None:
+            return self._spawn(argv, pass_fds)
+        with kernel_calls.children_go_to(door.first):
+            return subprocess.Popen(
+                argv,
+                env=self.env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=pass_fds,
+                start_new_session=True,
+                preexec_fn=lambda: door.pass_through(self.layout.home),
+            )
 
     def base_pids(self) -> set[int]:
         """Pids of the living base processes."""

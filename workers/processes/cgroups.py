@@ -15,6 +15,9 @@ log = logging.getLogger("deskhost")
 REMOVE_LIMIT_S = 20.0
 STALE_AFTER_S = 60.0
 """Younger groups may belong to a desktop that another host is just starting."""
+TREE = Path("/sys/fs/cgroup")
+DELEGATED = "deskhand"
+"""The group below the root that belongs to the desk host's own user."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +77,30 @@ def usable_controllers() -> dict[str, Path]:
     """v1 controllers under which we may make groups: only where we sit in the hierarchy's root.
 
     A group below the root has another owner (systemd, a container), and a group has a single writer.
+    An unprivileged host uses the group that root has handed over to its user.
     """
     usable = {}
     for controller in ("memory", "pids", "cpuacct"):
-        base = Path("/sys/fs/cgroup") / controller
-        if own_cgroup(controller) == "/" and os.access(base, os.W_OK):
-            usable[controller] = base
+        for base in (TREE / controller, TREE / controller / DELEGATED):
+            if own_cgroup(controller) == "/" and os.access(base, os.W_OK):
+                usable[controller] = base
+                break
     return usable
+
+
+def hand_over(uid: int, gid: int) -> None:
+    """Give a user a group of each controller that is usable here. Needs root."""
+    for base in usable_controllers().values():
+        folder = base / DELEGATED
+        with contextlib.suppress(OSError):  # a read-only tree: then there are no groups
+            folder.mkdir(exist_ok=True)
+            for path in (folder, folder / "cgroup.procs", folder / "tasks"):
+                os.chown(path, uid, gid)
+
+
+def group_folders(mark: str, tree: Path = TREE) -> list[Path]:
+    """Groups whose names begin with `mark`, of hosts of every user."""
+    return [*tree.glob(f"*/{mark}*"), *tree.glob(f"*/{DELEGATED}/{mark}*")]
 
 
 def make_cgroups(name: str, *, memory_mb: int, max_processes: int) -> Cgroups:
@@ -106,7 +126,7 @@ def end_cgroup(folder: Path, limit_s: float = 2.0) -> int:
     deadline = time.monotonic() + limit_s
     while folder.is_dir() and time.monotonic() < deadline:
         for pid in map(int, (folder / "cgroup.procs").read_text().split()):
-            with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
                 ended.add(pid)
         with contextlib.suppress(OSError):
@@ -118,7 +138,7 @@ def end_cgroup(folder: Path, limit_s: float = 2.0) -> int:
 
 def remove_empty_cgroups() -> None:
     """Remove empty groups of hosts that are gone together with their records; nothing is ended."""
-    for folder in Path("/sys/fs/cgroup").glob("*/deskhand-*-d*"):
+    for folder in group_folders("deskhand-[0-9]*-d"):
         host_pid = folder.name.split("-")[1]
         with contextlib.suppress(OSError):  # not empty, or another host was faster
             is_old = time.time() - folder.stat().st_mtime > STALE_AFTER_S

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import functools
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,16 +47,31 @@ def short_alias(path: str) -> str:
 
 
 def connect_unix(path: str, timeout_s: float | None = None) -> socket.socket:
-    """A connected stream socket. Raises OSError."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    connection.settimeout(timeout_s)
+    """A connected stream socket. Raises OSError.
+
+    What lies at the path must be a socket itself, of its folder's owner or of ours: a link put there would
+    have us talk to another program of this machine, with our rights.
+    """
+    there = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        with short_path(path) as address:
-            connection.connect(address)
-    except OSError:
-        connection.close()
-        raise
-    return connection
+        _require_own_socket(path, there)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        connection.settimeout(timeout_s)
+        try:
+            connection.connect(f"/proc/self/fd/{there}")
+        except OSError:
+            connection.close()
+            raise
+        return connection
+    finally:
+        os.close(there)
+
+
+def _require_own_socket(path: str, handle: int) -> None:
+    found = os.fstat(handle)
+    owners = {0, os.geteuid(), os.stat(os.path.dirname(path) or ".").st_uid}
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid not in owners:
+        raise ConnectionRefusedError(errno.ECONNREFUSED, "no socket of its folder's owner", path)
 
 
 def listen_unix(path: Path) -> socket.socket:

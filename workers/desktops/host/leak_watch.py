@@ -15,6 +15,7 @@ import psutil
 
 from workers.desktops.host.desktop_files import DesktopFiles
 from workers.desktops.host.messages import Leak
+from workers.processes.cgroups import group_folders
 
 CGROUPS = Path("/sys/fs/cgroup")
 NAME = re.compile(r"[\w-]+")
@@ -70,7 +71,7 @@ class LeakWatch:
 
     def _cgroups(self, known: set[str]) -> list[Leak]:
         mark = f"deskhand-{os.getpid()}-"
-        names = {folder: folder.name.removeprefix(mark) for folder in self._cgroup_tree.glob(f"*/{mark}*")}
+        names = {folder: folder.name.removeprefix(mark) for folder in group_folders(mark, self._cgroup_tree)}
         return [
             Leak(kind="cgroup", name=str(folder.relative_to(self._cgroup_tree)))
             for folder, name in names.items()

@@ -90,4 +90,5 @@ class Resets:
             return await record.instance.reset()
         except EnvError as exc:
             self._host.count_failure(record)
+            self._host.boot_failures.add(record, EnvError(f"not clean after a trajectory, so rebuilt: {exc}"))
             return f"not clean: {exc}"

@@ -11,6 +11,7 @@ import contextlib
 import inspect
 import json
 import logging
+import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -81,9 +82,11 @@ class Server:
             "shutdown": self.stopping.set,
         }
 
-    async def serve(self, socket_path: Path) -> None:
-        """Serve until `stopping` is set, then end every desktop."""
-        refuse_second_host(socket_path)
+    async def serve(self, socket_path: Path, listener: socket.socket | None = None) -> None:
+        """Serve until `stopping` is set, then end every desktop. `listener`: that path, open already."""
+        if listener is None:
+            refuse_second_host(socket_path)
+            listener = listen_unix(socket_path)
         application = Starlette(routes=[Route("/{call}", self._endpoint, methods=["POST"])])
         config = uvicorn.Config(
             application,
@@ -94,7 +97,6 @@ class Server:
             timeout_keep_alive=IDLE_LIMIT_S,
         )
         server = uvicorn.Server(config)
-        listener = listen_unix(socket_path)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         checks = asyncio.create_task(PeriodicChecks(self.host, self._leases).run())
         log.info("desk host ready on %s", socket_path)
@@ -106,7 +108,7 @@ class Server:
             # What is still at work waits for desktops that have ended.
             server.should_exit = server.force_exit = True
             await serving
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError, PermissionError):  # root made it
                 socket_path.unlink()
 
     async def _endpoint(self, request: Request) -> Response:

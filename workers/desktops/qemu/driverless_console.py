@@ -15,7 +15,7 @@ from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.qemu.devices import DISC_DRIVE
 from workers.desktops.qemu.keyboard_layout import keys_of_char
 from workers.desktops.qemu.monitor_input import QmpInput
-from workers.desktops.qemu.qmp_console import QmpConsole
+from workers.desktops.qemu.qmp_screen_and_input import QmpConsole
 
 KEY_GAP_S = 0.01
 """Least pause between keys; without a look at the controller, 2 ms were enough on an idle host only."""

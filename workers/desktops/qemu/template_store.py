@@ -118,6 +118,8 @@ class TemplateStore:
             if size is None or size != meta.sizes.get(part):
                 seen = "is missing" if size is None else f"has {size} bytes instead of {meta.sizes.get(part)}"
                 raise TemplateRefused(f"template {template.key}: {part} {seen}")
+        if (template.folder / RAM).stat().st_mode & 0o600 != 0o600:
+            raise TemplateRefused(f"template {template.key}: {RAM} cannot be opened for writing")
         if meta.qemu_version != version:
             message = f"made by QEMU {meta.qemu_version}, this one is {version}"
             raise TemplateRefused(f"template {template.key}: {message}")
@@ -151,7 +153,8 @@ class TemplateStore:
                 path.unlink()
         meta.sizes = {part: (folder / part).stat().st_size for part in PARTS}
         for part in PARTS:
-            (folder / part).chmod(0o400)
+            # QEMU opens a clone's memory for writing, although the clone's pages are private.
+            (folder / part).chmod(0o600 if part == RAM else 0o400)
         (folder / META).write_text(meta.model_dump_json(indent=1))
         self.remove(meta.key)
         os.rename(folder, self.folder / meta.key)

@@ -57,6 +57,23 @@ def settings_of(image: GuestImage) -> WindowsSettings:
     return settings
 
 
+def secrets_folder(images: Path) -> Path:
+    """Where an installation whose images are in this folder keeps its secrets."""
+    data_dir = os.environ.get("DESKHAND_DATA_DIR")
+    return (Path(data_dir) if data_dir else images.parent) / "secrets"
+
+
+def login_secrets(images: Path) -> set[str]:
+    """Names of the secrets with which images below a folder log in; one that cannot be read has none."""
+    found = set()
+    for path in images.rglob("image.json"):
+        try:
+            found.add(str(json.loads(path.read_text())["windows"]["login"]["secret"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # no login; what is wrong with an image is said when a desktop asks for it
+    return found
+
+
 def register(
     images: Path,
     name: str,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from training.actions.errors import ActionTextError
-from training.actions.parse import keyboard
+from training.actions.parse import keyboard_tags
 from training.actions.parse.argument_values import Points
 from training.contracts.secret_store import NAME
 from training.contracts.types import Action
@@ -55,7 +55,7 @@ class Login(BaseModel):
 def action_of(step: str) -> Action:
     """The action of one step. Raises ValueError."""
     try:
-        return keyboard.parse(f"<action>{step}</action>", NO_POINTS).action
+        return keyboard_tags.parse(f"<action>{step}</action>", NO_POINTS).action
     except ActionTextError as error:
         raise ValueError(f"{step!r}: {error}") from error
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 import secrets
 import shutil
 from pathlib import Path
@@ -26,7 +25,7 @@ from workers.desktops.qemu.provider import QemuProvider
 from workers.desktops.qemu.template_store import DEFAULT_LIMIT_MB, Template
 from workers.desktops.qemu.vm_process import VmProcess
 from workers.desktops.windows.boot_phases import LoginFailed, wait_until_ready
-from workers.desktops.windows.image_settings import HINT, settings_of
+from workers.desktops.windows.image_settings import HINT, secrets_folder, settings_of
 from workers.desktops.windows.qemu_guest_agent_client import GuestAgentClient
 
 DEFAULT_IMAGE = "windows"
@@ -91,8 +90,7 @@ class WindowsMachineFactory(MachineFactory):
         await wait_until_ready(running, screen, progress, settings_of(machine.image), self._secrets_folder())
 
     def _secrets_folder(self) -> Path:
-        data_dir = os.environ.get("DESKHAND_DATA_DIR")
-        return (Path(data_dir) if data_dir else self.images.folder.parent) / "secrets"
+        return secrets_folder(self.images.folder)
 
     def flush(self, address: str) -> None:
         """Windows flushes by itself; what a template keeps in memory is part of the snapshot."""

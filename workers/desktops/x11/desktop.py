@@ -18,11 +18,15 @@ from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, NotClean
 from workers.desktops.x11 import sandbox
 from workers.desktops.x11.display_connection import X11Display
 from workers.desktops.x11.display_reset import Baseline, restore, take_baseline
+from workers.desktops.x11.outside_count import require_no_surplus
+from workers.desktops.x11.syscall_filter import call_filter
 from workers.desktops.x11.system_root import OWN
-from workers.processes.cgroups import Cgroups, make_cgroups
+from workers.processes.cgroups import Cgroups, make_cgroups, usable_controllers
 
 START_LIMIT_S = 30.0
 RESET_LIMIT_S = 8.0
+OUTER_PROCESSES = 96
+"""Room for X server, agent and commands of evaluators, whatever the programs take."""
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 
@@ -35,6 +39,8 @@ class X11Desktop:
     is_sandboxed: bool
     root: Path = OWN
     """The system that its programs come from."""
+    weakened: frozenset[str] = frozenset()
+    """Defences left out, by tests only: namespaces, filter, judging, limits, files, network, display."""
     pid: int = 0
     endpoints: Endpoints = field(default_factory=Endpoints)
     _process: asyncio.subprocess.Process | None = None
@@ -58,7 +64,7 @@ class X11Desktop:
         self._cgroups = make_cgroups(
             f"{os.getpid()}-{desktop_id}",
             memory_mb=self.spec.memory_mb,
-            max_processes=self.spec.max_processes,
+            max_processes=self.spec.max_processes + OUTER_PROCESSES,
         )
         with open(self.folder / "log", "ab") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -74,11 +80,11 @@ class X11Desktop:
         ready = await self._wait_ready()
         run_dir = self.folder / "run"
         number = str(ready["display"]).lstrip(":")
-        display = str(run_dir / f"X{number}") if self.is_sandboxed else f"/tmp/.X11-unix/X{number}"
+        shown = self.folder / "x" if self.is_sandboxed else Path("/tmp/.X11-unix")
         vnc = run_dir / "vnc.sock"
         self.endpoints = Endpoints(
             console="x11",
-            display=display,
+            display=str(shown / f"X{number}"),
             agent=str(run_dir / "agent.sock"),
             vnc=str(vnc) if vnc.exists() else "",
             cpu_account=self._cgroups.cpu_account,
@@ -100,9 +106,22 @@ class X11Desktop:
             "width": self.spec.width,
             "height": self.spec.height,
             "display": 0 if inside else None,
-            "scratch": ["/dev/shm"] if inside else [],
             "accessibility": self.spec.accessibility,
         }
+        if inside:
+            without = self.weakened
+            layout |= {
+                "space_mb": 0 if "namespaces" in without else self.spec.home_mb,
+                "max_processes": 4096 if "limits" in without else self.spec.max_processes,
+                "unlimited_files": "limits" in without,
+                "judges_apart": "judging" not in without,
+                "bwrap": sandbox.INNER_BWRAP if self.root == OWN else "/usr/bin/bwrap",
+                "call_filter": sandbox.CALL_FILTER,
+            }
+            counts_memory = "memory" in usable_controllers()
+            program = b"" if "filter" in without else call_filter(counts_memory=counts_memory)
+            (folder / "calls").write_bytes(program)
+            (folder / "x").mkdir()
         if not inside:
             for name in ("home", "tmp", "xdg"):
                 (folder / name).mkdir(mode=0o700)
@@ -113,7 +132,7 @@ class X11Desktop:
         agent = [SYSTEM_PYTHON, "-s", "-E", "-B", "-m", "workers.guest.agent"]
         if self.is_sandboxed:
             return [
-                *sandbox.sandbox_argv(self.folder, self.spec, self.root),
+                *sandbox.sandbox_argv(self.folder, self.spec, self.root, self.weakened),
                 *agent,
                 f"{sandbox.PROGRAM_ROOT}/layout.json",
             ]
@@ -193,7 +212,10 @@ class X11Desktop:
         assert self._baseline is not None
         with AgentClient(self.endpoints.agent, timeout_s=RESET_LIMIT_S) as agent:
             done = agent.reset()
-        restore(self._x, self._baseline)
+        if "display" not in self.weakened:
+            restore(self._x, self._baseline)
+        if self.is_sandboxed:
+            require_no_surplus(self.pid)
         return ResetReport(killed=done["killed"], removed=done["removed"])
 
     # -- resources --------------------------------------------------------------------------

@@ -27,6 +27,10 @@ CALL_LIMIT_S = 10.0
 """A frozen X server must become an error, not a hanging worker."""
 
 
+_opening: dict[int, socket.socket] = {}
+"""Thread -> the socket on which it opens a display, so that a frozen server cannot hold it for ever."""
+
+
 class _PathConnect:
     """python-xlib's connection functions, which also take an absolute socket path as display name."""
 
@@ -39,7 +43,8 @@ class _PathConnect:
         if not name.startswith("/"):
             return _xlib_connect.get_socket(name, protocol, host, number)
         try:
-            return connect_unix(name)
+            connection = _opening[threading.get_ident()] = connect_unix(name)
+            return connection
         except OSError as exc:
             raise Xlib.error.DisplayConnectionError(name, str(exc)) from exc
 
@@ -71,8 +76,10 @@ class X11Display:
     def __init__(self, socket_path: str, cpu_account: str = "") -> None:
         self.socket_path = socket_path
         self._cpu_account = cpu_account
+        self._opened_by = threading.get_ident()
         with self.guarded():
             self.display = Xlib.display.Display(socket_path)
+        _opening.pop(self._opened_by, None)
         # python-xlib's RandR registers its errors without the offset, over the core ones: put those back.
         self.display.display.error_classes.update(Xlib.error.xerror_class)
         self.display.set_error_handler(lambda *_: None)  # e.g. a window that closed while we asked about it
@@ -101,9 +108,10 @@ class X11Display:
     def _cut(self) -> None:
         """Called on the timer's thread: makes the blocked call fail."""
         display = getattr(self, "display", None)
-        if display is not None:
+        connection = display.display.socket if display else _opening.get(self._opened_by)
+        if connection is not None:
             with contextlib.suppress(OSError):
-                display.display.socket.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         with contextlib.suppress(*LOST):

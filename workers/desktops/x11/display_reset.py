@@ -7,8 +7,10 @@ by RetainPermanent, a clipboard that the VNC side owns, a changed screen size.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from Xlib import XK, X, Xatom
 from Xlib.ext import xtest
@@ -32,8 +34,12 @@ class Baseline:
     background: int
     """Root colour, 0xRRGGBB."""
     keymap: list[list[int]] = field(default_factory=list)
+    picture: bytes = b""
+    """Digest of its pixels."""
     properties: dict[str, tuple[str, int, bytes]] = field(default_factory=dict)
     """name -> (type, format, raw value)"""
+    controls: dict[str, str] = field(default_factory=dict)
+    """Settings of the server that outlive clients and that a program has no business with."""
     windows: frozenset[int] = frozenset()
 
 
@@ -47,6 +53,8 @@ def take_baseline(x: X11Display, background: str) -> Baseline:
         _paint(x, colour)
         _park_pointer(x)
         baseline.properties = _properties(x)
+        baseline.picture = _picture(x)
+        baseline.controls = _controls(x)
         baseline.windows = frozenset(w.id for w in x.root.query_tree().children)
     return baseline
 
@@ -172,6 +180,32 @@ def _park_pointer(x: X11Display) -> None:
     x.display.sync()
 
 
+def _controls(x: X11Display) -> dict[str, str]:
+    display = x.display
+    keyboard = {**display.get_keyboard_control()._data, "led_mask": 0}  # locks have been released already
+    found = {
+        "pointer buttons": display.get_pointer_mapping(),
+        "modifiers": [sorted(row) for row in display.get_modifier_mapping()],
+        "keyboard": keyboard,
+        "pointer speed": display.get_pointer_control()._data,
+        "screen saver": display.get_screen_saver()._data,
+        "font path": display.get_font_path(),
+        "hosts": display.list_hosts()._data,
+    }
+    return {name: _without_number(value) for name, value in found.items()}
+
+
+def _without_number(value: Any) -> str:
+    """As text, but for the number that each answer has."""
+    return str(
+        {k: v for k, v in value.items() if k != "sequence_number"} if isinstance(value, dict) else value
+    )
+
+
+def _picture(x: X11Display) -> bytes:
+    return hashlib.blake2b(x.pixels(), digest_size=16).digest()
+
+
 def _verify(x: X11Display, baseline: Baseline) -> None:
     """Compare with the baseline; the window manager gets a moment to notice closed windows."""
     geometry = x.root.get_geometry()
@@ -185,6 +219,13 @@ def _verify(x: X11Display, baseline: Baseline) -> None:
     x.root.change_property(x.display.intern_atom(STALE), Xatom.WINDOW, 32, [X.NONE])
     if any(x.display.query_keymap()):
         raise NotClean("a key is still pressed")
+    now = _controls(x)
+    if changed := [name for name, value in baseline.controls.items() if now[name] != value]:
+        raise NotClean(f"a program changed the X server's {', '.join(changed)}")
+    while _picture(x) != baseline.picture:
+        if time.monotonic() > deadline:
+            raise NotClean("the screen does not look like a fresh one")
+        time.sleep(0.01)
 
 
 def _differences(now: dict, then: dict) -> list[str]:

@@ -1,0 +1,196 @@
+"""The space in which a trajectory's programs live: namespaces of their own, made anew by every reset.
+
+    agent, X server, window manager            outside: programs cannot name, signal or trace them
+      └─ judges' pid namespace                 commands of evaluators: they see all programs
+           └─ programs' pid namespace          what the trajectory started; sees nothing of the above
+
+Programs and evaluators' commands share files, display and session bus. Ending the first process of the
+judges' namespace ends everything in both, whatever it does; their files and shared memory go with them.
+"""
+
+import contextlib
+import dataclasses
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import time
+
+from workers.guest import kernel_calls
+from workers.guest.cleanup import NotCleaned, process_table, reap
+from workers.guest.kernel_calls import die_with_parent
+from workers.guest.session_layout import Layout
+
+STAGE = "/run/space"
+"""Where the new space's file systems are put together."""
+NAMESPACES = ("mnt", "ipc", "uts", "cgroup", "user")
+END_LIMIT_S = 4.0
+JUDGES_MORE = 64
+"""Processes that evaluators' commands may have besides a trajectory that has all it may."""
+INODES_PER_MB = 256
+# Its parent's end collects orphans by itself when the signal of a child's end is ignored.
+FIRST_PROCESS = 'trap "" CHLD; echo; exec sleep infinity'
+
+
+@dataclasses.dataclass(frozen=True)
+class Door:
+    """How a process outside gets in."""
+
+    judges: int
+    """Pid of the first process of the judges' namespace."""
+    programs: int
+    """The same of the programs' namespace."""
+    max_processes: int
+    call_filter: str
+    """File with the system call filter, "" = none."""
+    judging: bool = False
+
+    @property
+    def first(self) -> int:
+        """Whose pid namespace a new process is to be born in."""
+        return self.judges if self.judging else self.programs
+
+    def pass_through(self, folder: str) -> None:
+        """In a process born there: see what programs see, have no right beyond theirs. Raises OSError."""
+        handles = [os.open(f"/proc/{self.programs}/ns/{name}", os.O_RDONLY) for name in NAMESPACES]
+        program = b""
+        if self.call_filter:
+            with open(self.call_filter, "rb") as file:
+                program = file.read()
+        for name, handle in zip(NAMESPACES, handles, strict=True):
+            kernel_calls.join(handle)
+            os.close(handle)
+            if name == "mnt" and self.judging:  # its own table of processes; the programs' lacks it
+                kernel_calls.unshare(kernel_calls.CLONE_NEWNS)
+                kernel_calls.mount("proc", "/proc", kernel_calls.PROC_FLAGS | kernel_calls.MS_RDONLY)
+        limit = self.max_processes + (JUDGES_MORE if self.judging else 0)
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+        kernel_calls.give_up_rights()
+        if program:
+            kernel_calls.filter_calls(program)
+        die_with_parent()
+        os.chdir(folder)
+
+
+class ProgramSpace:
+    """One space: spawned, ready, ended."""
+
+    def __init__(self, layout: Layout) -> None:
+        """Spawn it and return at once. Raises OSError."""
+        self._layout = layout
+        self.door: Door | None = None
+        self.bus: subprocess.Popen | None = None
+        """The session bus in it; it belongs to the programs."""
+        read_end, write_end = os.pipe()
+        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            kernel_calls.unshare(kernel_calls.CLONE_NEWPID)
+            self._process = subprocess.Popen(
+                self._command(), stdin=subprocess.DEVNULL, stdout=write_end, preexec_fn=self._stage, cwd="/"
+            )
+        finally:
+            kernel_calls.join(own, kernel_calls.CLONE_NEWPID)
+            os.close(own)
+            os.close(write_end)
+        self.told = os.fdopen(read_end, "rb")
+        """Readable when it is ready."""
+
+    @property
+    def first_pid(self) -> int:
+        """Its first process; all that is in it ends with that."""
+        return self._process.pid
+
+    def pids(self) -> set[int]:
+        """Its own processes; none of a program."""
+        bus = {self.bus.pid} if self.bus else set()
+        return {self._process.pid} | ({self.door.programs} if self.door else set()) | bus
+
+    def wait_ready(self) -> Door:
+        """Raises OSError."""
+        if self.door is None:
+            with self.told as said:
+                if not said.readline():
+                    raise OSError(f"no space for programs: bwrap ended with {self._process.wait()}")
+            judges = self._process.pid
+            (programs,) = [pid for pid, (parent, _, _) in process_table().items() if parent == judges]
+            self.door = Door(judges, programs, self._layout.max_processes, self._layout.call_filter)
+        return self.door
+
+    def _stage(self) -> None:
+        """In the first process of the judges' namespace: its process table, and empty file systems."""
+        layout = self._layout
+        die_with_parent()
+        kernel_calls.unshare(kernel_calls.CLONE_NEWNS)
+        kernel_calls.mount("proc", "/proc", kernel_calls.PROC_FLAGS)
+        for name in ("home", "rest"):
+            options = f"size={layout.space_mb}m,nr_inodes={layout.space_mb * INODES_PER_MB},mode=700"
+            options = "mode=700" if layout.unlimited_files else options
+            kernel_calls.mount("tmpfs", f"{STAGE}/{name}", kernel_calls.FILE_FLAGS, options)
+        for name in ("tmp", "run", "shm"):
+            os.mkdir(f"{STAGE}/rest/{name}", 0o700)
+        shutil.copytree(layout.skeleton, f"{STAGE}/home", dirs_exist_ok=True, symlinks=True)
+        os.chmod(f"{STAGE}/home", 0o700)  # not the skeleton's
+
+    def _command(self) -> list[str]:
+        layout = self._layout
+        argv = [layout.bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+        argv += ["--unshare-cgroup-try", "--disable-userns", "--uid", "1000", "--gid", "1000"]
+        argv += [
+            "--hostname",
+            "desk",
+            "--die-with-parent",
+            "--new-session",
+            "--as-pid-1",
+            "--ro-bind",
+            "/",
+            "/",
+        ]
+        argv += ["--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--remount-ro", "/dev"]
+        argv += [
+            "--perms",
+            "0500",
+            "--size",
+            "4096",
+            "--tmpfs",
+            layout.run_dir,
+            "--remount-ro",
+            layout.run_dir,
+        ]
+        argv += ["--perms", "0500", "--size", "4096", "--tmpfs", STAGE, "--remount-ro", STAGE]
+        argv += ["--bind", f"{STAGE}/home", layout.home, "--bind", f"{STAGE}/rest/tmp", layout.tmp]
+        argv += ["--bind", f"{STAGE}/rest/run", layout.runtime_dir, "--bind", f"{STAGE}/rest/shm", "/dev/shm"]
+        argv += ["--ro-bind", "/tmp/.X11-unix", "/tmp/.X11-unix"]
+        return [*argv, "--chdir", "/", "--", "/bin/sh", "-c", FIRST_PROCESS]
+
+    def kill(self) -> None:
+        """Everything inside ends, whatever it does; `wait_ended` says when."""
+        self._process.kill()
+
+    def wait_ended(self, keep: set[int]) -> None:
+        """Collect what ends. Raises NotCleaned. `keep`: processes of ours that are waited for elsewhere."""
+        deadline = time.monotonic() + END_LIMIT_S
+        # The first process ends last: the kernel waits until all others are collected, by us too.
+        while self._process.poll() is None:
+            reap(keep | {self._process.pid})
+            if time.monotonic() > deadline:
+                raise NotCleaned("the programs' processes could not be ended")
+            time.sleep(0.001)
+        reap(keep)
+
+    def end_judges(self) -> None:
+        """End what commands of evaluators left running; programs go on."""
+        first = self._process.pid
+        theirs = _pid_namespace(first)
+        for pid in process_table():
+            if pid != first and _pid_namespace(pid) == theirs:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _pid_namespace(pid: int) -> int:
+    """Number of the pid namespace that a process lives in; -1 when it has ended."""
+    try:
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    except OSError:
+        return -1
