@@ -41,13 +41,13 @@ def _start_threads(**_: Any) -> None:
         gpu_use.announce_gpus(identity.current().name)
         checkpoint_exports.start(_stopping)
     if identity.current().queue == "env":
-        from workers.env.reporting import desktop_parking
+        from workers.env.reporting import parking_reports
         from workers.environments.gateway import delete_unused_sandboxes
         from workers.fleet import desk_host_mirror
 
         desk_host_mirror.start(_stopping)
         delete_unused_sandboxes.start(
-            _stopping, desktop_parking.gateways_in_use, desktop_parking.trajectory_keys
+            _stopping, parking_reports.gateways_in_use, parking_reports.trajectory_keys
         )
 
 

@@ -107,7 +107,6 @@ class PolicyActor:
 
     def close(self) -> None:
         self._client.forget(self._id)
-        self._client.close()
 
 
 class OracleActor:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import httpx
@@ -18,6 +20,8 @@ from training.contracts.weight_requests import Canary, Load
 ATTEMPTS = 4
 """Every call may be repeated: all are idempotent."""
 RETRY_PAUSE_S = 0.2
+KEEP_S = 4.0
+"""An idle connection is kept this long: the server closes it after five seconds."""
 
 
 class PolicyError(Exception):
@@ -43,16 +47,27 @@ class RecordedTurn:
     """PNG; None for a text-only prompt."""
 
 
+@cache
+def shared_http(is_encrypted: bool) -> httpx.Client:
+    """The connections of this process to policy servers, of all threads and trajectories.
+
+    Certificates are read only where there is TLS: it takes as long as a turn of a small policy.
+    """
+    return httpx.Client(
+        verify=is_encrypted,
+        limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEP_S),
+        trust_env=False,  # a proxy must never stand between two processes of one host
+    )
+
+
 class PolicyClient:
-    """One trajectory's or the gpu worker's connection; not shared between threads."""
+    """What one trajectory, or the gpu worker, asks a policy server."""
 
     def __init__(self, url: str, token: str, *, timeout_s: float = 30.0) -> None:
-        self._http = httpx.Client(
-            base_url=url,
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=timeout_s,
-            trust_env=False,  # a proxy must never stand between two processes of one host
-        )
+        self._timeout_s = timeout_s
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._http = shared_http(url.startswith("https:"))
 
     def complete(
         self,
@@ -64,7 +79,10 @@ class PolicyClient:
         temperature: float,
         max_tokens: int,
     ) -> Completion:
-        """The completion of turn `turn_index`. Raises ContextFull, PolicyError or httpx.TransportError."""
+        """The completion of turn `turn_index`. Raises ContextFull, PolicyError or httpx.TransportError.
+
+        The limit is the policy's: seconds in which the engine could not answer do not count.
+        """
         request = routes.TurnRequest(
             trajectory_id=trajectory_id,
             turn_index=turn_index,
@@ -73,7 +91,14 @@ class PolicyClient:
             max_tokens=max_tokens,
         )
         files = {} if screenshot is None else {"screenshot": screenshot}
-        return self._ask(routes.TURN, request, files)
+        started, name = time.monotonic(), routes.TrajectoryName(trajectory_id=trajectory_id)
+        while True:
+            try:
+                return self._ask(routes.TURN, request, files)
+            except httpx.ReadTimeout:
+                used_s = time.monotonic() - started - self._ask(routes.WAITED, name).waited_s
+                if used_s >= ATTEMPTS * self._timeout_s:
+                    raise
 
     def resume(self, trajectory_id: str, turns: Sequence[RecordedTurn]) -> None:
         """Begin a trajectory with these turns: the next one is asked for as if they had happened there.
@@ -92,7 +117,7 @@ class PolicyClient:
         """Drop the trajectory's context on the server; unreachable servers have forgotten already."""
         wire = routes.FORGET.write_request(routes.TrajectoryName(trajectory_id=trajectory_id))
         try:
-            self._http.delete(wire.path)
+            self._http.delete(self._url + wire.path, headers=self._headers, timeout=self._timeout_s)
         except httpx.TransportError:
             return
 
@@ -107,9 +132,6 @@ class PolicyClient:
     def health(self) -> routes.Health:
         """Status, policy version and model. Raises PolicyError while it loads."""
         return self._ask(routes.HEALTH, Nothing())
-
-    def close(self) -> None:
-        self._http.close()
 
     def _ask(
         self, route: Route[Asked, Answered], request: Asked, files: Mapping[str, bytes] | None = None
@@ -136,7 +158,8 @@ class PolicyClient:
         reraise=True,
     )
     def _send(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
-        return self._http.request(method, path, **kwargs)
+        url = self._url + path
+        return self._http.request(method, url, headers=self._headers, timeout=self._timeout_s, **kwargs)
 
 
 def _error_of(answer: httpx.Response) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from training.actions.coordinates import off_screen_error
-from training.contracts.types import Action, ActionKind, Observation, Source, TrajectoryStatus, Turn
+from training.contracts.types import Action, ActionKind, Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.env.actors import Actor, Decision
@@ -34,6 +34,8 @@ class Ending:
 
     status: TrajectoryStatus
     last_action: Action | None
+    limit: Limit | None = None
+    """Of a truncated one."""
 
 
 class Rollout:
@@ -54,6 +56,7 @@ class Rollout:
         if not trajectories.begin_running(self._row, desktop_id, provider, self._task.screen):
             raise TrajectoryEnded
         ending = self._take_turns()
+        trajectories.record_final_screen(self._row, self._environment.observe())
         if not trajectories.begin_evaluating(self._row):
             raise TrajectoryEnded
         score = self._environment.evaluate(self._task, ending.last_action)
@@ -61,7 +64,7 @@ class Rollout:
         result = compute_reward(
             self._turns, score, rewards.preset, alpha=rewards.alpha, max_turns=self._max_turns()
         )
-        trajectories.finish(self._row, ending.status, score, result)
+        trajectories.finish(self._row, ending.status, self._turns, score, result, ending.limit)
 
     def _begin(self) -> None:
         """Bring the desktop to the first turn: the task's set-up, or where the parent of a branch was."""
@@ -105,7 +108,8 @@ class Rollout:
                 decision = self._actor.decide(index, frame.png, observation, self._turns)
             except ContextFull:
                 # The screenshot stays on record; without a completion it is no turn of a sample.
-                return Ending(TrajectoryStatus.TRUNCATED, action)
+                return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TOKENS)
+            deadline += decision.completion.waited_s if decision.completion else 0.0
             action, completed_at = decision.action, datetime.now(UTC)
             if action is not None and action.kind is ActionKind.TERMINATE:
                 self._close(index, observation, decision, None, None, completed_at)
@@ -117,8 +121,9 @@ class Rollout:
             text = result_text(decision, error)
             frame = after
             if time.monotonic() > deadline:
-                break
-        return Ending(TrajectoryStatus.TRUNCATED, action)
+                return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TIME)
+        limit = Limit.TASK_TURNS if self._task.max_turns else Limit.TURNS
+        return Ending(TrajectoryStatus.TRUNCATED, action, limit)
 
     def _act(self, action: Action | None) -> str | None:
         """Do it; what the desktop refuses is the agent's mistake: recorded, and the rollout goes on."""

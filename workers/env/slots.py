@@ -13,7 +13,7 @@ import time
 from training.contracts.config import DesktopConfig
 from workers import identity
 from workers.desktops.contract import EnvError
-from workers.env.reporting.desktop_parking import end_remote_desktop
+from workers.env.reporting.parking_reports import end_remote_desktop
 from workers.environments.registry import Environment, EnvironmentRequest, open_environment
 
 log = logging.getLogger(__name__)

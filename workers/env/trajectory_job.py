@@ -15,7 +15,7 @@ from workers.desktops.contract import EnvError
 from workers.env import slots
 from workers.env.actors import Actor, IdleActor, OracleActor, PolicyActor
 from workers.env.policy_client import PolicyError
-from workers.env.reporting import desktop_parking, trajectories
+from workers.env.reporting import parking_reports, trajectories
 from workers.env.reporting.claims import Assignment, NoPolicy, claim
 from workers.env.rollout import Rollout, TrajectoryEnded
 from workers.env.running_trajectories import held
@@ -63,7 +63,7 @@ def _run_recorded(assignment: Assignment) -> None:
         trajectories.end_errored(row, kind, str(error))
     except AtCapacity as error:
         slots.drop_environment()
-        desktop_parking.park(row, error, _parking_limit_s(assignment))
+        parking_reports.park(row, error, _parking_limit_s(assignment))
     except EnvError as error:
         slots.drop_environment()
         trajectories.end_errored(row, f"desktop_{error.kind}", str(error))
@@ -78,9 +78,9 @@ def _run_claimed(assignment: Assignment) -> None:
     actor = _actor(assignment)
     try:
         environment = slots.clean_environment(
-            assignment.config.desktops, assignment.task.screen, desktop_parking.key_of(assignment.row)
+            assignment.config.desktops, assignment.task.screen, parking_reports.key_of(assignment.row)
         )
-        if not desktop_parking.unpark(assignment.row):
+        if not parking_reports.unpark(assignment.row):
             raise TrajectoryEnded
         is_demonstration = assignment.source is Source.HUMAN
         with screen_offered(assignment.row.pk, environment, is_needed=is_demonstration):

@@ -27,6 +27,7 @@ from tenacity import (
 )
 
 from workers.desktops.contract import EnvError
+from workers.environments.allowed_addresses import AllowedAddresses
 from workers.environments.contract import AtCapacity
 
 log = logging.getLogger(__name__)
@@ -91,6 +92,8 @@ class Transport:
             # A proxy of the surroundings cannot reach what is inside them.
             trust_env=not _is_near(base_url),
         )
+        # httpx has no other place for it; what goes through a proxy keeps the proxy's own network.
+        self._client._transport._pool._network_backend = AllowedAddresses()  # type: ignore[attr-defined]
 
     def close(self) -> None:
         self._client.close()

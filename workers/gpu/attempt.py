@@ -134,6 +134,9 @@ class Supervision:
             )
             coordinator = stack.enter_context(CoordinatorServer(context))
             stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number))
+            if is_colocated(self._config):
+                # SGLang takes its share of what is free then: a trainer that loads meanwhile would shrink it.
+                self._wait_ready(policy)
             trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
             stack.callback(trainer.stop)
             self._wait_ready(policy)
@@ -246,6 +249,11 @@ def with_folders(config: ExperimentConfig, model: str) -> ExperimentConfig:
             "algorithm": config.algorithm.model_copy(update={"reference_path": resolved}),
         }
     )
+
+
+def is_colocated(config: ExperimentConfig) -> bool:
+    """Whether trainer and engine share GPUs."""
+    return config.engine.name == "sglang" and config.engine.placement == "colocated"
 
 
 def experiment_folder(experiment_id: int) -> Path:

@@ -2,7 +2,7 @@
 
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.checkpoints import exports, usable_checkpoints
-from webapp.experiments.lifecycle import attempts, status_changes, trainer_reports
+from webapp.experiments.lifecycle import alarms, attempts, status_changes, trainer_reports
 from webapp.experiments.lifecycle.engine_wait_text import tell_start
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
 from webapp.experiments.models import (
@@ -13,9 +13,10 @@ from webapp.experiments.models import (
     ExperimentStatus,
     TaskRecord,
 )
+from webapp.experiments.weight_lineage import WeightLineage
 from webapp.fleet.worker_reports import record_gpus
 from webapp.replay import injections
-from webapp.replay.injections import record_uses
+from webapp.replay.injections import record_skips, record_uses
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
@@ -30,6 +31,8 @@ __all__ = [
     "Group",
     "TaskRecord",
     "Trajectory",
+    "WeightLineage",
+    "alarms",
     "attempts",
     "exports",
     "group_of",
@@ -37,6 +40,7 @@ __all__ = [
     "fill_free_slots",
     "record_gpu_sample",
     "record_gpus",
+    "record_skips",
     "record_uses",
     "status_changes",
     "tell_start",

@@ -29,6 +29,7 @@ def setup(task: Task, desktop: TaskDesktop) -> None:
 def evaluate(task: Task, desktop: TaskDesktop, last_action: Action | None) -> float:
     """Score in [0, 1]. Raises EvaluatorError; an EnvError of kind infra passes through."""
     try:
+        desktop.agent.begin_evaluation()
         run_steps(task.evaluator.get("postconfig", []), desktop)
         return evaluators.evaluate(task.evaluator, desktop, last_action)
     except SetupError as error:

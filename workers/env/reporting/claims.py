@@ -9,7 +9,7 @@ from django.db import close_old_connections
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, Task, Turn
 from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.trajectories import branching, waiting_for_desktop
+from webapp.trajectories import branching, parked_trajectories
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory as TrajectoryRow
@@ -59,7 +59,7 @@ def claim(trajectory_id: int) -> Assignment | None:
         return None
     row = trajectories.claim_trajectory(
         trajectory_id=trajectory_id, worker=worker
-    ) or waiting_for_desktop.claim_parked(trajectory_id=trajectory_id, worker=worker)
+    ) or parked_trajectories.claim_parked(trajectory_id=trajectory_id, worker=worker)
     if row is None:
         return None
     alone = {"desktops": row.group.desktops}

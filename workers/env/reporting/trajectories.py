@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from training.contracts.types import Observation, Purpose, RewardTerm, Source, TrajectoryStatus, Turn
+from training.contracts.context_fingerprint import shared_fingerprint
+from training.contracts.types import (
+    Limit,
+    Observation,
+    Purpose,
+    RewardTerm,
+    Source,
+    TrajectoryStatus,
+    Turn,
+)
 from training.rewards import Reward
 from webapp.fleet import worker_reports
 from webapp.fleet.models import Desktop, DesktopPhase
@@ -45,7 +54,7 @@ def begin_evaluating(row: TrajectoryRow) -> bool:
 
 def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
     """Store the screenshot, then the turn that shows it."""
-    sha = frames.store_frame(row.team_id, frame.png, frame.image())
+    sha = frames.store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
     observation = Observation(sha256=sha, width=frame.width, height=frame.height, text=text)
     observed_at = datetime.fromtimestamp(frame.taken_at, tz=UTC)
     trajectories.open_turn(
@@ -58,12 +67,31 @@ def close_turn(row: TrajectoryRow, turn: Turn, thought: str, completed_at: datet
     trajectories.close_turn(trajectory=row, turn=turn, thought=thought, completed_at=completed_at)
 
 
-def finish(row: TrajectoryRow, status: TrajectoryStatus, score: float, result: Reward) -> None:
-    """Record score and reward; offer a success to the replay inbox."""
+def record_final_screen(row: TrajectoryRow, frame: Frame) -> None:
+    """What the evaluator is about to judge."""
+    sha = frames.store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
+    trajectories.record_final_frame(trajectory=row, frame=sha)
+
+
+def finish(
+    row: TrajectoryRow,
+    status: TrajectoryStatus,
+    turns: Iterable[Turn],
+    score: float,
+    result: Reward,
+    limit: Limit | None = None,
+) -> None:
+    """Record score, reward and what made the tokens of `turns`; offer a success to the replay inbox."""
     turn_terms = {index: _plain(terms) for index, terms in enumerate(result.turn_terms) if terms}
     trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
+    trajectories.record_fingerprint(trajectory=row, fingerprint=shared_fingerprint(turns))
     ended = trajectories.end_trajectory(
-        trajectory_id=row.pk, status=status, score=score, reward=result.reward, terms=_plain(result.terms)
+        trajectory_id=row.pk,
+        status=status,
+        score=score,
+        reward=result.reward,
+        terms=_plain(result.terms),
+        limit=limit,
     )
     row.refresh_from_db()
     if ended and (row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN):

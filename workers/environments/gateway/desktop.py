@@ -57,6 +57,9 @@ class SandboxAgent:
         self._vendor = vendor
         self._sandbox = sandbox
 
+    def begin_evaluation(self) -> None:
+        """A vendor has no such call."""
+
     def open_file(self, path: str) -> None:
         script = PATH + '[ -e "$p" ] || exit 44; exec xdg-open "$p"'
         self.launch(["sh", "-c", script, "sh", path])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 
+from django.conf import settings
+
 from training.contracts.config import GatewayConfig
 from workers.desktops.contract import EnvError
 from workers.environments.gateway.http_vendor import HttpVendor
@@ -16,6 +18,9 @@ def open_vendor(knobs: GatewayConfig) -> SandboxVendor:
     token = secret_value(knobs.token_secret) if knobs.token_secret else ""
     if knobs.vendor == "http":
         return HttpVendor(knobs, token)
+    if knobs.vendor not in settings.GATEWAY_VENDORS:
+        message = f"desktops.gateway.vendor {knobs.vendor} is not in DESKHAND_GATEWAY_VENDORS here"
+        raise EnvError(message, permanent=True)
     module_name, _, factory_name = knobs.vendor.partition(":")
     try:
         factory = getattr(importlib.import_module(module_name), factory_name)

@@ -11,13 +11,15 @@ import logging
 import secrets
 from typing import Self
 
+import redis
 from django.conf import settings
 
 from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError
 from workers.desktops.frame import Frame
-from workers.environments.contract import EnvironmentRequest
+from workers.environments.back_off import BackOff
+from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.environments.gateway.desktop import SandboxDesktop
 from workers.environments.gateway.open_vendor import open_vendor
 from workers.environments.gateway.vendor_contract import Sandbox, SandboxRequest, SandboxVendor
@@ -45,7 +47,9 @@ class GatewayEnvironment:
         """Start a sandbox. Raises AtCapacity or EnvError."""
         knobs = request.knobs
         assert isinstance(knobs, GatewayConfig)
-        vendor = open_vendor(knobs)
+        pause = BackOff(redis.Redis.from_url(settings.REDIS_URL), knobs.model_dump_json())
+        pause.require_no_pause()
+        vendor = _opened(knobs, pause)
         owner = owner_of(knobs)
         wanted = SandboxRequest(
             image=knobs.image,
@@ -56,9 +60,12 @@ class GatewayEnvironment:
         )
         try:
             sandbox = vendor.create(wanted)
-        except EnvError:
+        except EnvError as error:
             vendor.close()
+            if not isinstance(error, AtCapacity):
+                pause.failed(str(error))
             raise
+        pause.worked()
         environment = cls(vendor, sandbox, request)
         if (sandbox.width, sandbox.height) != request.screen:
             environment.close()
@@ -107,3 +114,12 @@ def owner_of(knobs: GatewayConfig) -> str:
     """The label of our sandboxes: the config's, else one that no other installation has."""
     digest = hashlib.sha256(f"sandbox owner {settings.SECRET_KEY}".encode()).hexdigest()
     return knobs.owner or f"deskhand-{digest[:12]}"
+
+
+def _opened(knobs: GatewayConfig, pause: BackOff) -> SandboxVendor:
+    """The vendor; a failure counts towards the pause. Raises EnvError."""
+    try:
+        return open_vendor(knobs)
+    except EnvError as error:
+        pause.failed(str(error))
+        raise

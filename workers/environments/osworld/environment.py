@@ -168,6 +168,8 @@ class OsworldEnvironment:
         self._seen = self._call_for_screenshot("act", arguments, timeout_s)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
+        if self._host is not None:
+            self._host.desktop.agent.begin_evaluation()
         arguments = Evaluate(ending=ending_of(last_action))
         return self._child.call("evaluate", arguments, Score, self._knobs.evaluate_timeout_s).score
 

@@ -25,7 +25,8 @@ from training.contracts.types import Action, ActionKind, Task
 from training.tasks.importers import to_osworld
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
-from workers.environments.contract import EnvironmentRequest
+from workers.environments.back_off import BackOff
+from workers.environments.contract import AtCapacity, EnvironmentRequest
 from workers.environments.decoded_frames import frame_of
 from workers.environments.http_transport import Answer, ServerFailed, Transport
 from workers.environments.remote.url_slots import UrlSlot, acquire_slot
@@ -64,7 +65,10 @@ class RemoteEnvironment:
         headers = bearer(knobs.token_secret)
         client = redis.Redis.from_url(settings.REDIS_URL)
         failures: list[str] = []
-        urls = knobs.urls
+        pauses = {url: BackOff(client, f"{url} {knobs.token_secret}") for url in knobs.urls}
+        urls = tuple(url for url in knobs.urls if not pauses[url].remaining()[0])
+        if not urls:
+            min(pauses.values(), key=lambda pause: pause.remaining()[0]).require_no_pause()
         while urls:
             slot = acquire_slot(client, urls, knobs.slots_per_url)
             transport = Transport(
@@ -73,9 +77,12 @@ class RemoteEnvironment:
             environment = cls(slot, transport, request)
             try:
                 environment._check_health()
+                pauses[slot.url].worked()
                 return environment
             except EnvError as error:
                 environment.close()
+                if not isinstance(error, AtCapacity):
+                    pauses[slot.url].failed(str(error))
                 if error.permanent:
                     raise
                 failures.append(str(error))

@@ -5,19 +5,22 @@ from __future__ import annotations
 from training.contracts import coordinator as routes
 from training.contracts.route_types import Nothing
 from training.contracts.trainer_reports import (
-    Alarm,
     CheckpointDeleted,
     CheckpointReport,
     EvaluationResult,
     MemberUpdate,
     MetricsReport,
     ProgressReport,
+    ReplaySkip,
     ReplayUse,
     StageReport,
+    StepAlarms,
 )
 from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, handles
 from workers.gpu.webapp_imports import (
     Experiment,
+    alarms,
+    record_skips,
     record_uses,
     trainer_reports,
     trajectories,
@@ -63,6 +66,11 @@ def report_replay_uses(context: AttemptContext, uses: list[ReplayUse]) -> Nothin
     return NOTHING
 
 
+def report_replay_skips(context: AttemptContext, skips: list[ReplaySkip]) -> Nothing:
+    record_skips(experiment=Experiment.objects.get(pk=context.experiment_id), skips=skips)
+    return NOTHING
+
+
 def report_evaluation(context: AttemptContext, result: EvaluationResult) -> Nothing:
     trainer_reports.record_evaluation(experiment_id=context.experiment_id, result=result)
     return NOTHING
@@ -83,9 +91,8 @@ def get_checkpoints_in_use(context: AttemptContext, _: Nothing) -> routes.Checkp
     return routes.CheckpointPaths(paths=tuple(usable_checkpoints.paths_in_use(context.experiment_id)))
 
 
-def report_alarms(context: AttemptContext, alarms: list[Alarm]) -> Nothing:
-    for alarm in alarms:
-        trainer_reports.raise_alarm(experiment_id=context.experiment_id, alarm=alarm)
+def report_alarms(context: AttemptContext, report: StepAlarms) -> Nothing:
+    alarms.take_step(experiment_id=context.experiment_id, report=report)
     return NOTHING
 
 
@@ -95,6 +102,7 @@ HANDLERS = (
     handles(routes.METRICS, report_metrics),
     handles(routes.MEMBERS, report_members),
     handles(routes.REPLAY_USES, report_replay_uses),
+    handles(routes.REPLAY_SKIPS, report_replay_skips),
     handles(routes.EVALUATIONS, report_evaluation),
     handles(routes.CHECKPOINTS, report_checkpoint),
     handles(routes.CHECKPOINT_DELETED, report_checkpoint_deleted),

@@ -20,11 +20,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer
-from workers.gpu.coordinator import report_routes, sampling_routes, supervision_routes
+from workers.gpu.coordinator import report_routes, rollout_routes, supervision_routes
 from workers.gpu.coordinator.handler_contract import AttemptContext, Handler, RequestRefused
 
 START_TIMEOUT_S = 10.0
-HANDLERS = (*sampling_routes.HANDLERS, *report_routes.HANDLERS, *supervision_routes.HANDLERS)
+HANDLERS = (*rollout_routes.HANDLERS, *report_routes.HANDLERS, *supervision_routes.HANDLERS)
 
 
 class CoordinatorServer:

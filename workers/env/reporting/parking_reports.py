@@ -10,7 +10,7 @@ from training.contracts.config import ExperimentConfig, GatewayConfig
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.fleet import worker_reports
-from webapp.trajectories import waiting_for_desktop
+from webapp.trajectories import parked_trajectories
 from workers.env.reporting.claims import TrajectoryRow
 from workers.env.reporting.trajectories import end_errored
 from workers.environments.contract import AtCapacity
@@ -41,19 +41,19 @@ def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
     if limit_s and waited_s > limit_s:
         end_errored(row, "parked_too_long", f"no desktop for {waited_s:.0f} s: {error}")
         return
-    notice = waiting_for_desktop.ParkingNotice(
+    notice = parked_trajectories.ParkingNotice(
         reason=str(error),
         position=error.position,
         wait_s=error.wait_s,
         retry_after_s=error.retry_after_s,
     )
-    if not waiting_for_desktop.park_trajectory(trajectory=row, notice=notice):
+    if not parked_trajectories.park_trajectory(trajectory=row, notice=notice):
         end_errored(row, "desktop_quota", str(error))  # it ran already; a cancelled one stays cancelled
 
 
 def unpark(row: TrajectoryRow) -> bool:
     """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
-    return row.status != TrajectoryStatus.PARKED or waiting_for_desktop.unpark_trajectory(trajectory=row)
+    return row.status != TrajectoryStatus.PARKED or parked_trajectories.unpark_trajectory(trajectory=row)
 
 
 def end_remote_desktop(desktop_id: str) -> None:

@@ -18,6 +18,7 @@ from workers.gpu.webapp_imports import (
     Group,
     TaskRecord,
     Trajectory,
+    WeightLineage,
     group_of,
     injections,
     trajectories,
@@ -113,19 +114,21 @@ def get_demonstrations(context: AttemptContext, _: Nothing) -> list[WireTrajecto
 def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.ReplayCandidates:
     experiment = Experiment.objects.select_related("team").get(pk=context.experiment_id)
     task = _task(context, query.task_id)
-    config = context.config.replay
-    entries = list(
-        injections.usable_entries(team=experiment.team, task=task, max_policy_age=config.max_policy_age)
-        .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
-        .prefetch_related("trajectory__turns")
-    )
-    if not config.gold_first:
+    usable = injections.usable_entries(team=experiment.team, task=task)
+    entries = list(usable.prefetch_related("trajectory__turns"))
+    if not context.config.replay.gold_first:
         entries.sort(key=lambda entry: -entry.pk)
-    return routes.ReplayCandidates(entries=tuple(_candidate(context, entry) for entry in entries))
+    lineage = WeightLineage(context.team_id)
+    return routes.ReplayCandidates(
+        entries=tuple(
+            _candidate(context, entry, injections.policy_age(entry.trajectory, experiment, lineage))
+            for entry in entries
+        )
+    )
 
 
-def _candidate(context: AttemptContext, entry: Any) -> routes.ReplayCandidate:
-    """`entry`: a ReplayEntry of `usable_entries`, which adds `recorded_policy_age`."""
+def _candidate(context: AttemptContext, entry: Any, policy_age: int | None) -> routes.ReplayCandidate:
+    """`entry`: a ReplayEntry of `usable_entries`."""
     rewards = context.config.rewards
     recorded = trajectory_of(entry.trajectory)
     limit = turn_limit(entry.trajectory)
@@ -135,8 +138,7 @@ def _candidate(context: AttemptContext, entry: Any) -> routes.ReplayCandidate:
     return routes.ReplayCandidate(
         entry_id=entry.pk,
         label=entry.verdict,
-        policy_version=entry.trajectory.policy_version,
-        recorded_policy_age=entry.recorded_policy_age,
+        policy_age=policy_age,
         trajectory=rescored,
     )
 
