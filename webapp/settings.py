@@ -3,17 +3,22 @@
 Experiment knobs are not here: they are fields of `training.contracts.config`.
 """
 
+import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from training.contracts.remote_addresses import read_networks
 from training.contracts.secret_store import stored_secret
 from webapp.lib.environment_variables import (
     database_from_url,
     env_bool,
     env_int,
     env_list,
+    env_paths,
     env_str,
+    make_private,
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -22,6 +27,9 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env_str("DESKHAND_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 """Everything written at run time; a second data folder is a second, independent installation."""
 SECRETS_DIR = DATA_DIR / "secrets"
+# Files of this process and of its children are its user's alone; the desk host sets its own mask.
+os.umask(0o077)
+make_private(DATA_DIR)
 IMAGES_DIR = Path(env_str("DESKHAND_IMAGES_DIR", str(DATA_DIR / "images")))
 SGLANG_PYTHON = env_str("DESKHAND_SGLANG_PYTHON", str(BASE_DIR / ".venv-sglang/bin/python"))
 SGLANG_PATH = env_str("DESKHAND_SGLANG_PATH", "")
@@ -38,12 +46,47 @@ SECRET_KEY = env_str("DESKHAND_SECRET_KEY") or stored_secret(SECRETS_DIR / "djan
 ALLOWED_HOSTS = env_list("DESKHAND_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("DESKHAND_TRUSTED_ORIGINS", [])
 BEHIND_HTTPS = env_bool("DESKHAND_HTTPS", False)
-"""Set when a proxy in front serves https: cookies become secure-only."""
+"""Set when a proxy in front serves https: cookies are secure-only, http is redirected, with HSTS."""
+SECURE_SSL_REDIRECT = BEHIND_HTTPS
+SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # probes of this machine
+SECURE_HSTS_SECONDS = 365 * 86_400 if BEHIND_HTTPS else 0
+# Subdomains and the browsers' preload list are for the owner of the domain to decide.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = BEHIND_HTTPS
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_HTTPS else None
 # The port is not part of a cookie's scope: a second instance on this host needs another name.
 SESSION_COOKIE_NAME = env_str("DESKHAND_SESSION_COOKIE", "deskhand_session")
 X_FRAME_OPTIONS = "DENY"
+CSRF_FAILURE_VIEW = "webapp.lib.error_pages.csrf_failure"
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        # Plotly and noVNC write styles, and bars carry their width as one.
+        "style-src": ["'self'", "'unsafe-inline'"],
+        "img-src": ["'self'", "data:", "blob:"],
+        "font-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+
+# --- what operators' configs may touch on these machines ---------------------------------------------
+REMOTE_NETWORKS = read_networks(env_list("DESKHAND_REMOTE_NETWORKS", []))
+"""Private networks that URLs of configs may lie in; public addresses always may."""
+GATEWAY_VENDORS = env_list("DESKHAND_GATEWAY_VENDORS", [])
+OSWORLD_PYTHONS = env_list("DESKHAND_OSWORLD_PYTHONS", [])
+OSWORLD_DIRS = env_paths("DESKHAND_OSWORLD_DIRS", [DATA_DIR / "osworld"])
+OSWORLD_VARIABLES = env_list("DESKHAND_OSWORLD_VARIABLES", [])
+ALLOW_HOST_CODE = env_bool("DESKHAND_ALLOW_HOST_CODE", False)
+CHECKPOINT_DIRS = env_paths("DESKHAND_CHECKPOINT_DIRS", [CHECKPOINT_ROOT])
+SGLANG_ARGUMENTS = env_list("DESKHAND_SGLANG_ARGUMENTS", [])
+FLEET_TEAMS = env_list("DESKHAND_FLEET_TEAMS", [])
+"""Teams whose operators may operate shared hosts; empty = the installation's first team."""
 
 # --- applications ----------------------------------------------------------------------------------
 INSTALLED_APPS = [
@@ -54,7 +97,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.humanize",
+    "axes",
     "channels",
+    "csp",
     "ninja",
     "webapp.accounts",
     "webapp.live",
@@ -67,6 +112,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "webapp.lib.edge_middleware.EdgeMiddleware",
     "webapp.lib.static_files_middleware.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -75,6 +122,7 @@ MIDDLEWARE = [
     "webapp.accounts.middleware.LoginRequiredMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "webapp.urls"
 ASGI_APPLICATION = "webapp.asgi.application"
@@ -96,6 +144,16 @@ TEMPLATES = [
 ]
 
 # --- sign-in ---------------------------------------------------------------------------------------
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = timedelta(minutes=10)
+# Of one address: a person's own sign-in goes on while a stranger elsewhere guesses their password.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
+AXES_HTTP_RESPONSE_CODE = 429
+AXES_LOCKOUT_CALLABLE = "webapp.accounts.views.locked_out"
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -149,6 +207,6 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"httpx": {"level": "WARNING"}},  # it would name every request
+    "loggers": {"httpx": {"level": "WARNING"}, "axes": {"level": "WARNING"}},  # they would name every request
     "root": {"handlers": ["console"], "level": env_str("DESKHAND_LOG_LEVEL", "INFO")},
 }

@@ -7,6 +7,11 @@ from webapp.api.urls import routes as api_routes
 from webapp.lib.healthz import healthz
 from webapp.trajectories.frame_views import show_frame
 
+handler400 = "webapp.lib.error_pages.bad_request"
+handler403 = "webapp.lib.error_pages.permission_denied"
+handler404 = "webapp.lib.error_pages.page_not_found"
+handler500 = "webapp.lib.error_pages.server_error"
+
 urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("admin/", admin.site.urls),

@@ -41,6 +41,9 @@ def memberships(request: HttpRequest) -> list[Membership]:
     if known is None:
         rows = Membership.objects.filter(user=request.user.pk)
         known = list(rows.select_related("team").order_by("id"))
+        if (scope := getattr(request, "token_scope", None)) is not None:
+            for held in known:  # never saved: a token narrows its owner's role for one request
+                held.role = held.role if scope.role.includes(Role(held.role)) else scope.role
         request._memberships = known  # type: ignore[attr-defined]
     return cast("list[Membership]", known)
 

@@ -22,9 +22,9 @@ class TeamAdmin(admin.ModelAdmin):
 class ApiTokenAdmin(admin.ModelAdmin):
     """Tokens can be seen and revoked here, made only by their owners."""
 
-    list_display = ["name", "user", "hint", "created_at", "used_on"]
-    exclude = ["digest"]
-    readonly_fields = ["user", "name", "hint", "created_at", "used_on"]
+    list_display = ["name", "user", "hint", "scope", "expires_at", "created_at", "used_on"]
+    exclude = ["digest", "password_mark"]
+    readonly_fields = ["user", "name", "hint", "scope", "expires_at", "created_at", "used_on"]
 
     def has_add_permission(self, request) -> bool:  # type: ignore[no-untyped-def]
         return False

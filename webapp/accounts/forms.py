@@ -3,7 +3,8 @@
 from django import forms
 from django.contrib.auth.validators import UnicodeUsernameValidator
 
-from webapp.accounts.models import Role
+from webapp.accounts.members_and_tokens import DAYS
+from webapp.accounts.models import Role, Scope
 
 
 class MemberForm(forms.Form):
@@ -20,6 +21,8 @@ class RoleForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A name for a new API token."""
+    """A name for a new API token, what it allows and for how long."""
 
     name = forms.CharField(max_length=60)
+    scope = forms.ChoiceField(choices=Scope.choices)
+    days = forms.TypedChoiceField(choices=[(days, f"{days} days") for days in DAYS], coerce=int)

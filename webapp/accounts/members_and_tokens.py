@@ -2,14 +2,19 @@
 
 import hashlib
 import secrets
+from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
-from webapp.accounts.models import ApiToken, Membership, Role, Team
+from webapp.accounts.models import ApiToken, Membership, Role, Scope, Team
 
 PASSWORD_BYTES = 12
+DEFAULT_DAYS = 90
+DAYS = (7, 30, DEFAULT_DAYS, 365)
+"""How long a token may be made for."""
 
 
 class MemberError(ValueError):
@@ -26,7 +31,8 @@ def add_member(*, team: Team, username: str, role: Role) -> tuple[Membership, st
         user = User.objects.create_user(username=username, password=password)
     if Membership.objects.filter(team=team, user=user).exists():
         raise MemberError(f"username: {username} is in {team} already; change the role in the list.")
-    return Membership.objects.create(team=team, user=user, role=role), password
+    made = Membership.objects.create(team=team, user=user, role=role, made_account=password is not None)
+    return made, password
 
 
 @transaction.atomic
@@ -56,11 +62,15 @@ def _keep_an_admin(membership: Membership, role: Role | None) -> None:
 def reset_password(*, membership: Membership) -> str:
     """Generate a new password for a member and return it once.
 
-    Only for people who belong to no other team: an admin here has no rights there.
+    Only of accounts that this team made and that no other team uses: an admin here has no rights there, and
+    adding a person to a team must not be a way to their account.
     """
-    if membership.user.is_superuser or membership.user.memberships.exclude(team=membership.team_id).exists():
+    user = membership.user
+    is_ours = membership.made_account and not user.is_superuser
+    if not is_ours or user.memberships.exclude(team=membership.team_id).exists():
         raise MemberError(
-            f"{membership.user} belongs to other teams too; they change their password themselves."
+            f"{user} belongs to other teams too, or was not made by this one; they change their password "
+            "themselves, or an administrator of the installation does."
         )
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     membership.user.set_password(password)
@@ -68,10 +78,18 @@ def reset_password(*, membership: Membership) -> str:
     return password
 
 
-def create_token(*, user: User, name: str) -> str:
+def create_token(*, user: User, name: str, scope: Scope = Scope.OPERATE, days: int = DEFAULT_DAYS) -> str:
     """A new API token of `user`, returned once: only its digest is kept."""
     secret = f"dh_{secrets.token_urlsafe(32)}"
-    ApiToken.objects.create(user=user, name=name, digest=digest(secret), hint=secret[:7])
+    ApiToken.objects.create(
+        user=user,
+        name=name,
+        digest=digest(secret),
+        hint=secret[:7],
+        scope=scope,
+        expires_at=timezone.now() + timedelta(days=days),
+        password_mark=password_mark(user),
+    )
     return secret
 
 
@@ -80,15 +98,22 @@ def revoke_token(*, user: User, pk: int) -> bool:
     return bool(ApiToken.objects.filter(user=user, pk=pk).delete()[0])
 
 
-def user_of_token(secret: str) -> User | None:
-    """The active user whose token this is; notes the day of its use."""
+def find_token(secret: str) -> ApiToken | None:
+    """The token, with its owner, while it is valid; notes the day of its use."""
     token = ApiToken.objects.select_related("user").filter(digest=digest(secret)).first()
-    if token is None or not token.user.is_active:
+    if token is None or not token.user.is_active or token.password_mark != password_mark(token.user):
         return None
-    today = timezone.now().date()
-    if token.used_on != today:
-        ApiToken.objects.filter(pk=token.pk).update(used_on=today)
-    return token.user
+    now = timezone.now()
+    if token.expires_at is not None and token.expires_at <= now:
+        return None
+    if token.used_on != now.date():
+        ApiToken.objects.filter(pk=token.pk).update(used_on=now.date())
+    return token
+
+
+def password_mark(user: User) -> str:
+    """What changes with the password, by whatever way it is changed."""
+    return salted_hmac("webapp.accounts.ApiToken", user.password, algorithm="sha256").hexdigest()
 
 
 def digest(secret: str) -> str:

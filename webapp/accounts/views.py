@@ -1,19 +1,23 @@
 """Sign-in, the team's members, the own profile."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.forms import PasswordChangeForm
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
+from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts import members_and_tokens
 from webapp.accounts.access import TEAM_SESSION_KEY, MemberRequest, current_membership, member, memberships
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Membership, Role, Scope
+from webapp.lib.error_pages import answer_error
 
 
 class LoginView(auth_views.LoginView):
@@ -23,6 +27,12 @@ class LoginView(auth_views.LoginView):
     redirect_authenticated_user = True
 
 
+def locked_out(request: HttpRequest, credentials: dict[str, Any], *args: Any, **kwargs: Any) -> HttpResponse:
+    """The answer after too many wrong passwords for one name from one address."""
+    message = "Too many sign-ins with a wrong password from here. Wait ten minutes, then try again."
+    return answer_error(request, 429, "locked_out", message)
+
+
 class PasswordView(auth_views.PasswordChangeView):
     """Change the own password."""
 
@@ -30,7 +40,7 @@ class PasswordView(auth_views.PasswordChangeView):
     success_url = reverse_lazy("profile-show")
 
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
-        messages.success(self.request, "Password changed.")
+        messages.success(self.request, "Password changed; API tokens made before have ended.")
         return super().form_valid(form)
 
 
@@ -42,6 +52,10 @@ def show_profile(request: MemberRequest) -> HttpResponse:
         "nav": "profile",
         "mine": memberships(request),
         "tokens": request.user.api_tokens.order_by("-id"),
+        "now": timezone.now(),
+        "scopes": Scope.choices,
+        "days": members_and_tokens.DAYS,
+        "default_days": members_and_tokens.DEFAULT_DAYS,
         "new_token": request.session.pop("new_token", ""),
     }
     return render(request, "accounts/profile.html", context)
@@ -53,7 +67,10 @@ def create_token(request: MemberRequest) -> HttpResponse:
     form = TokenForm(request.POST)
     if form.is_valid():
         request.session["new_token"] = members_and_tokens.create_token(
-            user=request.user, name=form.cleaned_data["name"]
+            user=request.user,
+            name=form.cleaned_data["name"],
+            scope=Scope(form.cleaned_data["scope"]),
+            days=form.cleaned_data["days"],
         )
         return redirect("profile-show")
     return _tell_errors(request, form, back="profile-show")

@@ -34,8 +34,12 @@ class EvaluateIn(Schema):
     """How a checkpoint shall be evaluated."""
 
     num_tasks: int = 72
-    temperature: float = 1.0
-    """0 = greedy."""
+    samples_per_task: int = 1
+    """Of the sampled pass; the greedy one has one."""
+    temperature: float | None = None
+    """Of the sampled pass; null = of the training, 0 = no sampled pass."""
+    greedy: bool = True
+    """Whether to evaluate greedily too."""
 
 
 class ExportIn(Schema):

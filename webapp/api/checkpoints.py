@@ -35,8 +35,7 @@ def evaluate_checkpoint(request: MemberRequest, pk: int, wanted: str, body: Eval
     queued = evaluate_on_demand.request_evaluation(
         checkpoint=_checkpoint(request, pk, wanted),
         user=request.user,
-        num_tasks=body.num_tasks,
-        temperature=body.temperature,
+        how=evaluate_on_demand.HowToEvaluate(**body.model_dump()),
     )
     return Status(201, queued)
 

@@ -1,5 +1,7 @@
 """One form for every error: {"error": {"code", "message", "fields": {path: message}}}."""
 
+from typing import Any
+
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
@@ -7,57 +9,76 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from training.contracts.config import ConfigError
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused
+from webapp.lib.error_pages import NO_SUCH, NOT_ALLOWED, error_body
+from webapp.lib.request_values import BadValue
 from webapp.trajectories.branching import BranchRefused
 from webapp.trajectories.kept_desktop_snapshots import SnapshotsRefused
+
+Answer = tuple[int, str, str, dict[str, str]]
+"""Status, code, message, field -> message."""
 
 
 class Conflict(Exception):
     """Raised when the thing is not in a state that allows what was asked."""
 
 
+def _bad_value(error: BadValue) -> Answer:
+    return 400, "bad_request", str(error), {error.field: error.problem}
+
+
+def _http(error: HttpError) -> Answer:
+    if isinstance(error.__cause__, BadValue):  # from our parser, which the framework wraps
+        return _bad_value(error.__cause__)
+    return error.status_code, "refused", str(error), {}
+
+
+def _invalid(error: ValidationError) -> Answer:
+    fields = {".".join(str(part) for part in item["loc"][1:]): item["msg"] for item in error.errors}
+    message = "; ".join(f"{path}: {text}" for path, text in fields.items())
+    return 422, "invalid", message, fields
+
+
+def _checkpoint(error: CheckpointRefused) -> Answer:
+    fields = {error.field: str(error)} if error.field else {}
+    return 422 if fields else 409, "checkpoint_refused", str(error), fields
+
+
+SENTENCES: dict[type[Exception], tuple[int, str, str]] = {
+    Http404: (404, "not_found", NO_SUCH),
+    PermissionDenied: (403, "forbidden", NOT_ALLOWED),
+    BadRequest: (400, "bad_request", ""),
+    Conflict: (409, "conflict", ""),
+    SnapshotsRefused: (409, "conflict", ""),
+    AuthenticationError: (401, "unauthorized", "Send Authorization: Bearer TOKEN, or sign in."),
+}
+"""Status, code, and what to say when the error itself says nothing."""
+WITH_FIELDS: dict[type[Exception], Any] = {
+    BadValue: _bad_value,
+    HttpError: _http,
+    ValidationError: _invalid,
+    CheckpointRefused: _checkpoint,
+    ConfigError: lambda error: (422, "invalid_config", str(error), error.problems),
+    BranchRefused: lambda error: (409, "branch_refused", str(error), {error.field: str(error)}),
+}
+
+
+def _answer_of(error: Exception) -> Answer:
+    for kind in type(error).__mro__:
+        if kind in WITH_FIELDS:
+            return WITH_FIELDS[kind](error)
+        if kind in SENTENCES:
+            status, code, message = SENTENCES[kind]
+            said = message if kind is AuthenticationError else str(error) or message
+            return status, code, said, {}
+    raise error
+
+
 def add_handlers(api: NinjaAPI) -> None:
     """Answer every expected error in the one form."""
 
-    def answer(
-        request: HttpRequest, status: int, code: str, message: str, fields: dict[str, str] | None = None
-    ) -> HttpResponse:
-        body = {"error": {"code": code, "message": message, "fields": fields or {}}}
-        return api.create_response(request, body, status=status)
+    def handle(request: HttpRequest, error: Any) -> HttpResponse:
+        status, code, message, fields = _answer_of(error)
+        return api.create_response(request, error_body(code, message, fields), status=status)
 
-    def on(kind: type[Exception], status: int, code: str, message: str = "") -> None:
-        api.add_exception_handler(
-            kind, lambda request, error: answer(request, status, code, str(error) or message)
-        )
-
-    on(Http404, 404, "not_found", "No such thing, or it belongs to a team that you are not in.")
-    on(PermissionDenied, 403, "forbidden", "Your role does not include this.")
-    on(BadRequest, 400, "bad_request")
-    on(Conflict, 409, "conflict")
-    on(SnapshotsRefused, 409, "conflict")
-
-    @api.exception_handler(BranchRefused)
-    def _branch(request: HttpRequest, error: BranchRefused) -> HttpResponse:
-        return answer(request, 409, "branch_refused", str(error), {error.field: str(error)})
-
-    @api.exception_handler(AuthenticationError)
-    def _signed_out(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
-        return answer(request, 401, "unauthorized", "Send Authorization: Bearer TOKEN, or sign in.")
-
-    @api.exception_handler(HttpError)
-    def _http(request: HttpRequest, error: HttpError) -> HttpResponse:
-        return answer(request, error.status_code, "refused", str(error))
-
-    @api.exception_handler(ConfigError)
-    def _config(request: HttpRequest, error: ConfigError) -> HttpResponse:
-        return answer(request, 422, "invalid_config", str(error), error.problems)
-
-    @api.exception_handler(CheckpointRefused)
-    def _checkpoint(request: HttpRequest, error: CheckpointRefused) -> HttpResponse:
-        fields = {error.field: str(error)} if error.field else {}
-        return answer(request, 422 if fields else 409, "checkpoint_refused", str(error), fields)
-
-    @api.exception_handler(ValidationError)
-    def _invalid(request: HttpRequest, error: ValidationError) -> HttpResponse:
-        fields = {".".join(str(part) for part in item["loc"][1:]): item["msg"] for item in error.errors}
-        message = "; ".join(f"{path}: {text}" for path, text in fields.items())
-        return answer(request, 422, "invalid", message, fields)
+    for kind in (*SENTENCES, *WITH_FIELDS):
+        api.add_exception_handler(kind, handle)

@@ -56,19 +56,47 @@ class ExperimentRow(Schema):
 
 
 class EvaluationOut(Schema):
-    """Success at one point, with its 95 % Wilson interval."""
+    """Success at one point and one temperature, with its 95 % Wilson interval."""
 
     name: str
     step: int
     policy_version: int
     split: str
     num_tasks: int
+    samples_per_task: int
+    num_samples: int
+    """Scored trajectories."""
     num_success: int
     success: float
     low: float
     high: float
     temperature: float | None = None
     """0 = greedy; null when it was not recorded."""
+
+
+class PairedChangeOut(Schema):
+    """What changed between two evaluations of the same tasks."""
+
+    num_tasks: int
+    fixed: int
+    """Tasks solved more often than before."""
+    regressed: int
+    difference: float
+    """Of the mean share of solved samples."""
+    low: float
+    high: float
+    """95 % bootstrap interval over tasks."""
+    p: float
+    """McNemar's exact test."""
+
+
+class SuccessChangeOut(Schema):
+    """From the evaluation before the first step to the newest one."""
+
+    sampled: PairedChangeOut | None
+    greedy: PairedChangeOut | None
+    is_sharpened: bool
+    """Sampled success rose by more than 10 points, greedy success did not rise: nothing was learned."""
 
 
 class ExperimentDetail(ExperimentRow):
@@ -78,6 +106,8 @@ class ExperimentDetail(ExperimentRow):
     config: dict[str, Any]
     stages: list[StageOut]
     evaluations: list[EvaluationOut]
+    success_change: SuccessChangeOut | None
+    """null until there are two evaluations."""
     waiting_because: str
     """Why a queued experiment does not run yet; "" otherwise."""
 

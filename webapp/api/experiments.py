@@ -21,6 +21,7 @@ from webapp.api.experiment_schemas import (
 )
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
+from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle import operator_actions, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
@@ -130,11 +131,13 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def _detail(experiment: Experiment) -> dict[str, Any]:
     row = ExperimentRow.from_orm(experiment).model_dump()
+    evaluations = list(experiment.evaluations.all())
     return row | {
         "team.name": experiment.team.name,
         "note": experiment.note,
         "config": experiment.config,
         "stages": list(experiment.stages.all()),
-        "evaluations": list(experiment.evaluations.all()),
+        "evaluations": evaluations,
+        "success_change": change_of_run(pairs_of(evaluations)),
         "waiting_because": queue_order.why_waiting(experiment),
     }

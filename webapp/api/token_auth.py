@@ -1,20 +1,32 @@
 """Who calls the API: a script with a token, or a signed-in browser (with CSRF protection)."""
 
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 from ninja.security import HttpBearer, SessionAuth
 
-from webapp.accounts.members_and_tokens import user_of_token
+from webapp.accounts.members_and_tokens import find_token
+from webapp.accounts.models import Scope
 
 
 class TokenAuth(HttpBearer):
     """`Authorization: Bearer dh_...` from the profile page."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
-        user = user_of_token(token)
-        if user is not None:
-            request.user = user
-        return user
+        found = find_token(token)
+        if found is None:
+            return None
+        request.user = found.user
+        request.token_scope = Scope(found.scope)  # type: ignore[attr-defined]  # read where roles are
+        return found.user
 
 
-AUTH = [TokenAuth(), SessionAuth()]
+class BrowserAuth(SessionAuth):
+    """The session of a signed-in person; without one the answer is 401, whatever the CSRF token is."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        return super().__call__(request) if request.user.is_authenticated else None
+
+
+AUTH = [TokenAuth(), BrowserAuth()]

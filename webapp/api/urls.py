@@ -4,24 +4,26 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.urls import URLPattern, URLResolver
-from ninja import NinjaAPI
 
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, memberships
 from webapp.api import checkpoints, experiments, replay_buffer, trajectories
+from webapp.api.documented_errors import DocumentedApi
 from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
+from webapp.api.json_parser import StrictParser
 from webapp.api.token_auth import AUTH
 
 DOCS = {"openapi-json", "openapi-view", "api-root"}
 
-api = NinjaAPI(
+api = DocumentedApi(
     title="Deskhand",
     version="1",
     description="Every list is paged by a cursor; errors are {error: {code, message, fields}}.",
     urls_namespace="api",
     auth=AUTH,
+    parser=StrictParser(),
 )
 add_handlers(api)
 api.add_router("/experiments", experiments.router)

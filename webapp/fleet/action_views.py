@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.fleet import operator_requests
+from webapp.fleet.access import require_desktop_operator, require_fleet_operator
 from webapp.fleet.models import Desktop, Host, Verb, Worker
 
 
@@ -19,6 +20,7 @@ def desktop_operate(request: MemberRequest, name: str, verb: str) -> HttpRespons
     """Ask a desktop's host for an operation; the reason comes with the form."""
     member(request, Role.OPERATOR)
     desktop = get_object_or_404(Desktop, name=name)
+    require_desktop_operator(request, desktop, Verb(verb))
     try:
         asked = operator_requests.ask_for_desktop(
             desktop=desktop, verb=Verb(verb), user=request.user, reason=request.POST.get("reason", "")
@@ -33,7 +35,7 @@ def desktop_operate(request: MemberRequest, name: str, verb: str) -> HttpRespons
 @require_POST
 def worker_drain(request: MemberRequest, pk: int) -> HttpResponse:
     """on=1 drains, on=0 undrains."""
-    member(request, Role.OPERATOR)
+    require_fleet_operator(request)
     worker = get_object_or_404(Worker, pk=pk)
     done = operator_requests.drain_worker(worker=worker, on=request.POST.get("on") == "1", user=request.user)
     messages.success(request, f"{worker.name} {done.outcome}.")
@@ -43,7 +45,7 @@ def worker_drain(request: MemberRequest, pk: int) -> HttpResponse:
 @require_POST
 def host_drain(request: MemberRequest, pk: int) -> HttpResponse:
     """on=1 drains, on=0 undrains."""
-    member(request, Role.OPERATOR)
+    require_fleet_operator(request)
     host = get_object_or_404(Host, pk=pk)
     done = operator_requests.drain_host(host=host, on=request.POST.get("on") == "1", user=request.user)
     messages.success(request, f"{host.name}: {done.outcome}.")

@@ -10,8 +10,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
-from webapp.accounts.models import Role
 from webapp.fleet import history_charts, queries
+from webapp.fleet.access import desktop_verbs, operates_fleet
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
 from webapp.live.event_publishing import last_seq
 
@@ -80,7 +80,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     return {
         "nav": "fleet",
         "cursor": cursor,
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+        "may_operate": operates_fleet(request, membership),
         "workers": workers,
         "hosts": hosts,
         "desktops": queries.with_trajectories(shown, membership.team),
@@ -106,7 +106,7 @@ def _desktop_context(request: HttpRequest, name: str) -> dict[str, Any]:
     operations = queries.recent_operations(target=name)
     return {
         "nav": "fleet",
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+        "may_operate": bool(desktop_verbs(request, membership, row)),
         "row": queries.with_trajectories([row], membership.team)[0],
         "operations": operations,
         "under_way": queries.open_operations(operations),

@@ -42,6 +42,20 @@ def env_list(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()] or default
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder that only its owner may enter; one of another owner stays as it is."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    state = folder.stat()
+    if state.st_mode & 0o077 and state.st_uid == os.geteuid():
+        folder.chmod(0o700)
+
+
+def env_paths(name: str, default: list[Path]) -> list[Path]:
+    """Read a comma-separated list of folders."""
+    found = [Path(text).expanduser() for text in env_list(name, [])]
+    return [path.resolve() for path in found or default]
+
+
 def sqlite_database(path: Path) -> dict[str, object]:
     """Django's settings for the embedded database.
 

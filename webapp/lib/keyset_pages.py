@@ -7,20 +7,23 @@ id of the row at the page's edge. Rows without a sort value come last, in both d
 second query, because the two databases would place NULLs at different ends of an index.
 """
 
+import binascii
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import BadRequest, ValidationError
+from django.core.exceptions import ValidationError
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
 from webapp.lib.query_string import changed_query
+from webapp.lib.request_values import MAX_WHOLE, BadValue, read_json
 
 PAGE_SIZE = 40
 COUNT_CAP = 10_000
+MAX_CURSOR_CHARS = 400
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,16 @@ def paginate(
 ) -> Page:
     """The page that `query` asks for. `sorts`: name in the URL -> column, "-" for descending.
 
-    Raises BadRequest for a cursor that is not one of this list.
+    Raises BadValue for a cursor that is not one of this list.
     """
     sort = query.get("sort", "")
     sort = sort if sort in sorts else default
     order = Order.parse(sorts[sort])
     is_backwards = "before" in query and "after" not in query
-    cursor = query.get("before" if is_backwards else "after", "")
-    found = _read(rows, order.reversed() if is_backwards else order, cursor, page_size + 1, is_backwards)
+    key = "before" if is_backwards else "after"
+    cursor = query.get(key, "")
+    start = _decode(rows.model, order, cursor, key) if cursor else (None, None)
+    found = _read(rows, order.reversed() if is_backwards else order, start, page_size + 1, is_backwards)
     has_more = len(found) > page_size
     found = found[:page_size]
     if is_backwards:
@@ -105,9 +110,11 @@ def count_text(rows: QuerySet[Any], noun: str = "rows") -> str:
     return f"{COUNT_CAP:,}+ {noun}" if number > COUNT_CAP else f"{number:,} {noun}"
 
 
-def _read(rows: QuerySet[Any], order: Order, cursor: str, limit: int, is_backwards: bool) -> list[Any]:
-    """Up to `limit` rows after `cursor`, those without a sort value last (first when backwards)."""
-    value, pk = _decode(rows.model, order, cursor) if cursor else (None, None)
+def _read(
+    rows: QuerySet[Any], order: Order, start: tuple[Any, int | None], limit: int, is_backwards: bool
+) -> list[Any]:
+    """Up to `limit` rows after `start`, those without a sort value last (first when backwards)."""
+    value, pk = start
     if not rows.model._meta.get_field(order.column).null:
         kept = rows.filter(order.beyond(value, pk)) if pk is not None else rows
         return list(kept.order_by(*order.names())[:limit])
@@ -140,13 +147,17 @@ def encode_cursor(row: Model, order: Order) -> str:
     return urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _decode(model: type[Model], order: Order, cursor: str) -> tuple[Any, int]:
+def _decode(model: type[Model], order: Order, cursor: str, key: str) -> tuple[Any, int]:
+    """The (sort value, id) that a cursor holds."""
+    field: Any = model._meta.get_field(order.column)
     try:
-        value, pk = json.loads(urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        field: Any = model._meta.get_field(order.column)
-        return field.to_python(value), int(pk)
-    except (ValueError, TypeError, ValidationError) as error:
-        raise BadRequest("after/before: not a place in this list; open the list again.") from error
+        place = read_json(urlsafe_b64decode(cursor[:MAX_CURSOR_CHARS] + "=" * (-len(cursor) % 4)), key)
+        value, pk = place if isinstance(place, list) else (None, None)
+        if not isinstance(pk, int) or not 0 <= pk <= MAX_WHOLE:
+            raise BadValue(key, "holds no id")
+        return field.to_python(value), pk
+    except (ValueError, TypeError, OverflowError, ValidationError, binascii.Error) as error:
+        raise BadValue(key, "not a place in this list; open the list again") from error
 
 
 class _ExactEncoder(DjangoJSONEncoder):

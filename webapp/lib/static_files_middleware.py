@@ -19,7 +19,7 @@ class StaticFilesMiddleware(WhiteNoiseMiddleware):
         if found.file is not None:
             with found.file:
                 body = found.file.read()
-        response = HttpResponse(body, status=int(found.status))
+        response = HttpResponse(body, status=found.status.value)
         del response["content-type"]
         for name, value in found.headers:
             response[name] = value

@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import close_old_connections
 
+from webapp.lib.request_values import MAX_WHOLE, BadValue, json_object
 from webapp.live import stream_access
 from webapp.live.broadcast import group_name
 from webapp.live.stream_access import LiveEvent
@@ -182,11 +183,11 @@ def _parse(text: str | None) -> dict[str, Any] | None:
     if not text or len(text) > MAX_MESSAGE_CHARS:
         return None
     try:
-        message = json.loads(text)
-    except ValueError:
+        message = json_object(text, "message")
+    except BadValue:
         return None
-    if not isinstance(message, dict) or not {"subscribe", "unsubscribe", "ping"} & set(message):
+    if not {"subscribe", "unsubscribe", "ping"} & set(message):
         return None
     after = message.get("after")
-    is_cursor = isinstance(after, int) and not isinstance(after, bool) and 0 <= after < stream_access.MAX_PK
+    is_cursor = isinstance(after, int) and not isinstance(after, bool) and 0 <= after < MAX_WHOLE
     return message if after is None or is_cursor else None

@@ -7,12 +7,12 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Model
 
 from webapp.accounts.access import is_member, may_read
+from webapp.lib.request_values import row_id
 from webapp.live.models import Event, Stream
 
 SHARED_STREAMS = frozenset({"fleet", "queue"})
 """What every member of any team may read."""
 PAGE = 200
-MAX_PK = 2**63 - 1
 
 
 _owners: dict[str, type[Model]] = {}
@@ -46,9 +46,8 @@ def may_subscribe(user: AbstractBaseUser, stream: str) -> bool:
     if stream in SHARED_STREAMS:
         return is_member(user)
     kind, _, number = stream.partition(".")
-    if kind not in _owners or not (number.isascii() and number.isdigit()) or int(number) > MAX_PK:
-        return False
-    return may_read(user, _owners[kind], int(number))
+    pk = row_id(number)
+    return kind in _owners and pk is not None and may_read(user, _owners[kind], pk)
 
 
 def allowed(user: AbstractBaseUser, streams: Collection[str]) -> set[str]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
@@ -115,6 +115,4 @@ def demonstrable_tasks(
         rows = rows.filter(family=family)
     if split:
         rows = rows.filter(split=split)
-    for word in words.split()[:6]:
-        rows = rows.filter(Q(instruction__icontains=word) | Q(task_id__icontains=word))
-    return rows.order_by("task_set__name", "family", "task_id")
+    return rows.with_words(words).order_by("task_set__name", "family", "task_id")

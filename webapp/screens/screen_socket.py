@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from webapp.accounts.models import Role
+from webapp.lib.request_values import row_id
 from webapp.live.consumers import in_database
 from webapp.screens import queries, screen_control
 from webapp.screens.input_recorder import InputRecorder
@@ -39,6 +40,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 BROWSER_GONE = 0
+UNKNOWN_CONTROL = 0
+"""No row has this id: a page that asks for control by no number gets none."""
 BAD_PROTOCOL, SIGNED_OUT, NOT_ALLOWED, UNKNOWN = 4400, 4401, 4403, 4404
 OTHER_TAB, GONE, CONTROL_OVER, TOO_SLOW = 4409, 4410, 4411, 4508
 CHECK_S = 2.0
@@ -60,7 +63,7 @@ class ScreenSocket:
     def __init__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         self.scope, self.receive, self.send = scope, receive, send
         self.user = scope["user"]
-        self.trajectory_id = int(scope["url_route"]["kwargs"]["pk"])
+        self.trajectory_id: int = scope["url_route"]["kwargs"]["pk"]
         self.control_id = _asked_control(scope)
         self.connection = secrets.token_hex(16)
         self.news = ScreenChanges(self.trajectory_id)
@@ -236,4 +239,4 @@ def _asked_control(scope: dict[str, Any]) -> int | None:
     """The number in `?control=`; None for a viewer."""
     query = scope.get("query_string", b"").decode("ascii", errors="replace")
     values = parse_qs(query).get("control")
-    return int(values[0]) if values and values[0].isascii() and values[0].isdigit() else None
+    return row_id(values[0]) or UNKNOWN_CONTROL if values else None

@@ -14,6 +14,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
+from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
 from webapp.screens import queries, screen_control
 from webapp.screens.demonstration_offers import offer_named, offers
@@ -139,8 +140,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
     offer = offer_named(asked.get("desktop", "")) or available[0]
     runnable = TaskRecord.objects.runnable(offer.desktops)
     if request.method == "POST":
-        number = request.POST.get("task", "")
-        pk = int(number) if number.isascii() and number.isdigit() else 0
+        pk = whole_number(request.POST.get("task", ""), "task")
         control = screen_control.start_demonstration(
             task=get_object_or_404(runnable, pk=pk),
             team_id=membership.team_id,

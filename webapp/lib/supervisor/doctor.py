@@ -27,6 +27,7 @@ DESKTOP_PROGRAMS = (
     "xdotool",
 )
 MACHINE_PROGRAMS = ("qemu-system-x86_64", "qemu-img")
+DESKTOP_USER = os.environ.get("DESKHAND_DESKTOP_USER") or "deskhand"
 LOWEST_FREE_GB = 3
 SANDBOX_TIMEOUT_S = 40
 """Two trials of ten seconds, and the start of Python on a busy machine."""
@@ -120,10 +121,11 @@ def isolation() -> Finding:
     asked = subprocess.run(
         command, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=SANDBOX_TIMEOUT_S, check=False
     )
-    problem = asked.stdout.strip() or asked.stderr.strip()[-200:]
-    if problem:
-        return Finding("isolation", False, f"{problem}: desktops share the host", is_needed=False)
-    return Finding("isolation", True, "bubblewrap works")
+    if asked.returncode:
+        problem = asked.stdout.strip() or asked.stderr.strip()[-200:]
+        return Finding("isolation", False, f"{problem}: no desktops, or with --unsafe-desktops weak ones")
+    who = f"; root's desk host goes on as user {DESKTOP_USER}" if os.geteuid() == 0 else ""
+    return Finding("isolation", True, f"bubblewrap works{who}")
 
 
 def gpus() -> Finding:
@@ -133,7 +135,8 @@ def gpus() -> Finding:
 
 def account() -> Finding:
     if os.geteuid() == 0:
-        return Finding("account", False, "root; an account of its own is safer", is_needed=False)
+        text = "root; only the desk host gives that up, an account of its own for all is safer"
+        return Finding("account", False, text, is_needed=False)
     return Finding("account", True, f"user {os.geteuid()}")
 
 

@@ -38,6 +38,8 @@ class ProcessTable:
     env_workers: int
     without: frozenset[str]
     """Names of processes to leave out: web, deskhost, gpu, env, dispatcher."""
+    unsafe_desktops: bool = False
+    """The desk host stays root, or makes desktops without a sandbox, rather than none."""
 
     def environment(self) -> dict[str, str]:
         """What every process inherits: the same installation, whatever the folder it is started from."""
@@ -92,13 +94,16 @@ class ProcessTable:
             str(self.deskhost_socket),
             "--max-desktops",
             str(max(self.slots, LEAST_DESKTOPS)),
+            *(["--unsafe-desktops"] if self.unsafe_desktops else []),
         ]
         return self.spec("deskhost", *argv, probe=socket_accepts(self.deskhost_socket), stop_wave=1)
 
     def celery(self, name: str, queue: str, *pool: str, grace_s: float) -> ProcessSpec:
         argv = [sys.executable, "-m", "celery", "-q", "-A", "workers.app", "worker"]
-        # Gossip and mingle are for workers that know each other; mingle costs a second at every start.
-        argv += ["-Q", queue, "-n", f"{name}@%h", "--without-gossip", "--without-mingle"]
+        # Gossip and mingle are for workers that know each other; mingle costs a second at every start. Our
+        # heartbeats are rows of the database: nothing listens to Celery's.
+        argv += ["-Q", queue, "-n", f"{name}@%h"]
+        argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         return self.spec(name, *argv, "--loglevel", "INFO", *pool, ready_line=CELERY_READY, grace_s=grace_s)
 
     def gpu_worker(self) -> ProcessSpec:

@@ -29,7 +29,7 @@ from webapp.lib.send_job import RUN_EXPERIMENT, send_job
 from webapp.live.database_upkeep import upkeep
 from webapp.trajectories.branching import give_up_hostless
 from webapp.trajectories.lifecycle import lose_stale_trajectories
-from webapp.trajectories.waiting_for_desktop import free_lost_questions
+from webapp.trajectories.parked_trajectories import free_lost_questions
 
 log = logging.getLogger(__name__)
 TICK_S = 0.5

@@ -41,6 +41,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--without", nargs="*", choices=OPTIONAL, default=[], help="processes to leave out"
         )
+        parser.add_argument(
+            "--unsafe-desktops",
+            action="store_true",
+            help="desktops also where they cannot be isolated (docs/running.md)",
+        )
         parser.add_argument("--prepare-only", action="store_true", help="prepare the database and exit")
         parser.add_argument("--quiet", action="store_true", help="logs only into files")
 
@@ -140,6 +145,7 @@ def make_process_table(options: dict[str, Any]) -> ProcessTable:
         slots=options["slots"],
         env_workers=options["env_workers"],
         without=frozenset(options["without"]),
+        unsafe_desktops=options["unsafe_desktops"],
     )
 
 
@@ -170,6 +176,8 @@ def summary(table: ProcessTable, executes: dict[str, bool], seconds: float) -> l
     for queue, good in executes.items():
         rows.append((f"{queue} queue", "executes jobs" if good else "BUSY OR STUCK: a ping was not executed"))
     rows.append(("desktops", f"{table.slots} slots in {table.env_workers} env workers"))
+    if table.unsafe_desktops:
+        rows.append(("", "UNSAFE: desktops may not be isolated from this machine (--unsafe-desktops)"))
     rows.append(("data", f"{table.data_dir} (logs in {settings.LOG_DIR.name}/)"))
     rows.append(("stop", "Ctrl-C"))
     width = max(len(text) for _, text in rows) + 14
