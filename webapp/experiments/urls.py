@@ -4,6 +4,7 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from webapp.experiments.checkpoints import views as checkpoint_views
+from webapp.experiments.evaluations import views as evaluation_views
 from webapp.experiments.launch import views as launch_views
 from webapp.experiments.lifecycle import views as action_views
 from webapp.experiments.page import comparison, part_views, views
@@ -13,6 +14,7 @@ urlpatterns = [
     path("experiments/", views.experiment_list, name="experiment-list"),
     path("experiments/rows/", views.experiment_rows, name="experiment-rows"),
     path("experiments/compare/", comparison.compare, name="experiment-compare"),
+    path("experiments/tasks/", evaluation_views.evaluation_matrix, name="evaluation-matrix"),
     path("experiments/cancel/", action_views.cancel_experiments, name="experiments-cancel"),
     path("experiments/cancel/undo/", action_views.undo_cancel_experiments, name="experiments-cancel-undo"),
     path("experiments/launch/", launch_views.launch, name="experiment-launch"),
@@ -47,6 +49,11 @@ urlpatterns = [
         "experiments/<int:pk>/exports/<int:export_pk>.tar",
         checkpoint_views.download_export,
         name="export-download",
+    ),
+    path(
+        "experiments/<int:pk>/alarms/<slug:name>/acknowledge/",
+        action_views.acknowledge,
+        name="alarm-acknowledge",
     ),
     path("experiments/<int:pk>/pause/", action_views.pause, name="experiment-pause"),
     path("experiments/<int:pk>/resume/", action_views.resume, name="experiment-resume"),

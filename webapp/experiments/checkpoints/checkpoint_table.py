@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from django.db.models import Q
 
@@ -69,11 +69,21 @@ def checkpoint_rows(experiment: Experiment) -> list[CheckpointRow]:
 def checkpoints_context(experiment: Experiment) -> dict[str, Any]:
     """What templates/experiments/parts/checkpoints.html shows."""
     exports = CheckpointExport.objects.filter(checkpoint__experiment=experiment)
-    evaluation = experiment.settings.evaluation
+    settings = experiment.settings
     return {
         "rows": checkpoint_rows(experiment),
         "exports": list(exports.exclude(status=ExportStatus.REMOVED).select_related("checkpoint")),
         "has_gpu_worker": Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).exists(),
-        "num_tasks": evaluation.num_tasks or ExperimentConfig().evaluation.num_tasks,
-        "temperature": evaluation.temperature,
+        "num_tasks": settings.evaluation.num_tasks or ExperimentConfig().evaluation.num_tasks,
+        "temperature": settings.evaluation_passes[0].temperature or settings.sampling.temperature,
+        "samples_per_task": settings.evaluation.samples_per_task,
+        "sampling": _sampling(settings),
     }
+
+
+def _sampling(settings: ExperimentConfig) -> Literal["both", "greedy", "sampled"]:
+    """How its own evaluations sample."""
+    first, last = settings.evaluation_passes[0], settings.evaluation_passes[-1]
+    if first.temperature == 0:
+        return "greedy"
+    return "both" if last.temperature == 0 else "sampled"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.lib.request_values import row_id
 
 MODEL_FOLDER = "model"
 """Folder of a checkpoint that holds it in transformers format."""
@@ -24,10 +25,10 @@ def find_checkpoint(experiment: Experiment, wanted: str) -> CheckpointRecord:
     kept = experiment.checkpoints.filter(deleted_at=None).order_by("-id")
     if wanted in ("best", "latest"):
         found = kept.filter(is_best=True).first() if wanted == "best" else kept.first()
-    elif wanted.startswith("step ") and wanted[5:].isdecimal():
-        found = kept.filter(step=int(wanted[5:])).first()
+    elif (step := row_id(wanted.removeprefix("step "))) is not None and wanted.startswith("step "):
+        found = kept.filter(step=step).first()
     else:
-        found = experiment.checkpoints.filter(pk=int(wanted)).first() if wanted.isdecimal() else None
+        found = experiment.checkpoints.filter(pk=row_id(wanted) or 0).first()
     if found is None:
         steps = ", ".join(str(row.step) for row in kept[:10]) or "none"
         raise CheckpointRefused(

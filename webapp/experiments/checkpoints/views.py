@@ -17,8 +17,9 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.checkpoints.tar_stream import stream_tar, tar_bytes
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.lib.request_values import BadValue, decimal_number, whole_number
 
-GREEDY = "greedy"
+BOTH, GREEDY, SAMPLED = "both", "greedy", "sampled"
 
 
 @require_POST
@@ -26,14 +27,10 @@ def evaluate(request: MemberRequest, pk: int, checkpoint_pk: int) -> HttpRespons
     """Queue an evaluation of the checkpoint."""
     checkpoint = _checkpoint(request, pk, checkpoint_pk)
     try:
-        temperature = 0.0 if request.POST.get("sampling") == GREEDY else _number(request, "temperature")
         queued = evaluate_on_demand.request_evaluation(
-            checkpoint=checkpoint,
-            user=request.user,
-            num_tasks=int(_number(request, "num_tasks")),
-            temperature=temperature,
+            checkpoint=checkpoint, user=request.user, how=_how(request)
         )
-    except (usable_checkpoints.CheckpointRefused, ConfigError) as refused:
+    except (usable_checkpoints.CheckpointRefused, ConfigError, BadValue) as refused:
         messages.error(request, f"Not evaluated: {_named(refused)}.")
     else:
         messages.success(request, f"Evaluation queued as #{queued.pk}; its result will appear here.")
@@ -90,16 +87,22 @@ def _checkpoint(request: MemberRequest, pk: int, checkpoint_pk: int) -> Checkpoi
     return get_object_or_404(experiment.checkpoints.select_related("experiment__team"), pk=checkpoint_pk)
 
 
-def _number(request: MemberRequest, name: str) -> float:
-    text = request.POST.get(name, "").strip()
-    try:
-        return float(text)
-    except ValueError:
-        raise usable_checkpoints.CheckpointRefused(f"{text!r} is not a number", name) from None
+def _how(request: MemberRequest) -> evaluate_on_demand.HowToEvaluate:
+    """What the dialog says. Raises BadValue."""
+    sampling = request.POST.get("sampling", BOTH)
+    num_tasks = whole_number(request.POST.get("num_tasks", ""), "num_tasks")
+    if sampling == GREEDY:
+        return evaluate_on_demand.HowToEvaluate(num_tasks=num_tasks, temperature=0.0)
+    return evaluate_on_demand.HowToEvaluate(
+        num_tasks=num_tasks,
+        samples_per_task=whole_number(request.POST.get("samples_per_task", "1"), "samples_per_task"),
+        temperature=decimal_number(request.POST.get("temperature", ""), "temperature"),
+        greedy=sampling != SAMPLED,
+    )
 
 
 def _named(refused: Exception) -> str:
-    field = getattr(refused, "field", "")
+    field = refused.field if isinstance(refused, usable_checkpoints.CheckpointRefused) else ""
     return f"{field}: {refused}" if field else str(refused)
 
 

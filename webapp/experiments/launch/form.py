@@ -21,7 +21,11 @@ from training.contracts.config import (
     parse_config,
     to_yaml,
 )
+from training.contracts.config import (
+    read_yaml as plain_values_of,
+)
 from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
+from webapp.experiments.launch.yaml_keys import lines_of, resembling
 
 WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
@@ -49,7 +53,8 @@ class Draft:
 
     def strays(self) -> dict[str, str]:
         """Errors that no input of the form shows: unknown keys of a YAML text."""
-        return {path: text for path, text in self.errors.items() if path not in self.values}
+        own = (*self.values, "experiment_name", "priority")
+        return {path: text for path, text in self.errors.items() if path not in own}
 
 
 def flatten(config: ExperimentConfig | Mapping[str, Any]) -> dict[str, str]:
@@ -123,8 +128,20 @@ def read_yaml(text: str, baseline: dict[str, str]) -> Draft:
     except ConfigError as error:
         draft.errors = named_errors(error)
         if "yaml" not in draft.errors:
-            draft.values = flatten(yaml.safe_load(text))
+            draft.values = flatten(plain_values_of(text))
+            draft.errors = _at_their_lines(draft, text)
     return draft
+
+
+def _at_their_lines(draft: Draft, text: str) -> dict[str, str]:
+    """The errors of a readable text, with lines and, for unknown keys, the knob that may be meant."""
+    lines, strays = lines_of(text), draft.strays()
+    return {
+        path: (f"line {lines[path]}: " if path in lines else "")
+        + message
+        + (resembling(path, draft.values) if path in strays else "")
+        for path, message in draft.errors.items()
+    }
 
 
 def named_errors(error: ConfigError) -> dict[str, str]:

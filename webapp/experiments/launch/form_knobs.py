@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from types import NoneType, UnionType
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
@@ -138,6 +139,8 @@ def _label(name: str) -> str:
 
 
 def _kind(annotation: Any) -> tuple[Any, tuple[str, ...]]:
+    if isinstance(annotation, UnionType):  # an empty input is None
+        (annotation,) = (kind for kind in get_args(annotation) if kind is not NoneType)
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(value) for value in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):

@@ -1,6 +1,7 @@
 """Checkpoint folders as `model.path` names them, and the shapes in them."""
 
 import json
+import os
 import struct
 from math import prod
 from pathlib import Path
@@ -26,7 +27,7 @@ def model_folder(path: str) -> Path | None:
         return None
     for candidate in (SHIPPED_MODELS / path, Path(path).expanduser(), Path(settings.DATA_DIR) / path):
         for folder in (candidate, candidate / "model"):  # a checkpoint holds its model in a folder of its own
-            if (folder / "config.json").is_file():
+            if os.path.isfile(folder / "config.json"):  # False also where this process may not look
                 return folder.resolve()
     return None
 

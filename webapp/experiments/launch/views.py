@@ -18,7 +18,16 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints.usable_checkpoints import config_to_continue
-from webapp.experiments.launch.form import Draft, baseline_of, flatten, named_errors, read_form, read_yaml
+from webapp.experiments.installation_limits import limit_problems
+from webapp.experiments.launch.form import (
+    Draft,
+    baseline_of,
+    changed_knobs,
+    flatten,
+    named_errors,
+    read_form,
+    read_yaml,
+)
 from webapp.experiments.launch.form_knobs import sections
 from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
@@ -26,6 +35,7 @@ from webapp.experiments.launch.preset_and_size_choice import preset_groups, scal
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.stored_config import annotated_yaml
+from webapp.lib.request_values import BadValue, whole_number
 
 MAX_PRIORITY = 100
 MAX_SUGGESTIONS = 20
@@ -46,6 +56,8 @@ def launch(request: MemberRequest) -> HttpResponse:
         checkpoint = None
         draft, typed = _read(request, baseline), _typed(request.POST)
         draft.errors |= _errors_of(typed)
+        if draft.config is not None:
+            draft.errors |= dict(limit_problems(draft.config, membership.team))
         if not draft.errors and draft.config is not None:
             experiment = queue_experiment(
                 team=membership.team,
@@ -53,7 +65,7 @@ def launch(request: MemberRequest) -> HttpResponse:
                 name=typed["experiment_name"],
                 preset=preset.name if preset else "",
                 config=draft.config,
-                priority=int(typed["priority"]),
+                priority=_priority(typed),
                 note=typed["note"],
                 cloned_from=clone,
             )
@@ -82,16 +94,20 @@ def launch(request: MemberRequest) -> HttpResponse:
 def launch_preflight(request: MemberRequest) -> HttpResponse:
     """The pre-flight panel for what is typed now, with the errors for the fields."""
     membership = member(request, Role.OPERATOR)
-    preset, _ = _starting_point(request, request.POST)
+    preset, parent = _starting_point(request, request.POST)
     draft = _read(request, baseline_of(preset))
     typed = _typed(request.POST)
     draft.errors |= _errors_of(typed)
     found = None
     if draft.config is not None:
-        priority = int(typed["priority"]) if "priority" not in draft.errors else 0
+        draft.errors |= dict(limit_problems(draft.config, membership.team))
+        priority = _priority(typed) if "priority" not in draft.errors else 0
         name = preset.name if preset else ""
         found = run_preflight(draft.config, team=membership.team, preset=name, priority=priority)
-    return render(request, "experiments/parts/preflight.html", {"draft": draft, "found": found})
+    ctx: dict[str, Any] = {"draft": draft, "found": found, "parent": parent}
+    if parent and draft.config:
+        ctx["parent_changes"] = changed_knobs(draft.config, flatten(parent.settings))
+    return render(request, "experiments/parts/preflight.html", ctx)
 
 
 @require_POST
@@ -121,14 +137,15 @@ def launch_scale(request: MemberRequest) -> JsonResponse:
     draft = _read(request, baseline)
     if draft.config is None:
         return JsonResponse({"note": "Correct the marked fields first."}, status=422)
-    size, gpus = request.POST.get("scale_size", ""), request.POST.get("scale_gpus", "")
+    size = request.POST.get("scale_size", "")
+    gpus = whole_number(request.POST.get("scale_gpus", "") or "0", "scale_gpus")
     try:
-        values = scaled(draft.config, size, int(gpus) if gpus.isdecimal() else 0)
+        values = scaled(draft.config, size, gpus)
     except ValueError as refused:
         return JsonResponse({"note": str(refused)}, status=422)
     fresh = Draft(values=flatten(values), baseline=baseline)
     html = render_to_string("experiments/parts/knobs.html", _form_context(fresh, membership.team), request)
-    return JsonResponse({"knobs": html, "note": scale_note(values, size, int(gpus))})
+    return JsonResponse({"knobs": html, "note": scale_note(values, size, gpus)})
 
 
 @require_GET
@@ -155,8 +172,8 @@ def _starting_point(
 ) -> tuple[Preset | None, Experiment | None]:
     """The chosen preset (the first one when none is named) and the experiment that is cloned, if any."""
     clone = None
-    if str(values.get("clone", "")).isdecimal():
-        clone = get_experiment(request, int(values["clone"]), Role.OPERATOR)
+    if cloned := values.get("clone", ""):
+        clone = get_experiment(request, whole_number(cloned, "clone"), Role.OPERATOR)
     presets = load_presets()
     wanted = values.get("preset") or (clone.preset if clone else "")
     first = presets[0] if presets and not clone else None
@@ -166,9 +183,9 @@ def _starting_point(
 def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRecord | None:
     """The checkpoint of `?checkpoint=`, from which the clone shall go on."""
     wanted = request.GET.get("checkpoint", "")
-    if clone is None or not wanted.isdecimal():
+    if clone is None or not wanted:
         return None
-    return get_object_or_404(clone.checkpoints, pk=int(wanted))
+    return get_object_or_404(clone.checkpoints, pk=whole_number(wanted, "checkpoint"))
 
 
 def _first_draft(
@@ -187,8 +204,7 @@ def _first_values(
 ) -> dict[str, str]:
     suffix = f"from step {checkpoint.step}" if checkpoint else "clone"
     name = f"{clone.name[:90]} ({suffix})" if clone else preset.title if preset else ""
-    note = clone.note if clone else ""
-    return {"experiment_name": name, "note": note, "priority": str(clone.priority if clone else 0)}
+    return {"experiment_name": name, "note": "", "priority": str(clone.priority if clone else 0)}
 
 
 def _typed(post: Mapping[str, Any]) -> dict[str, str]:
@@ -206,12 +222,14 @@ def _errors_of(typed: dict[str, str]) -> dict[str, str]:
         errors["experiment_name"] = f"at most {longest} characters"
     typed["priority"] = typed["priority"] or "0"
     try:
-        in_range = abs(int(typed["priority"])) <= MAX_PRIORITY
-    except ValueError:
-        in_range = False
-    if not in_range:
-        errors["priority"] = f"must be a whole number from -{MAX_PRIORITY} to {MAX_PRIORITY}"
+        _priority(typed)
+    except BadValue as error:
+        errors["priority"] = error.problem
     return errors
+
+
+def _priority(typed: dict[str, str]) -> int:
+    return whole_number(typed["priority"], "priority", low=-MAX_PRIORITY, high=MAX_PRIORITY)
 
 
 def _form_context(draft: Draft, team: Team) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from django.db.models import Max
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import stages_of
 from webapp.accounts.models import Team
+from webapp.experiments.installation_limits import require_allowed
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status
 from webapp.experiments.models import (
     Experiment,
@@ -28,7 +29,8 @@ def queue_experiment(
     note: str = "",
     cloned_from: Experiment | None = None,
 ) -> Experiment:
-    """Add an experiment at the end of the queue."""
+    """Add an experiment at the end of the queue. Raises ConfigError for what the installation forbids."""
+    require_allowed(config, team)
     last = Experiment.objects.aggregate(last=Max("queue_order"))["last"] or 0
     experiment = Experiment.objects.create(
         team=team,

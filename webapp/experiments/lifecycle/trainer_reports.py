@@ -1,4 +1,4 @@
-"""Writes of the trainer, through the gpu worker: stages, metrics, evaluations, checkpoints, alarms."""
+"""Writes of the trainer, through the gpu worker: stages, metrics, evaluations, checkpoints."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,12 +8,12 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from training.contracts.trainer_reports import Alarm, EvaluationResult
+from training.contracts.trainer_reports import EvaluationResult
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import (
-    AlarmRecord,
     CheckpointRecord,
     Evaluation,
+    EvaluationTasks,
     Experiment,
     GpuSample,
     MetricPoint,
@@ -79,20 +79,15 @@ def record_metrics(
 @transaction.atomic
 def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
     """Store an evaluation; the same one after a restart replaces the old."""
-    experiment = Experiment.objects.select_related("evaluates").get(pk=experiment_id)
-    values = result.model_dump(exclude={"name", "step"}) | {
-        "temperature": experiment.settings.evaluation.temperature,
-        "checkpoint": experiment.evaluates,
-    }
-    Evaluation.objects.update_or_create(
-        experiment_id=experiment_id, name=result.name, step=result.step, defaults=values
+    experiment = Experiment.objects.select_related("evaluates").defer("config").get(pk=experiment_id)
+    key = {"name", "step", "temperature"}
+    evaluation, _ = Evaluation.objects.update_or_create(
+        experiment_id=experiment_id,
+        **result.model_dump(include=key),
+        defaults=result.model_dump(exclude=key | {"by_task"}) | {"checkpoint": experiment.evaluates},
     )
-    payload = {
-        "name": result.name,
-        "step": result.step,
-        "success": result.success,
-        "num_tasks": result.num_tasks,
-    }
+    EvaluationTasks.objects.update_or_create(evaluation=evaluation, defaults={"results": result.by_task})
+    payload = result.model_dump(include=key | {"success", "num_tasks"})
     publish(stream_of(experiment_id), "evaluation.added", payload)
     if experiment.evaluates:
         publish(stream_of(experiment.evaluates.experiment_id), "evaluation.added", payload)
@@ -138,19 +133,3 @@ def record_gpu_sample(*, experiment_id: int, attempt: int, look: GpuLook) -> Non
 def prune_gpu_samples() -> int:
     """Forget old looks; returns how many."""
     return GpuSample.objects.filter(at__lt=timezone.now() - GPU_SAMPLES_KEPT).delete()[0]
-
-
-@transaction.atomic
-def raise_alarm(*, experiment_id: int, alarm: Alarm) -> None:
-    """Show a guard that fired; repeats update the same row."""
-    values = alarm.model_dump(exclude={"name"})
-    repeated = AlarmRecord.objects.filter(experiment_id=experiment_id, name=alarm.name).update(
-        **values, num_times=F("num_times") + 1, at=timezone.now()
-    )
-    if not repeated:
-        AlarmRecord.objects.create(experiment_id=experiment_id, name=alarm.name, **values)
-    publish(
-        stream_of(experiment_id),
-        "alarm.raised",
-        {"name": alarm.name, "step": alarm.step, "message": alarm.message},
-    )

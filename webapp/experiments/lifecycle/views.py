@@ -12,6 +12,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
 from webapp.experiments.launch.views import MAX_PRIORITY
+from webapp.experiments.lifecycle.alarms import acknowledge_alarm
 from webapp.experiments.lifecycle.operator_actions import (
     WAITING,
     move_in_queue,
@@ -22,7 +23,9 @@ from webapp.experiments.lifecycle.operator_actions import (
     undo_cancel,
 )
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.page.part_views import part
 from webapp.experiments.page.views import UNDO_KEY, queue_rows
+from webapp.lib.request_values import row_id, whole_number
 
 MAX_AT_ONCE = 200
 
@@ -42,6 +45,15 @@ def cancel(request: MemberRequest, pk: int) -> HttpResponse:
     return _ask(request, pk, request_cancel, "Cancel requested.", "cannot be cancelled")
 
 
+@require_POST
+def acknowledge(request: MemberRequest, pk: int, name: str) -> HttpResponse:
+    """An alarm stops shouting; answers with the notices."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    if not acknowledge_alarm(experiment=experiment, name=name, user=request.user):
+        get_object_or_404(experiment.alarms, name=name)
+    return part(request, pk, "incidents")
+
+
 def _ask(
     request: MemberRequest, pk: int, service: Callable[..., bool], done: str, refused: str
 ) -> HttpResponse:
@@ -59,7 +71,7 @@ def _ask(
 def cancel_experiments(request: MemberRequest) -> HttpResponse:
     """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
     membership = member(request, Role.OPERATOR)
-    chosen = [int(value) for value in request.POST.getlist("id") if value.isdecimal()][:MAX_AT_ONCE]
+    chosen = [whole_number(value, "id") for value in request.POST.getlist("id")[:MAX_AT_ONCE]]
     found = list(Experiment.objects.filter(team=membership.team, pk__in=chosen))
     former = {experiment.pk: experiment.status for experiment in found}
     cancelled = [row for row in found if request_cancel(experiment=row, user=request.user)]
@@ -78,7 +90,7 @@ def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
     """Take the last bulk cancel back, for those that were waiting."""
     membership = member(request, Role.OPERATOR)
     kept = request.session.pop(UNDO_KEY, {"former": {}})
-    former = {int(pk): status for pk, status in kept["former"].items()}
+    former = {row_id(pk) or 0: status for pk, status in kept["former"].items()}
     found = Experiment.objects.filter(team=membership.team, pk__in=former)
     done = sum(undo_cancel(experiment=row, former=former[row.pk], user=request.user) for row in found)
     if done:
@@ -92,14 +104,9 @@ def undo_cancel_experiments(request: MemberRequest) -> HttpResponse:
 def priority(request: MemberRequest, pk: int) -> HttpResponse:
     """Change the priority of a waiting experiment; answers the queue as it is then."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
-    text = request.POST.get("priority", "")
-    try:
-        value = int(text)
-    except ValueError:
-        return HttpResponse(
-            f"priority: {text!r} is not a whole number", status=400, content_type="text/plain"
-        )
-    set_priority(experiment=experiment, priority=max(-MAX_PRIORITY, min(MAX_PRIORITY, value)))
+    typed = request.POST.get("priority", "")
+    priority = whole_number(typed, "priority", low=-MAX_PRIORITY, high=MAX_PRIORITY)
+    set_priority(experiment=experiment, priority=priority)
     return queue_rows(request)
 
 
@@ -109,7 +116,8 @@ def move(request: MemberRequest, pk: int) -> HttpResponse:
     experiment = get_experiment(request, pk, Role.OPERATOR)
     wanted = request.POST.get("before", "")
     before = None
-    if wanted.isdecimal() and int(wanted) != pk:
-        before = get_object_or_404(Experiment, pk=int(wanted), status=ExperimentStatus.QUEUED)
+    if wanted and wanted != str(pk):
+        other = whole_number(wanted, "before")
+        before = get_object_or_404(Experiment, pk=other, status=ExperimentStatus.QUEUED)
     move_in_queue(experiment=experiment, before=before)
     return queue_rows(request)

@@ -18,7 +18,15 @@ from webapp.experiments.models.experiments import (
     StageStatus,
 )
 from webapp.experiments.models.gpu_samples import GpuSample
-from webapp.experiments.models.results import AlarmRecord, Evaluation, Incident, MetricPoint
+from webapp.experiments.models.results import (
+    ALARM_TRANSITIONS,
+    AlarmRecord,
+    AlarmStatus,
+    Evaluation,
+    EvaluationTasks,
+    Incident,
+    MetricPoint,
+)
 from webapp.experiments.models.tasks import TaskRecord, TaskSet, TaskStatus
 
 __all__ = [
@@ -26,12 +34,15 @@ __all__ = [
     "EXPERIMENT_TRANSITIONS",
     "EXPORT_TRANSITIONS",
     "FINAL_STATUSES",
+    "ALARM_TRANSITIONS",
     "AlarmRecord",
+    "AlarmStatus",
     "Attempt",
     "AttemptStatus",
     "CheckpointExport",
     "CheckpointRecord",
     "Evaluation",
+    "EvaluationTasks",
     "Experiment",
     "ExperimentStatus",
     "ExportStatus",

@@ -1,6 +1,8 @@
 """What attempts measured: metrics, evaluations, alarms, incidents."""
 
+from django.conf import settings as site
 from django.db import models
+from django.utils import timezone
 
 from webapp.experiments.models.experiments import Experiment
 
@@ -25,7 +27,7 @@ class MetricPoint(models.Model):
 
 
 class Evaluation(models.Model):
-    """Success over held-out tasks at one policy version."""
+    """Success over held-out tasks at one policy version and one temperature."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="evaluations")
     name = models.CharField(max_length=24)
@@ -33,6 +35,9 @@ class Evaluation(models.Model):
     policy_version = models.IntegerField()
     split = models.CharField(max_length=8)
     num_tasks = models.IntegerField()
+    samples_per_task = models.IntegerField(default=1)
+    num_samples = models.IntegerField()
+    """Scored trajectories: what `num_success` is out of."""
     num_success = models.IntegerField()
     success = models.FloatField()
     low = models.FloatField()
@@ -48,10 +53,43 @@ class Evaluation(models.Model):
 
     class Meta:
         ordering = ["id"]
-        constraints = [models.UniqueConstraint(fields=["experiment", "name", "step"], name="evaluation_once")]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["experiment", "name", "step", "temperature"], name="evaluation_once_per_temperature"
+            )
+        ]
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.num_success}/{self.num_tasks}"
+        return f"{self.name}: {self.num_success}/{self.num_samples}"
+
+    @property
+    def is_greedy(self) -> bool:
+        return self.temperature == 0
+
+
+class EvaluationTasks(models.Model):
+    """How each task of an evaluation went; a row of its own, since lists of evaluations do not need it."""
+
+    evaluation = models.OneToOneField(Evaluation, on_delete=models.CASCADE, related_name="tasks")
+    results = models.JSONField()
+    """task_id -> [solved, scored trajectories, id of the group]"""
+
+    def __str__(self) -> str:
+        return f"tasks of evaluation {self.evaluation_id}"
+
+
+class AlarmStatus(models.TextChoices):
+    ACTIVE = "active", "Active"
+    ACKNOWLEDGED = "acknowledged", "Acknowledged"
+    """It still fires, and a person knows."""
+    CLEARED = "cleared", "Cleared"
+
+
+ALARM_TRANSITIONS: dict[AlarmStatus, set[AlarmStatus]] = {
+    AlarmStatus.ACTIVE: {AlarmStatus.ACKNOWLEDGED, AlarmStatus.CLEARED},
+    AlarmStatus.ACKNOWLEDGED: {AlarmStatus.CLEARED},
+    AlarmStatus.CLEARED: {AlarmStatus.ACTIVE},
+}
 
 
 class AlarmRecord(models.Model):
@@ -59,8 +97,16 @@ class AlarmRecord(models.Model):
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="alarms")
     name = models.CharField(max_length=40)
+    status = models.CharField(max_length=12, choices=AlarmStatus.choices, default=AlarmStatus.ACTIVE)
     severity = models.CharField(max_length=8)
     step = models.IntegerField()
+    """At which it fired last."""
+    since_step = models.IntegerField(default=0)
+    since_at = models.DateTimeField(default=timezone.now)
+    until_step = models.IntegerField(null=True)
+    until_at = models.DateTimeField(null=True)
+    """Since when it is cleared."""
+    acknowledged_by = models.ForeignKey(site.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     value = models.FloatField()
     limit = models.FloatField()
     message = models.TextField()

@@ -1,6 +1,7 @@
 """Task sets and their tasks."""
 
 from django.db import models
+from django.db.models import Q
 
 from training.contracts.config import DesktopConfig
 from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
@@ -24,8 +25,18 @@ class TaskStatus(models.TextChoices):
     UNSUPPORTED = "unsupported", "Unsupported"
 
 
+MAX_WORDS = 6
+
+
 class TaskRecordQuerySet(models.QuerySet):
     """Tasks by who can run them."""
+
+    def with_words(self, words: str) -> "TaskRecordQuerySet":
+        """Tasks whose instruction or id has each of the first `MAX_WORDS` words."""
+        rows = self
+        for word in words.split()[:MAX_WORDS]:
+            rows = rows.filter(Q(instruction__icontains=word) | Q(task_id__icontains=word))
+        return rows
 
     def runnable(self, desktops: DesktopConfig) -> "TaskRecordQuerySet":
         """Tasks that an experiment with these desktops can set up and score."""

@@ -77,8 +77,9 @@ PANELS = (
     Panel(
         title="Replay",
         group=LEARNING,
-        names=("replay/failed_groups", "replay/injected", "replay/injected_share"),
-        help="Groups without a success, and the replay entries that were injected into groups.",
+        names=("replay/failed_groups", "replay/injected", "replay/injected_share", "replay/skipped"),
+        help="Groups without a success, the replay entries that were injected into groups, and those that "
+        "could not be used (their own pages say why).",
     ),
     Panel(
         title="Loss",
@@ -121,6 +122,13 @@ PANELS = (
         help="Errored trajectories are never scored; above 5 % something in the infrastructure is broken.",
     ),
     Panel(
+        title="Left out of training",
+        group=STABILITY,
+        names=("dropped/",),
+        unit="trajectories",
+        help="Trajectories that cannot be trained on, by reason; the trainer's log names each.",
+    ),
+    Panel(
         title="Staleness",
         group=ASYNCHRONY,
         names=("async/staleness_mean", "async/staleness_max"),
@@ -148,7 +156,8 @@ PANELS = (
         names=("sync/drift", "policy/logprob_gap"),
         unit="nats",
         limit_of="alarms.logprob_drift",
-        help="Mean difference of logprobs: on the canary after each weight sync, and on the step's batch.",
+        help="Mean difference of logprobs: on the canary after each weight sync, and on what the step's own "
+        "rollouts sampled. Of older policy versions, it holds the policy's own movement, too.",
     ),
     Panel(
         title="Seconds per step",

@@ -14,6 +14,12 @@ from django.utils import timezone
 
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
+from webapp.experiments.evaluations.success_pairs import (
+    SuccessChange,
+    SuccessPair,
+    change_between,
+    pairs_of,
+)
 from webapp.experiments.lifecycle.queue_order import queue_in_order
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
@@ -24,6 +30,7 @@ from webapp.experiments.models import (
     StageStatus,
 )
 from webapp.experiments.page.stage_progress import is_evaluation, overall_progress
+from webapp.lib.request_values import row_id
 from webapp.live.event_publishing import last_seq
 from webapp.live.models import Stream
 
@@ -46,8 +53,8 @@ class Row:
 
     experiment: Experiment
     stages: list[Stage]
-    before: Evaluation | None
-    after: Evaluation | None
+    before: SuccessPair | None
+    after: SuccessPair | None
 
     @property
     def stage(self) -> Stage | None:
@@ -72,9 +79,24 @@ class Row:
         return None if started is None else (self.experiment.ended_at or timezone.now()) - started
 
     @property
-    def gain(self) -> float | None:
-        """Success gained, in points."""
-        return None if not (self.before and self.after) else (self.after.success - self.before.success) * 100
+    def change(self) -> SuccessChange | None:
+        """From before to after, without what a test of the tasks would say."""
+        return change_between(self.before, self.after, {}) if self.before and self.after else None
+
+    @property
+    def success(self) -> list[tuple[str, Evaluation | None, Evaluation | None, float | None]]:
+        """(kind, before, after, points gained) of sampled and of greedy success, as far as there are any."""
+        before, after, change = self.before or SuccessPair(), self.after or SuccessPair(), self.change
+        lines = [
+            ("Sampled", before.sampled, after.sampled, change.sampled_points if change else None),
+            ("Greedy", before.greedy, after.greedy, change.greedy_points if change else None),
+        ]
+        return [line for line in lines if line[1] or line[2]]
+
+    @property
+    def last(self) -> SuccessPair | None:
+        """The newest success that is known."""
+        return self.after or self.before
 
 
 def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
@@ -90,7 +112,8 @@ def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
     if filters.get("owner"):
         rows = rows.filter(owner__username=filters["owner"])
     if text := filters.get("q", ""):
-        number = Q(pk=int(text.lstrip("#"))) if text.lstrip("#").isdecimal() else Q()
+        pk = row_id(text.lstrip("#"))
+        number = Q() if pk is None else Q(pk=pk)
         rows = rows.filter(Q(name__icontains=text) | Q(note__icontains=text) | number)
     place = [
         When(status=value, then=index) for index, value in enumerate([*UNFINISHED, "finished", "failed"])
@@ -109,16 +132,16 @@ def list_rows(experiments: Iterable[Experiment], *, with_evaluations: bool = Tru
     stages: dict[int, list[Stage]] = defaultdict(list)
     for stage in Stage.objects.filter(experiment_id__in=ids).order_by("position"):
         stages[stage.experiment_id].append(stage)
-    evaluations: dict[tuple[int, str], Evaluation] = {}
+    pairs: dict[tuple[int, str], SuccessPair] = {}
     chosen = Evaluation.objects.filter(experiment_id__in=ids, name__in=["before", "after"])
-    for evaluation in chosen.order_by("id") if with_evaluations else ():
-        evaluations[evaluation.experiment_id, evaluation.name] = evaluation
+    for pair in pairs_of(chosen.order_by("id") if with_evaluations else ()):
+        pairs[pair.either.experiment_id, pair.either.name] = pair
     return [
         Row(
             experiment,
             stages[experiment.pk],
-            evaluations.get((experiment.pk, "before")),
-            evaluations.get((experiment.pk, "after")),
+            pairs.get((experiment.pk, "before")),
+            pairs.get((experiment.pk, "after")),
         )
         for experiment in found
     ]

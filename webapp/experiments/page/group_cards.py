@@ -9,18 +9,11 @@ from django.http import HttpRequest
 
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.experiments.models import Experiment
+from webapp.experiments.page.group_filters import PURPOSES, SOLVED, GroupFilter
+from webapp.lib.request_values import whole_number
 
 Context = dict[str, Any]
 
-NO_VARIANCE = "no-variance"
-GROUP_FILTERS = (
-    ("", "All"),
-    (Purpose.TRAIN.value, "Training"),
-    (NO_VARIANCE, "No variance"),
-    (Purpose.EVALUATION.value, "Evaluation"),
-    (Purpose.DEMONSTRATION.value, "Demonstration"),
-)
-"""What the tab's links show: groups of a purpose, or those of training that teach nothing."""
 NUM_GROUPS = 24
 NUM_GROUPS_OVERVIEW = 6
 MEMBER_FIELDS = (
@@ -44,28 +37,29 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
     """Groups of which a member has begun, newest first, with their members' rewards and advantages."""
     tab = request.GET.get("tab", "overview")
     limit = NUM_GROUPS if tab == "groups" else NUM_GROUPS_OVERVIEW
-    purpose = request.GET.get("purpose", "train" if tab != "groups" else "")
-    rows = experiment.groups.filter(is_cancelled=False)
-    if purpose == NO_VARIANCE:
-        rows = rows.without_variance().filter(purpose=Purpose.TRAIN)
-    elif purpose:
-        rows = rows.filter(purpose=purpose)
+    query = request.GET if tab == "groups" else {}
+    chosen = GroupFilter.from_query(query, purpose="" if tab == "groups" else Purpose.TRAIN.value)
+    rows = chosen.apply(experiment.groups.filter(is_cancelled=False), experiment)
     members_model = experiment.trajectories.model
     begun = members_model.objects.filter(group=OuterRef("pk")).exclude(status=TrajectoryStatus.QUEUED)
     rows = rows.filter(Exists(begun))
     before = request.GET.get("before", "")
-    if before.isdecimal():
-        rows = rows.filter(pk__lt=int(before))
+    if before:
+        rows = rows.filter(pk__lt=whole_number(before, "before"))
     members = members_model.objects.only(*MEMBER_FIELDS).order_by("member", "id")
     rows = rows.select_related("task").defer("task__spec").annotate(num_replays=Count("replay_uses"))
     found = list(rows.order_by("-id").prefetch_related(Prefetch("trajectories", members))[: limit + 1])
     shown = found[:limit]
     return {
         "groups": [_group_card(group) for group in shown],
-        "purpose": purpose,
-        "filters": GROUP_FILTERS,
-        "older": f"?tab=groups&purpose={purpose}&before={shown[-1].pk}" if len(found) > limit else "",
-        "newer": f"?tab=groups&purpose={purpose}" if before else "",
+        "chosen": chosen,
+        "purposes": [(value, label, chosen.address(purpose=value)) for value, label in PURPOSES],
+        "families": experiment.groups.order_by().values_list("task__family", flat=True).distinct()
+        if tab == "groups"
+        else (),
+        "solved_choices": SOLVED,
+        "older": chosen.address(before=shown[-1].pk) if len(found) > limit else "",
+        "newer": chosen.address() if before else "",
     }
 
 

@@ -47,7 +47,9 @@ def evaluation_points(experiment: Experiment) -> list[dict[str, Any]]:
             "success": found.success,
             "low": found.low,
             "high": found.high,
+            "temperature": found.temperature,
             "num_tasks": found.num_tasks,
+            "num_samples": found.num_samples,
             "num_success": found.num_success,
         }
         for found in all_evaluations(experiment)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import Count, F, Q
 from django.urls import reverse
 
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
@@ -17,9 +17,10 @@ from webapp.experiments.checkpoints.checkpoint_table import (
     checkpoints_context,
     is_on_demand,
 )
+from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
 from webapp.experiments.lifecycle.queue_order import why_waiting
-from webapp.experiments.models import EXPERIMENT_TRANSITIONS, Experiment, ExperimentStatus
+from webapp.experiments.models import EXPERIMENT_TRANSITIONS, AlarmStatus, Experiment, ExperimentStatus
 from webapp.experiments.page import stage_progress
 from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
@@ -56,6 +57,7 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
         "eta": stage_progress.experiment_eta(stages),
         "overall": stage_progress.overall_progress([view.stage for view in stages]) * 100,
         "why": why_waiting(experiment),
+        "reward_control": experiment.settings.algorithm.reward_control,
         # "Running." beside the badge says nothing.
         "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
         "can_pause": bool(targets & {ExperimentStatus.PAUSING})
@@ -67,15 +69,20 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def incidents(experiment: Experiment, request: MemberRequest) -> Context:
-    """Alarms first (critical ones on top), then what happened lately."""
+    """Active alarms first (critical ones on top), then what happened lately."""
     alarms = sorted(
-        experiment.alarms.all(), key=lambda alarm: (alarm.severity != "critical", -alarm.at.timestamp())
-    )
-    # While it runs they need a person; afterwards one line says that there were some.
-    shown = 0 if ExperimentStatus(experiment.status).is_final() else NUM_ALARMS
+        experiment.alarms.select_related("acknowledged_by"),
+        key=lambda alarm: (
+            alarm.status != AlarmStatus.ACTIVE, alarm.severity != "critical", -alarm.at.timestamp()
+        ),
+    )  # fmt: skip
+    # While it runs, active ones need a person; afterwards one line says that there were some.
+    has_ended = ExperimentStatus(experiment.status).is_final()
+    shown = 0 if has_ended else min(NUM_ALARMS, sum(row.status == AlarmStatus.ACTIVE for row in alarms))
     return {
         "alarms": alarms[:shown],
         "more_alarms": alarms[shown:],
+        "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
         "incidents": list(experiment.incidents.all()[:NUM_INCIDENTS]),
     }
 
@@ -93,17 +100,15 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
         scored=Count("id", filter=Q(status__in=["terminated", "truncated"])),
         truncated=Count("id", filter=Q(status=TrajectoryStatus.TRUNCATED)),
     )
-    before = next((found for found in evaluations if found.name == "before"), None)
-    later = [found for found in evaluations if found.name != "before"]
-    last = later[-1] if later else None
+    pairs = pairs_of(evaluations)
+    before = next((pair for pair in pairs if pair.either.name == "before"), None)
     return {
         "before": before,
-        "last": last,
-        "gain": (last.success - before.success) * 100 if before and last else None,
+        "last": pairs[-1] if pairs and pairs[-1] is not before else None,
+        "change": change_of_run(pairs),
         "counts": counts,
         "has_ended": ExperimentStatus(experiment.status).is_final(),
         "is_evaluation": settings.evaluation.only,
-        "temperature": settings.evaluation.temperature,
         "num_steps": settings.algorithm.num_steps,
     }
 
@@ -114,6 +119,7 @@ def wall(experiment: Experiment, request: MemberRequest) -> Context:
     wanted = min(MAX_TILES, desktops.num_desktops)
     rows = experiment.trajectories.exclude(desktop=None).select_related("task", "desktop")
     tiles: dict[int | None, Any] = {}
+    rows = rows.annotate(own_max_turns=F("task__spec__max_turns"))
     for row in rows.defer("task__spec", "terms").order_by("-id")[: wanted * RECENT_PER_TILE]:
         tiles.setdefault(row.desktop_id, row)
     shown = sorted(tiles.values(), key=lambda row: row.desktop.name)[:wanted]
@@ -123,7 +129,7 @@ def wall(experiment: Experiment, request: MemberRequest) -> Context:
             {
                 "trajectory": row,
                 "turn": latest.get(row.pk),
-                "max_turns": desktops.max_turns,
+                "max_turns": row.own_max_turns or desktops.max_turns,
                 "is_final": TrajectoryStatus(row.status) in FINAL_STATUSES,
             }
             for row in shown

@@ -15,6 +15,7 @@ from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
 from webapp.experiments.page.metric_series import evaluation_points, series_of
 from webapp.experiments.page.part_contexts import PARTS, context_of
+from webapp.lib.request_values import whole_number
 
 
 @require_safe
@@ -40,8 +41,7 @@ def _as_json(values: dict[str, list[float]]) -> dict[str, list[float | None]]:
 def metrics(request: MemberRequest, pk: int) -> JsonResponse:
     """Panels, evaluations, and the series from `from_step` on."""
     experiment = get_experiment(request, pk)
-    text = request.GET.get("from_step", "0")
-    from_step = int(text) if text.isdecimal() else 0
+    from_step = whole_number(request.GET.get("from_step", "0"), "from_step")
     series = series_of(experiment, from_step)
     return JsonResponse(
         {
@@ -67,7 +67,7 @@ def log_lines(request: MemberRequest, pk: int) -> JsonResponse:
     if path is None:
         return JsonResponse({"error": {"code": "not_found", "message": "no such log file"}}, status=404)
     after = request.GET.get("after", "")
-    start = int(after) if after.isdecimal() else None
+    start = whole_number(after, "after") if after else None
     if request.GET.get("at") == "first-error":
         start = first_error(path)
         if start is None:

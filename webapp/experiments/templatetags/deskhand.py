@@ -183,6 +183,32 @@ def points(value: float | None) -> str:
 
 
 @register.filter
+def as_points(fraction: float | None) -> str:
+    """A difference of shares in percentage points: "+4", "−11"."""
+    return points(None if fraction is None else fraction * 100)
+
+
+@register.filter
+def p_value(p: float) -> str:
+    """With two digits that count: "p = 0.02", "p = 0.31", "p < 0.001"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.1 else f"p = {p:.2f}"
+
+
+@register.filter
+def interval(evaluation: Any) -> str:
+    """Its 95 % interval: "44–58 %"."""
+    return f"{evaluation.low * 100:.0f}–{evaluation.high * 100:.0f} %"
+
+
+@register.filter
+def sampling(temperature: float | None) -> str:
+    """How completions of an evaluation were chosen: "greedy", "sampled at 0.8", or "sampled" of old ones."""
+    if temperature in MISSING:
+        return "sampled"
+    return f"sampled at {temperature:g}" if temperature else "greedy"
+
+
+@register.filter
 def signed(value: float | None) -> str:
     """Two decimals with the sign, as rewards and advantages are shown; a real minus sign, none at 0.00."""
     if value in MISSING:

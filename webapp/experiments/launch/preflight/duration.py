@@ -7,6 +7,7 @@ from django.template.defaultfilters import pluralize
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.models import ExperimentStatus
+from webapp.fleet.env_capacity import count_env_slots
 
 TURNS_USED = 0.45
 """Part of the turn limit that a trajectory takes; this and the seconds: first-desk on two cores."""
@@ -28,24 +29,35 @@ def expected_duration(config: ExperimentConfig, *, team: Team, preset: str) -> t
     finished = trained.filter(
         preset=preset, status=ExperimentStatus.FINISHED, started_at__isnull=False, ended_at__isnull=False
     ).order_by("-id")
-    guess = formula_seconds(config)
+    slots = count_env_slots()
+    guess = formula_seconds(config, slots)
     took = [
-        (row.ended_at - row.started_at).total_seconds() * guess / formula_seconds(row.settings)
+        (row.ended_at - row.started_at).total_seconds() * guess / formula_seconds(row.settings, slots)
         for row in (finished[:NUM_REMEMBERED] if preset else [])
         if row.started_at and row.ended_at and not row.config_problems
     ]
+    online = (
+        f", on {slots} of {config.desktops.num_desktops} desktops"
+        if 0 < slots < config.desktops.num_desktops
+        else ""
+    )
     if took:
-        return median(took), f"from {len(took)} finished experiment{pluralize(len(took))} of this preset"
-    return guess, "rough formula: turns on the desktops, then the optimiser"
+        basis = f"from {len(took)} finished experiment{pluralize(len(took))} of this preset"
+        return median(took), basis + online
+    return guess, "rough formula: turns on the desktops, then the optimiser" + online
 
 
-def formula_seconds(config: ExperimentConfig) -> float:
-    """Rollouts on all desktops at once plus the optimiser's own time."""
+def formula_seconds(config: ExperimentConfig, slots: int = 0) -> float:
+    """Rollouts on all desktops at once, at most `slots` (0: as many as are wanted), plus the optimiser's."""
     algorithm, evaluation = config.algorithm, config.evaluation
     trained = algorithm.group_size * algorithm.groups_per_step * algorithm.num_steps
     during = algorithm.num_steps // evaluation.every if evaluation.every else 0
-    evaluated = evaluation.num_tasks * (int(evaluation.before) + int(evaluation.after) + during)
+    per_task = sum(one.samples_per_task for one in config.evaluation_passes)
+    evaluations = int(evaluation.before) + int(evaluation.after) + during
+    evaluated = evaluation.num_tasks * per_task * evaluations
     one = config.desktops.max_turns * TURNS_USED * SECONDS_PER_TURN + SECONDS_PER_RESET
-    rollouts = (trained + evaluated) * one / config.desktops.num_desktops
+    rollouts = (
+        (trained + evaluated) * one / min(config.desktops.num_desktops, slots or config.desktops.num_desktops)
+    )
     sft = config.sft.max_steps * SECONDS_PER_SFT_STEP if config.sft.enabled else 0.0
     return rollouts + trained * SECONDS_PER_TRAINED_TRAJECTORY + sft

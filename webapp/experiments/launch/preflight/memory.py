@@ -72,8 +72,8 @@ def verdict(found: Footprint, memory: float) -> Check:
         "Lower optimiser.microbatch_tokens, turn on parallel.activation_checkpointing, train with lora.rank, "
         "or use more processes."
     )
-    if found.at_rest + (found.engine if found.is_colocated else 0) > memory:
-        text = f"Weights and optimiser alone, with the engine's share, do not fit. {text} {remedy}"
+    if found.beside_engine > memory:
+        text = f"Loading, or weights and optimiser, with the engine's share, do not fit. {text} {remedy}"
         return Check("bad", title, text, "optimiser.num_processes")
     if found.per_gpu > FULL * memory:
         text = f"{text} {remedy}"

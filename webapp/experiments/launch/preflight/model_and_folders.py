@@ -50,8 +50,8 @@ def reference_checks(config: ExperimentConfig) -> Iterator[Check]:
 def checkpoint_folder_check(config: ExperimentConfig) -> Check:
     chosen = config.checkpoints.directory
     folder = Path(chosen).expanduser() if chosen else Path(settings.DATA_DIR) / "experiments"
-    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
+    if not os.path.isdir(existing) or not os.access(existing, os.W_OK | os.X_OK):
         text = f"{existing} cannot be written by the user that the workers run as."
         return Check("bad", "Checkpoints cannot be saved", text, "checkpoints.directory")
     return Check("good", "Checkpoint folder is writable", str(folder) if chosen else "")

@@ -1,5 +1,6 @@
 """What provider `osworld` needs on the machines of the env workers."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ def osworld_warnings(config: OsworldConfig) -> Iterator[tuple[str, str, str]]:
     python = (
         Path(config.python).expanduser() if config.python else settings.BASE_DIR / ".venv-osworld/bin/python"
     )
-    if not python.is_file():
+    if not os.path.isfile(python):
         detail = f"{python} is not on this machine. {INSTALL} if env workers run here."
         yield "OSWorld's environment is not installed", detail, "desktops.osworld.python"
     if config.machines not in OWN_DESKTOPS:
@@ -23,5 +24,5 @@ def osworld_warnings(config: OsworldConfig) -> Iterator[tuple[str, str, str]]:
         yield "Machines of OSWorld's own", detail, "desktops.osworld.machines"
     for knob in ("checkout", "downloads"):
         folder = getattr(config, knob)
-        if folder and not Path(folder).expanduser().is_dir():
+        if folder and not os.path.isdir(Path(folder).expanduser()):
             yield f"No such folder: {folder}", "Env workers must see it.", f"desktops.osworld.{knob}"

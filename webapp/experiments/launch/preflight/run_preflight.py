@@ -7,7 +7,9 @@ from django.template.defaultfilters import pluralize
 
 from training.contracts.config import ExperimentConfig, OsworldConfig
 from webapp.accounts.models import Team
+from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.launch.preflight.check import Check
+from webapp.experiments.launch.preflight.clip import clip_checks
 from webapp.experiments.launch.preflight.duration import expected_duration
 from webapp.experiments.launch.preflight.hosts import host_checks
 from webapp.experiments.launch.preflight.model_and_folders import (
@@ -60,6 +62,8 @@ def run_preflight(config: ExperimentConfig, *, team: Team, preset: str = "", pri
 
 def all_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     """Every check in the order of the panel's questions."""
+    for path, problem in limit_problems(config, team):
+        yield Check("bad", "Not allowed on this installation", f"{problem}.", path)
     yield from model_checks(config)
     yield from budget_checks(config)
     yield from host_checks(config)
@@ -67,6 +71,7 @@ def all_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     yield from task_checks(config)
     yield group_size_check(config)
     yield batch_check(config)
+    yield from clip_checks(config)
     yield from desktop_checks(config)
     if isinstance(section := config.desktops.provider_section, OsworldConfig):
         for title, detail, path in osworld_warnings(section):
@@ -84,20 +89,21 @@ def group_size_check(config: ExperimentConfig) -> Check:
 
 
 def batch_check(config: ExperimentConfig) -> Check:
-    """How the samples of a step divide over processes and microbatches."""
-    samples = config.algorithm.group_size * config.algorithm.groups_per_step
-    share = samples // config.optimiser.num_processes
+    """How the samples of a step divide over updates, processes and microbatches."""
+    algorithm = config.algorithm
+    samples = algorithm.group_size * algorithm.groups_per_step
+    share = samples // (config.optimiser.num_processes * algorithm.updates_per_batch)
     size = config.optimiser.microbatch_size
     title = f"{samples} trajectories per step"
     if config.optimiser.packing:
         return Check("good", title, f"Packed: at most {config.optimiser.microbatch_tokens} tokens at a time.")
     if share > size and share % size:
         text = (
-            f"{share} per process are not a multiple of the microbatch size {size}: the last one is smaller."
+            f"{share} per update and process are no multiple of the microbatch size {size}: one is smaller."
         )
         return Check("warning", title, text, "optimiser.microbatch_size")
     number = -(-share // size)
-    return Check("good", title, f"{number} microbatch{pluralize(number, 'es')} on each process.")
+    return Check("good", title, f"{number} microbatch{pluralize(number, 'es')} per update on each process.")
 
 
 def desktop_checks(config: ExperimentConfig) -> Iterator[Check]:

@@ -8,6 +8,7 @@ from django.db.models import Count, Q
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
+from webapp.experiments.launch.yaml_keys import resembling
 from webapp.experiments.models import TaskRecord, TaskSet
 
 
@@ -18,6 +19,7 @@ def task_checks(config: ExperimentConfig) -> Iterator[Check]:
         text = f"Imported are: {known}. Import one with `manage.py import_tasks`."
         yield Check("bad", f"Task set {config.tasks.task_set!r} is not imported", text, "tasks.task_set")
         return
+    yield from unknown_choices(config, task_set)
     rows = chosen_tasks(config, task_set)
     num_train = sum(row["num"] for row in rows if row["split"] == "train")
     num_heldout = sum(row["num"] for row in rows if row["split"] == "heldout")
@@ -31,6 +33,19 @@ def task_checks(config: ExperimentConfig) -> Iterator[Check]:
     if wanted > num_heldout:
         text = f"Only {num_heldout} held-out tasks fit the choice: evaluations are smaller, intervals wider."
         yield Check("warning", f"{wanted} evaluation tasks wanted", text, "evaluation.num_tasks")
+
+
+def unknown_choices(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Check]:
+    """Families and levels that no task of the set has: a misspelt one would silently choose nothing."""
+    for name, chosen in (("families", config.tasks.families), ("levels", config.tasks.levels)):
+        column = {"families": "family", "levels": "level"}[name]
+        known = set(TaskRecord.objects.filter(task_set=task_set).values_list(column, flat=True).distinct())
+        for value in chosen:
+            if value not in known:
+                there = ", ".join(sorted(map(str, known)))
+                near = resembling(str(value), map(str, known))
+                text = f"{task_set.name} has {there}{near}"
+                yield Check("bad", f"No {name} {value!r} in the task set", f"{text}.", f"tasks.{name}")
 
 
 def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, Any]]:

@@ -1,13 +1,16 @@
 """Where an experiment stands, as JSON; with a verb: pause, resume, cancel, evaluate or export."""
 
 import json
+import time
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
+from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.lifecycle import operator_actions
-from webapp.experiments.models import Experiment
+from webapp.experiments.models import Experiment, ExperimentStatus
 
 VERBS = {
     "pause": operator_actions.request_pause,
@@ -29,8 +32,19 @@ class Command(BaseCommand):
             "--checkpoint", default="best", help='evaluate, export: best (default), latest, "step N" or an id'
         )
         parser.add_argument("--tasks", type=int, default=72, help="evaluate: held-out tasks")
-        parser.add_argument("--temperature", type=float, default=1.0, help="evaluate: 0 = greedy")
+        parser.add_argument("--samples", type=int, default=1, help="evaluate: sampled trajectories per task")
+        parser.add_argument(
+            "--temperature", type=float, help="evaluate: of the sampled pass (default: of training); 0 = none"
+        )
+        parser.add_argument("--no-greedy", action="store_true", help="evaluate: leave the greedy pass out")
         parser.add_argument("--metrics", nargs="*", default=[], help="series, e.g. rollout/success")
+        parser.add_argument(
+            "--watch",
+            type=float,
+            default=0.0,
+            metavar="SECONDS",
+            help="look this often, print a line when something changed, stop when the experiment has ended",
+        )
         parser.add_argument("--dtype", default="bfloat16", help=f"export: {', '.join(exports.DTYPES)}")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -42,11 +56,21 @@ class Command(BaseCommand):
             return
         if options["verb"] and not VERBS[options["verb"]](experiment=experiment):
             raise CommandError(f"cannot {options['verb']} an experiment that is {experiment.status}")
-        experiment.refresh_from_db()
-        values = describe(experiment)
-        if options["metrics"]:
-            values["metrics"] = series(experiment, options["metrics"])
-        self.stdout.write(json.dumps(values, default=str))
+        last = ""
+        while True:
+            experiment.refresh_from_db()
+            has_ended = ExperimentStatus(experiment.status).is_final()
+            values = describe(experiment)
+            if options["metrics"]:
+                values["metrics"] = series(experiment, options["metrics"])
+            line = json.dumps(values, default=str)
+            if line != last:
+                self.stdout.write(line)
+                self.stdout.flush()
+            if has_ended or not options["watch"]:
+                return
+            last = line
+            time.sleep(options["watch"])
 
 
 def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str, Any]:
@@ -59,12 +83,16 @@ def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str,
         queued = evaluate_on_demand.request_evaluation(
             checkpoint=checkpoint,
             user=None,
-            num_tasks=options["tasks"],
-            temperature=options["temperature"],
+            how=evaluate_on_demand.HowToEvaluate(
+                num_tasks=options["tasks"],
+                samples_per_task=options["samples"],
+                temperature=options["temperature"],
+                greedy=not options["no_greedy"],
+            ),
         )
     except usable_checkpoints.CheckpointRefused as refused:
-        name = {"num_tasks": "--tasks: "}.get(refused.field, f"--{refused.field}: " if refused.field else "")
-        raise CommandError(f"{name}{refused}") from refused
+        name = {"num_tasks": "tasks", "samples_per_task": "samples"}.get(refused.field, refused.field)
+        raise CommandError(f"--{name}: {refused}" if name else str(refused)) from refused
     return {"experiment": queued.pk, "status": queued.status, "step": checkpoint.step}
 
 
@@ -83,10 +111,11 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "stages": list(experiment.stages.values("name", "status", "done", "total", "started_at", "ended_at")),
         "evaluations": list(
             experiment.evaluations.values(
-                *("name", "step", "num_tasks", "num_success", "success", "low", "high"),
-                *("per_family", "temperature", "at"),
+                *("name", "step", "temperature", "samples_per_task", "num_tasks", "num_samples"),
+                *("num_success", "success", "low", "high", "per_family", "at"),
             )
         ),
+        "success_change": success_change(experiment),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
         "attempts": list(
@@ -98,6 +127,15 @@ def describe(experiment: Experiment) -> dict[str, Any]:
             .values("step", "policy_version", "path", "is_best", "success")
         ),
     }
+
+
+def success_change(experiment: Experiment) -> dict[str, Any] | None:
+    """Paired tests from the evaluation before the first step to the newest; None until there are two."""
+    change = change_of_run(pairs_of(experiment.evaluations.all()))
+    if change is None:
+        return None
+    paired = {kind.lower(): asdict(found) for kind, found in change.parts}
+    return {"sampled": None, "greedy": None, **paired, "is_sharpened": change.is_sharpened}
 
 
 def series(experiment: Experiment, names: list[str]) -> dict[str, list[tuple[int, float]]]:

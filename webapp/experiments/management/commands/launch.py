@@ -36,16 +36,16 @@ class Command(BaseCommand):
         name, config = _starting_point(options["preset"], options["config"])
         try:
             config = parse_config(_changed(config, options["changes"]))
+            experiment = queue_experiment(
+                team=_team(options["team"]),
+                owner=None,
+                name=options["name"] or name,
+                preset=options["preset"] or "",
+                config=config,
+                priority=options["priority"],
+            )
         except ConfigError as error:
             raise CommandError(str(error)) from error
-        experiment = queue_experiment(
-            team=_team(options["team"]),
-            owner=None,
-            name=options["name"] or name,
-            preset=options["preset"] or "",
-            config=config,
-            priority=options["priority"],
-        )
         self.stdout.write(json.dumps({"experiment": experiment.pk, "name": experiment.name}))
 
 

@@ -1,0 +1,117 @@
+"""The page of tasks against evaluations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from webapp.accounts.access import member
+from webapp.experiments.checkpoints.checkpoint_table import all_evaluations, is_on_demand
+from webapp.experiments.evaluations.success_pairs import (
+    SuccessChange,
+    SuccessPair,
+    change_between,
+    pairs_of,
+    task_outcomes,
+)
+from webapp.experiments.evaluations.task_matrix import SHOWN_LABELS, Column, Kind, Shown, TaskMatrix
+from webapp.experiments.models import Evaluation, Experiment, TaskRecord
+from webapp.lib.request_values import row_id
+
+MAX_EXPERIMENTS = 6
+MAX_COLUMNS = 20
+ROWS_PER_PAGE = 40
+
+
+@require_safe
+def evaluation_matrix(request: HttpRequest) -> HttpResponse:
+    """`?id=3`: all evaluations of an experiment. `?id=3&id=5`: the newest one of each."""
+    experiments = _experiments(request)
+    columns = _columns(experiments)
+    ctx: dict[str, Any] = {"nav": "experiments", "experiments": experiments, "columns": columns}
+    if columns:
+        ctx |= _matrix_context(request, experiments, columns)
+    return render(request, "experiments/evaluation_matrix.html", ctx)
+
+
+def _experiments(request: HttpRequest) -> list[Experiment]:
+    """Those of the team that the address names, in its order."""
+    asked = list(dict.fromkeys(pk for text in request.GET.getlist("id") if (pk := row_id(text)) is not None))
+    rows = Experiment.objects.filter(team=member(request).team, pk__in=asked[:MAX_EXPERIMENTS])
+    by_id = rows.in_bulk()
+    return [by_id[pk] for pk in asked[:MAX_EXPERIMENTS] if pk in by_id]
+
+
+def _columns(experiments: list[Experiment]) -> list[Column]:
+    """Of one experiment every point (the first and the newest of too many), of several the newest of each."""
+    if len(experiments) == 1:
+        (experiment,) = experiments
+        pairs = pairs_of(all_evaluations(experiment))
+        if len(pairs) > MAX_COLUMNS:
+            pairs = [pairs[0], *pairs[1 - MAX_COLUMNS :]]
+        return [Column(pair, _title(pair, experiment)) for pair in pairs]
+    newest: dict[int, SuccessPair] = {}
+    for pair in pairs_of(Evaluation.objects.filter(experiment__in=experiments).order_by("id")):
+        newest[pair.either.experiment_id] = pair
+    return [Column(newest[one.pk], f"#{one.pk} {one.name}") for one in experiments if one.pk in newest]
+
+
+def _title(pair: SuccessPair, experiment: Experiment) -> str:
+    found = pair.either
+    if is_on_demand(found, experiment):
+        return f"Step {found.checkpoint.step}, #{found.experiment_id}" if found.checkpoint else "On demand"
+    words = {"before": "Before", "after": "After", "sft": f"SFT {found.step}"}
+    return words.get(found.name, f"Step {found.step}")
+
+
+def _matrix_context(
+    request: HttpRequest, experiments: list[Experiment], columns: list[Column]
+) -> dict[str, Any]:
+    outcomes = task_outcomes(one for column in columns for one in column.pair.both)
+    places = {str(column.key): place for place, column in enumerate(columns)}
+    first = next((place for place, column in enumerate(columns) if column.title == "Before"), 0)
+    baseline = places.get(request.GET.get("from", ""), first)
+    compared = places.get(request.GET.get("to", ""), len(columns) - 1)
+    ends = (columns[baseline], columns[compared])
+    has_greedy = all(column.of(Kind.GREEDY) in outcomes for column in ends)
+    wanted = request.GET.get("by", "")
+    kind = Kind(wanted) if wanted in list(Kind) else Kind.GREEDY if has_greedy else Kind.SAMPLED
+    matrix = TaskMatrix(columns=columns, outcomes=outcomes, baseline=baseline, compared=compared, kind=kind)
+    sets = {experiment.settings.tasks.task_set for experiment in experiments}
+    tasks = TaskRecord.objects.filter(task_set__name__in=sets, task_id__in=matrix.task_ids())
+    every = matrix.rows(tasks.only("task_id", "instruction", "family", "level"))
+    chosen = {name: request.GET.get(name, "") for name in ("family", "level")}
+    within = [row for row in every if _fits(row.task, chosen)]
+    kept = {row.name for row in within}
+    of_chosen = {
+        pk: {name: one for name, one in found.items() if name in kept} for pk, found in outcomes.items()
+    }
+    shown = Shown(text) if (text := request.GET.get("show", "")) in list(Shown) else Shown.ALL
+    rows = [row for row in within if row.fits(shown)]
+    page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
+    return {
+        "matrix": matrix,
+        "change": _change(columns[baseline], columns[compared], of_chosen),
+        "page": page,
+        "rows": [(row, matrix.cells(row)) for row in page.object_list],
+        "counts": [(one, SHOWN_LABELS[one], sum(row.fits(one) for row in within)) for one in Shown],
+        "shown": shown,
+        "chosen": chosen,
+        "families": sorted({row.family for row in every if row.family}),
+        "levels": sorted({str(row.task.level) for row in every if row.task}),
+    }
+
+
+def _fits(task: TaskRecord | None, chosen: dict[str, str]) -> bool:
+    family, level = chosen["family"], chosen["level"]
+    if not task:
+        return not family and not level
+    return (not family or task.family == family) and (not level or str(task.level) == level)
+
+
+def _change(before: Column, after: Column, outcomes: dict[int, dict[str, Any]]) -> SuccessChange | None:
+    return change_between(before.pair, after.pair, outcomes) if before is not after else None
