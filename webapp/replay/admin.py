@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from webapp.lib.read_only_admin import RecordAdmin
-from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord
+from webapp.replay.models import LabelEvent, ReplayEntry, ReplaySkipRecord, ReplayUseRecord
 
 
 @admin.register(ReplayEntry)
@@ -20,3 +20,8 @@ class LabelEventAdmin(RecordAdmin):
 @admin.register(ReplayUseRecord)
 class ReplayUseAdmin(RecordAdmin):
     list_display = ["entry_id", "experiment", "group_id", "step", "policy_age", "advantage", "at"]
+
+
+@admin.register(ReplaySkipRecord)
+class ReplaySkipAdmin(RecordAdmin):
+    list_display = ["entry_id", "experiment", "reason", "num_times", "at"]

@@ -1,4 +1,4 @@
-"""Automatic checks shown beside an entry: near duplicates, stuck screens, old policies, odd rewards."""
+"""Automatic checks shown beside an entry: near duplicates, stuck screens, other models, odd rewards."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from webapp.replay.fit_for_experiments import Fit
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import action_signature
 
 MAX_STILL = 3
 """Turns on one unchanged screen that look stuck."""
-OLD_POLICY = 10
-"""Policy versions after which an entry is marked as old."""
+MUCH_LOST = 0.25
+"""Share of what a success earned; penalties that take less are ordinary."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +42,12 @@ def longest_still_run(turns: Sequence[TurnRecord]) -> int:
     return max((len(list(run)) for frame, run in groupby(frames) if frame), default=0)
 
 
-def checks_of(entry: ReplayEntry, first_of_signature: int | None) -> list[Check]:
+def checks_of(entry: ReplayEntry, first_of_signature: int | None, fit: Fit | None) -> list[Check]:
     """The findings about `entry`, the worrying ones first. Needs its trajectory and experiment loaded."""
     found = [
         duplicate_check(entry, first_of_signature),
         still_check(entry),
-        age_check(entry),
+        fit_check(fit),
         reward_check(entry),
         parse_check(entry),
     ]
@@ -68,23 +69,12 @@ def still_check(entry: ReplayEntry) -> Check | None:
     return Check("still", "warning", f"{entry.num_still} turns in a row on the same screen")
 
 
-def policy_age(entry: ReplayEntry) -> int | None:
-    """Versions that the recording experiment went on after the entry; None without a policy."""
-    trajectory = entry.trajectory
-    if trajectory.policy_version is None or trajectory.experiment is None:
+def fit_check(fit: Fit | None) -> Check | None:
+    """What would the experiment make of it, and how far are their policies apart?"""
+    if fit is None:
         return None
-    return max(0, trajectory.experiment.policy_version - trajectory.policy_version)
-
-
-def age_check(entry: ReplayEntry) -> Check:
-    """How far has the policy moved since?"""
-    age = policy_age(entry)
-    if age is None:
-        return Check("age", "good", f"{entry.trajectory.source.capitalize()} actions, no policy to age")
-    if entry.trajectory.source != "policy":
-        return Check("age", "good", f"{entry.trajectory.source.capitalize()} actions: enters as likelihood")
-    text = f"Policy v{entry.trajectory.policy_version}, {age} version{'' if age == 1 else 's'} old"
-    return Check("age", "warning" if age > OLD_POLICY else "good", text)
+    text = f"In #{fit.experiment.pk} {fit.experiment.name}: {fit.form}; policy age {fit.age}"
+    return Check("fit", fit.tone, text)
 
 
 def reward_check(entry: ReplayEntry) -> Check | None:
@@ -95,7 +85,9 @@ def reward_check(entry: ReplayEntry) -> Check | None:
     if trajectory.reward <= 0:
         return Check("reward", "bad", f"Solved, but its reward is {trajectory.reward:.2f}")
     losses = [term for term in trajectory.terms if float(term.get("contribution", 0.0)) < 0]
-    if losses:
+    lost = -sum(float(term["contribution"]) for term in losses)
+    # Nearly every success pays a little for its turns: that alone is no reason to look twice.
+    if losses and lost >= MUCH_LOST * (trajectory.reward + lost):
         names = ", ".join(str(term["name"]).rpartition(".v")[0] or str(term["name"]) for term in losses)
         return Check("reward", "warning", f"Penalised: {names}")
     return None

@@ -9,6 +9,8 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
+from webapp.experiments.models import TaskRecord
+from webapp.lib.request_values import row_id
 from webapp.replay.models import ReplayEntry, Verdict
 
 ALL = "all"
@@ -27,6 +29,8 @@ class EntryFilter:
     """Primary key, as text."""
     age: str = ""
     tag: str = ""
+    search: str = ""
+    """Words of the task's instruction or id, all of them."""
 
     @classmethod
     def from_query(cls, query: QueryDict) -> EntryFilter:
@@ -36,14 +40,13 @@ class EntryFilter:
             values["verdict"] = Verdict.INBOX.value
         if values["age"] not in AGES:
             values["age"] = ""
-        pk = values["experiment"]
-        if not (pk.isascii() and pk.isdigit() and len(pk) < 18):
+        if row_id(values["experiment"]) is None:
             values["experiment"] = ""
         return cls(**values)
 
     def is_narrow(self) -> bool:
         """True when anything but the verdict is set."""
-        return bool(self.family or self.experiment or self.age or self.tag)
+        return bool(self.family or self.experiment or self.age or self.tag or self.search)
 
     def apply(self, rows: QuerySet[ReplayEntry]) -> QuerySet[ReplayEntry]:
         """`rows` narrowed to this filter."""
@@ -56,7 +59,9 @@ class EntryFilter:
         if self.family:
             rows = rows.filter(family=self.family)
         if self.experiment:
-            rows = rows.filter(trajectory__experiment_id=int(self.experiment))
+            rows = rows.filter(trajectory__experiment_id=self.experiment)
+        if self.search:
+            rows = rows.filter(trajectory__task__in=TaskRecord.objects.with_words(self.search))
         if self.age:
             rows = rows.filter(created_at__gte=timezone.now() - AGES[self.age])
         if self.tag:

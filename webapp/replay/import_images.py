@@ -15,6 +15,7 @@ from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Frame
 
 MAX_SIDE = 8192
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 SHA_PREFIX = "sha256:"
 
 
@@ -52,12 +53,14 @@ def store_image(team: Team, text: str, where: str) -> StoredImage:
 def as_png(body: bytes, where: str) -> tuple[bytes, int, int]:
     """The bytes as they are when they are a PNG, else converted: (png, width, height)."""
     try:
-        image = Image.open(BytesIO(body))
-        if max(image.size) > MAX_SIDE:
-            raise ImageProblem(f"{where}: {image.width} x {image.height} pixels are too many")
-        image.load()
-    except (UnidentifiedImageError, OSError, SyntaxError, Image.DecompressionBombError) as error:
+        image = Image.open(BytesIO(body), formats=FORMATS)
+        is_too_large = max(image.size) > MAX_SIDE
+        if not is_too_large:
+            image.load()
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise ImageProblem(f"{where}: not an image") from error
+    if is_too_large:
+        raise ImageProblem(f"{where}: {image.width} x {image.height} pixels are too many")
     if image.format == "PNG":
         return body, image.width, image.height
     out = BytesIO()

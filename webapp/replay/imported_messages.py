@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 from typing import Any
 
@@ -14,6 +13,7 @@ from training.actions.parse.json_call import ACTIONS, action_of
 from training.actions.pointer_words import JSON_POINTER
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Completion, Observation, ParsedCompletion, Source, Turn
+from webapp.lib.request_values import read_json
 from webapp.replay.import_images import StoredImage
 
 CLOSING_LINES = re.compile(
@@ -63,7 +63,8 @@ def turns_of_messages(messages: Any, images: list[StoredImage]) -> list[Turn]:
         elif role == "assistant":
             if screen is None:
                 raise ReadProblem(where, "an action before the first screenshot")
-            turns.append(read_turn(len(turns), screen, text, content, where))
+            turn = read_turn(len(turns), screen, text, content, where)
+            turns.append(turn.model_copy(update={"is_context": not read_loss_mask(message, where)}))
             text = ""
     if waiting:
         raise ReadProblem("images", f"{len(waiting)} more than the messages have <image> marks")
@@ -78,6 +79,14 @@ def read_message(message: Any, where: str) -> tuple[str, str]:
     if not isinstance(message.get("content"), str):
         raise ReadProblem(f"{where}.content", "not a string")
     return message["role"], message["content"]
+
+
+def read_loss_mask(message: dict[str, Any], where: str) -> bool:
+    """Whether an assistant message is learned: `step_loss_mask` of 0 or 1, absent = 1. Raises ReadProblem."""
+    mask = message.get("step_loss_mask", 1)
+    if mask not in (0, 1):
+        raise ReadProblem(f"{where}.step_loss_mask", f"not 0 or 1: {mask!r}")
+    return bool(mask)
 
 
 def read_turn(index: int, screen: StoredImage, text: str, content: str, where: str) -> Turn:
@@ -124,10 +133,7 @@ def _parsed(text: str) -> ParsedCompletion:
 
 
 def load_arguments(body: str, where: str) -> dict[str, Any]:
-    try:
-        data = json.loads(body)
-    except ValueError as error:
-        raise ReadProblem(f"{where}.content", f"the tool call is not JSON ({error})") from error
+    data = read_json(body, f"{where}.content: the tool call")
     arguments = data.get("arguments", data) if isinstance(data, dict) else None
     if not isinstance(arguments, dict):
         raise ReadProblem(f"{where}.content", "the tool call has no arguments")
@@ -162,7 +168,7 @@ def first_call(content: str, where: str) -> str:
     for end in (place + 1 for place, letter in enumerate(text[:4000]) if letter == ")"):
         try:
             ast.parse(text[:end], mode="eval")
-        except SyntaxError:
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
         if CALL.search(text[end:]):
             raise ReadProblem(f"{where}.content", MORE_THAN_ONE)

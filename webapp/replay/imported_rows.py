@@ -5,14 +5,16 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.utils import timezone
 
+from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.types import Purpose, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
 from webapp.lib.storable_text import storable
 from webapp.replay.automatic_checks import longest_still_run, signature_of
-from webapp.replay.labels import label_entry
+from webapp.replay.labels import MAX_TAGS, label_entry
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.replay.read_slime_record import Record
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.telling_frame import most_telling
 
 ASSUMED_TAG = "assumed-reward"
 
@@ -20,6 +22,7 @@ ASSUMED_TAG = "assumed-reward"
 def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> ReplayEntry:
     """A group of one, its trajectory with turns, and the entry."""
     now = timezone.now()
+    screens = [turn.observation.sha256 for turn in record.turns if turn.observation.sha256]
     group = Group.objects.create(
         team=team,
         task=record.task,
@@ -41,12 +44,14 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
         source=record.source,
         status=TrajectoryStatus.TERMINATED,
         policy_version=record.policy_version,
+        fingerprint=shared_fingerprint(record.turns) or None,
         num_turns=len(record.turns),
         num_parse_errors=sum(bool(turn.parse_error) for turn in record.turns),
         score=record.score,
         reward=record.reward,
         terms=record.terms,
-        last_frame=next((t.observation.sha256 for t in reversed(record.turns) if t.observation.sha256), ""),
+        last_frame=screens[-1] if screens else "",
+        thumbnail=most_telling(screens),
         started_at=now,
         ended_at=now,
     )
@@ -60,13 +65,13 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
         tags=[ASSUMED_TAG] if record.is_reward_assumed else [],
     )
     if keep_labels and record.label.get("verdict") in Verdict.values:
-        tags = list(dict.fromkeys([*entry.tags, *(record.label.get("tags") or [])]))
+        tags = list(dict.fromkeys([*entry.tags, *record.label.get("tags", [])]))
         label_entry(
             entry=entry,
             user=user,
             verdict=record.label["verdict"],
-            tags=[str(tag) for tag in tags],
-            note=str(record.label.get("note") or ""),
+            tags=tags[:MAX_TAGS],
+            note=record.label.get("note", ""),
         )
     return entry
 
@@ -89,6 +94,7 @@ def turn_row(trajectory: Trajectory, turn: Turn) -> TurnRecord:
         action_error=storable(turn.action_error or ""),
         screen_changed=turn.screen_changed,
         terms=[term.model_dump(mode="json") for term in turn.terms],
+        is_context=turn.is_context,
         observed_at=now,
         completed_at=now,
         acted_at=now,

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 from django.db import transaction
-from django.db.models import F, IntegerField, Q, QuerySet
-from django.db.models.functions import Cast
+from django.db.models import F, QuerySet
+from django.utils import timezone
 
-from training.contracts.trainer_reports import ReplayUse
+from training.contracts.trainer_reports import ReplaySkip, ReplayUse
+from training.contracts.types import Source
 from webapp.accounts.models import Team
+from webapp.experiments.lifecycle.status_changes import record_incident
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplayUseRecord
+from webapp.experiments.weight_lineage import Place, WeightLineage
+from webapp.lib.storable_text import storable
+from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplaySkipRecord, ReplayUseRecord
+from webapp.trajectories.models import Trajectory
 
 # --- use in training ---------------------------------------------------------------------------------
 
 
-def usable_entries(*, team: Team, task: TaskRecord, max_policy_age: int) -> QuerySet[ReplayEntry]:
-    """Accepted and gold entries of `task`, best first: gold, seldom used, new. Held-out tasks have none.
-
-    `recorded_policy_age` says how many versions the recording experiment went on after the entry; it is
-    None for entries without a policy (oracle, human), which are never too old.
-    """
+def usable_entries(*, team: Team, task: TaskRecord) -> QuerySet[ReplayEntry]:
+    """Accepted and gold entries of `task`, best first: gold, seldom used, new. Held-out tasks have none."""
     if task.split != "train":
         return ReplayEntry.objects.none()
-    age = Cast(F("trajectory__experiment__policy_version") - F("trajectory__policy_version"), IntegerField())
-    rows = (
+    return (
         ReplayEntry.objects.filter(team=team, trajectory__task=task, verdict__in=USABLE_VERDICTS)
         .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
-        .annotate(recorded_policy_age=age)
-    )
-    young = Q(recorded_policy_age=None) | Q(recorded_policy_age__lte=max_policy_age)
-    return rows.filter(young).order_by(
         # "gold" sorts after "accepted"
-        "-verdict",
-        "num_uses",
-        "-id",
+        .order_by("-verdict", "num_uses", "-id")
     )
+
+
+def policy_age(trajectory: Trajectory, experiment: Experiment, lineage: WeightLineage) -> int | None:
+    """Policy versions between the one that sampled `trajectory` and the experiment's now.
+
+    None when no policy did, or the two have no weights in common.
+    """
+    if trajectory.policy_version is None or trajectory.experiment_id is None:
+        return None
+    if trajectory.source != Source.POLICY:
+        return None
+    recorded = Place(trajectory.experiment_id, trajectory.policy_version)
+    return lineage.versions_between(recorded, Place(experiment.pk, experiment.policy_version))
 
 
 def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
@@ -61,3 +69,45 @@ def record_uses(*, experiment: Experiment, uses: Iterable[ReplayUse]) -> int:
                 ReplayEntry.objects.filter(pk=use.entry_id).update(num_uses=F("num_uses") + 1)
                 num_new += 1
     return num_new
+
+
+def record_skips(*, experiment: Experiment, skips: Iterable[ReplaySkip]) -> None:
+    """Count the entries that the trainer could not use; the first ones of a reason are told on its page.
+
+    Those that were deleted meanwhile are left out.
+    """
+    skips = list(skips)
+    wanted = {skip.entry_id for skip in skips}
+    kept = set(ReplayEntry.objects.filter(pk__in=wanted).values_list("pk", flat=True))
+    with transaction.atomic():
+        told = set(experiment.replay_skips.values_list("reason", flat=True).distinct())
+        by_reason: dict[str, list[ReplaySkip]] = defaultdict(list)
+        for skip in skips:
+            if skip.entry_id in kept:
+                by_reason[skip.reason].append(skip)
+                _count_skip(experiment, skip)
+        for reason, found in by_reason.items():
+            if reason not in told:
+                record_incident(experiment.pk, "replay_skipped", skip_words(found))
+
+
+def skip_words(skips: Sequence[ReplaySkip]) -> str:
+    """Several skips of one reason in one sentence."""
+    number = len({skip.entry_id for skip in skips})
+    example = f"entry {skips[0].entry_id}: {skips[0].message}"
+    if number == 1:
+        return f"A replay entry could not be used: {example}."
+    return f"{number} replay entries could not be used, such as {example}."
+
+
+def _count_skip(experiment: Experiment, skip: ReplaySkip) -> None:
+    row, is_new = ReplaySkipRecord.objects.get_or_create(
+        entry_id=skip.entry_id,
+        experiment=experiment,
+        reason=skip.reason,
+        defaults={"message": storable(skip.message)},
+    )
+    if not is_new:
+        ReplaySkipRecord.objects.filter(pk=row.pk).update(
+            num_times=F("num_times") + 1, message=storable(skip.message), at=timezone.now()
+        )

@@ -16,6 +16,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import Team
+from webapp.lib.request_values import shortened
 from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
 MAX_NOTE = 4000
@@ -55,7 +56,7 @@ def label_entry(
     `expected_verdict` is what the person saw. Raises LabelConflict when the entry has another one by now,
     ValueError naming the field for a value that cannot be stored.
     """
-    wanted = _checked(verdict, tags, note)
+    wanted = check_label(verdict, tags, note)
     with transaction.atomic():
         locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
         if expected_verdict is not None and locked.verdict != expected_verdict:
@@ -112,10 +113,10 @@ def label_many(
     *, entries: QuerySet[ReplayEntry], user: User, verdict: str, tags: list[str] | None = None
 ) -> int:
     """One verdict for all of `entries`, one undoable event each; returns how many changed."""
-    wanted = _checked(verdict, tags, None)
+    wanted = check_label(verdict, tags, None)
     batch = secrets.token_hex(16)
     with transaction.atomic():
-        changed = []
+        changed: list[int] = []
         events = []
         for entry in entries.select_for_update(of=("self",)).order_by("id")[:MAX_BULK]:
             before = snapshot(entry)
@@ -123,9 +124,15 @@ def label_many(
             if after == before:
                 continue
             events.append(LabelEvent(entry=entry, by=user, before=before, after=after, batch=batch))
-            changed.append(_assign(entry, after, user))
+            changed.append(entry.pk)
+            is_back_in_inbox = after["verdict"] == Verdict.INBOX
         LabelEvent.objects.bulk_create(events, batch_size=500)
-        ReplayEntry.objects.bulk_update(changed, LABEL_COLUMNS, batch_size=200)
+        if changed:
+            by: dict[str, Any] = {"labelled_by": None, "labelled_at": None}
+            if not is_back_in_inbox:
+                by = {"labelled_by": user, "labelled_at": timezone.now()}
+            for start in range(0, len(changed), 500):
+                ReplayEntry.objects.filter(pk__in=changed[start : start + 500]).update(**wanted, **by)
     return len(changed)
 
 
@@ -185,15 +192,18 @@ def _copy(source: ReplayEntry, target: ReplayEntry) -> None:
         setattr(target, name, getattr(source, name))
 
 
-def _checked(verdict: str | None, tags: list[str] | None, note: str | None) -> dict[str, Any]:
+def check_label(verdict: str | None, tags: list[str] | None, note: str | None) -> dict[str, Any]:
+    """The columns to change, as they are stored. Raises ValueError naming the field."""
     wanted: dict[str, Any] = {}
     if verdict is not None:
         if verdict not in Verdict.values:
-            raise ValueError(f"verdict: {verdict!r} is not one of {', '.join(Verdict.values)}")
+            raise ValueError(f"verdict: '{shortened(verdict)}' is not one of {', '.join(Verdict.values)}")
         wanted["verdict"] = str(verdict)
     if tags is not None:
         wanted["tags"] = _checked_tags(tags)
     if note is not None:
+        if not isinstance(note, str):
+            raise ValueError("note: not a text")
         if len(note) > MAX_NOTE:
             raise ValueError(f"note: at most {MAX_NOTE} characters, this has {len(note)}")
         wanted["note"] = note.strip()
@@ -201,6 +211,8 @@ def _checked(verdict: str | None, tags: list[str] | None, note: str | None) -> d
 
 
 def _checked_tags(tags: list[str]) -> list[str]:
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise ValueError("tags: not a list of texts")
     cleaned = list(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
     if len(cleaned) > MAX_TAGS:
         raise ValueError(f"tags: at most {MAX_TAGS}, these are {len(cleaned)}")

@@ -67,6 +67,27 @@ class LabelEvent(models.Model):
         return f"{self.before['verdict']} -> {self.after['verdict']}"
 
 
+class ReplaySkipRecord(models.Model):
+    """An experiment wanted an entry, but could not use it."""
+
+    entry = models.ForeignKey(ReplayEntry, on_delete=models.CASCADE, related_name="skips")
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="replay_skips")
+    reason = models.CharField(max_length=20)
+    """`training.contracts.trainer_reports.SkipReason`."""
+    message = models.TextField()
+    num_times = models.IntegerField(default=1)
+    at = models.DateTimeField(auto_now_add=True)
+    """The last time."""
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["entry", "experiment", "reason"], name="skip_counted_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"entry {self.entry_id}: {self.reason}"
+
+
 class ReplayUseRecord(models.Model):
     """One injection: which entry, into which group and step, how far off-policy it was."""
 

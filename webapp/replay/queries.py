@@ -10,9 +10,11 @@ from typing import Any
 from django.db.models import BigIntegerField, Count, Max, Min, QuerySet, Value
 
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.weight_lineage import WeightLineage
 from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of
 from webapp.replay.filters import EntryFilter
+from webapp.replay.fit_for_experiments import fit_of, target_experiment
 from webapp.replay.inbox_admission import stream_of
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
 from webapp.trajectories.models import TurnRecord
@@ -58,8 +60,9 @@ def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit:
 def player_entries(
     team_id: int, entry_ids: Iterable[int], known: Iterable[ReplayEntry] = ()
 ) -> list[dict[str, Any]]:
-    """Whole entries for the browser: turns, checks, label; three queries for any number of them, and two
-    when all are `known`, rows of `entry_rows` that were read already."""
+    """Whole entries for the browser: turns, checks, label; four queries for any number of them, and three
+    when all are `known`, rows of `entry_rows` that were read already; more for policies of other experiments.
+    """
     ids = list(entry_ids)
     entries = {entry.pk: entry for entry in known if entry.pk in ids}
     if len(entries) < len(ids):
@@ -69,10 +72,14 @@ def player_entries(
     for turn in rows.order_by("trajectory_id", "index"):
         turns[turn.trajectory_id].append(turn)
     firsts = first_of_signatures(team_id, entries.values())
+    target, lineage = target_experiment(team_id) if entries else None, WeightLineage(team_id)
     return [
-        entry_json(entries[pk], turns[entries[pk].trajectory_id], firsts.get(entries[pk].signature))
-        for pk in ids
-        if pk in entries
+        entry_json(
+            entry,
+            turns[entry.trajectory_id],
+            checks_of(entry, firsts.get(entry.signature), fit_of(entry, target, lineage) if target else None),
+        )
+        for entry in (entries[pk] for pk in ids if pk in entries)
     ]
 
 
@@ -85,7 +92,7 @@ def first_of_signatures(team_id: int, entries: Iterable[ReplayEntry]) -> dict[st
     return dict(rows.values_list("signature").annotate(first=Min("id")))
 
 
-def entry_json(entry: ReplayEntry, turns: list[TurnRecord], first: int | None) -> dict[str, Any]:
+def entry_json(entry: ReplayEntry, turns: list[TurnRecord], checks: list[Check]) -> dict[str, Any]:
     """One entry as curate.js reads it."""
     trajectory = entry.trajectory
     return {
@@ -99,7 +106,7 @@ def entry_json(entry: ReplayEntry, turns: list[TurnRecord], first: int | None) -
         "score": trajectory.score,
         "reward": trajectory.reward,
         "numUses": entry.num_uses,
-        "checks": [check_json(check) for check in checks_of(entry, first)],
+        "checks": [check_json(check) for check in checks],
         "turns": [{**turn_json(turn, with_raw=False), "thought": turn.thought} for turn in turns],
         "endFrame": end_frame(trajectory, turns),
     }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
-from training.contracts.types import Source, Turn
+from training.contracts.types import RewardTerm, Source, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.replay.import_images import StoredImage, store_image
+from webapp.lib.request_values import json_object, shortened
+from webapp.replay.import_images import MAX_SIDE, StoredImage, store_image
 from webapp.replay.imported_messages import ReadProblem, turns_of_messages
 from webapp.replay.inbox_admission import ADMISSION_SCORE
+from webapp.replay.labels import check_label
+
+MAX_COLUMN = 2**31 - 1
+MAX_REWARD = 1e6
+MAX_TURNS = 10_000
+MAX_DIALECT = 16
 
 
 @dataclass
@@ -36,12 +42,7 @@ class Record:
 
 def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: TaskSet) -> Record:
     """Check one line. Raises ReadProblem or ImageProblem."""
-    try:
-        data = json.loads(line)
-    except ValueError as error:
-        raise ReadProblem("", f"not JSON ({error})") from error
-    if not isinstance(data, dict):
-        raise ReadProblem("", "not a JSON object")
+    data = json_object(line, "")
     metadata = _mapping(data.get("metadata"))
     task = find_task(data, metadata, tasks, task_set)
     reward, is_assumed = read_reward(data)
@@ -51,7 +52,6 @@ def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: T
         turns = own_turns(own["turns"], images)
     else:
         turns = turns_of_messages(data.get("messages") or data.get("conversations"), images)
-    version = metadata.get("policy_version")
     return Record(
         task=task,
         turns=turns,
@@ -59,10 +59,10 @@ def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: T
         is_reward_assumed=is_assumed,
         score=read_score(metadata, reward),
         source=own["source"] if own.get("source") in tuple(Source) else Source.HUMAN.value,
-        policy_version=version if isinstance(version, int) and own.get("turns") else None,
-        terms=own["terms"] if isinstance(own.get("terms"), list) else [],
+        policy_version=read_version(metadata) if own.get("turns") else None,
+        terms=read_terms(own),
         desktops=recorded_limit(own),
-        label={name: own[name] for name in ("verdict", "tags", "note") if name in own},
+        label=read_label(own),
     )
 
 
@@ -89,10 +89,68 @@ def read_reward(data: dict[str, Any]) -> tuple[float, bool]:
     if reward is None:
         return 1.0, True
     if isinstance(reward, bool) or not isinstance(reward, int | float):
-        raise ReadProblem("reward", f"not a number: {reward!r}")
+        raise ReadProblem("reward", f"not a number: {shortened(reward)}")
+    if reward > MAX_REWARD:
+        raise ReadProblem("reward", f"{shortened(reward)} is above {MAX_REWARD}; it is no reward")
     if reward < ADMISSION_SCORE:
         raise ReadProblem("reward", f"{reward} is below {ADMISSION_SCORE}; only successes enter the buffer")
     return float(reward), False
+
+
+def read_version(metadata: dict[str, Any]) -> int | None:
+    """The policy's version, where the record tells."""
+    version = metadata.get("policy_version")
+    if version is None:
+        return None
+    if isinstance(version, bool) or not isinstance(version, int) or not 0 <= version <= MAX_COLUMN:
+        raise ReadProblem("metadata.policy_version", f"not a version: {shortened(version)}")
+    return version
+
+
+def read_terms(own: dict[str, Any]) -> list[dict[str, Any]]:
+    """The reward's terms of one of our own exports, as pages and statistics read them."""
+    found = own.get("terms")
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise ReadProblem("metadata.deskhand.terms", "not a list")
+    checked = []
+    for place, item in enumerate(found):
+        try:
+            checked.append(RewardTerm.model_validate(item).model_dump(mode="json"))
+        except ValidationError as error:
+            raise bad_item(f"metadata.deskhand.terms[{place}]", error) from error
+    return checked
+
+
+def read_label(own: dict[str, Any]) -> dict[str, Any]:
+    """Verdict, tags and note of one of our own exports."""
+    label = {name: own[name] for name in ("verdict", "tags", "note") if own.get(name) is not None}
+    try:
+        check_label(label.get("verdict"), label.get("tags"), label.get("note"))
+    except ValueError as error:
+        raise ReadProblem("metadata.deskhand", str(error)) from error
+    return label
+
+
+def check_turn(turn: Turn, previous: int, where: str) -> None:
+    """What the turn's type allows and its row does not. Raises ReadProblem."""
+    if not previous < turn.index < MAX_TURNS:
+        raise ReadProblem(
+            f"{where}.index", f"{turn.index} must come after {previous} and be below {MAX_TURNS}"
+        )
+    seen = turn.observation
+    if not (0 <= seen.width <= MAX_SIDE and 0 <= seen.height <= MAX_SIDE):
+        raise ReadProblem(f"{where}.observation", f"width and height must be from 0 to {MAX_SIDE}")
+    if len(turn.dialect) > MAX_DIALECT:
+        raise ReadProblem(f"{where}.dialect", f"longer than {MAX_DIALECT} characters")
+
+
+def bad_item(where: str, error: ValidationError) -> ReadProblem:
+    """The first thing that is wrong with an item."""
+    first = error.errors()[0]
+    path = ".".join(str(part) for part in first["loc"])
+    return ReadProblem(f"{where}.{path}" if path else where, first["msg"])
 
 
 def read_score(metadata: dict[str, Any], reward: float) -> float:
@@ -110,8 +168,8 @@ def recorded_limit(own: dict[str, Any]) -> dict[str, int]:
     limit = own.get("max_turns")
     if limit is None:
         return {}
-    if not isinstance(limit, int) or limit < 1:
-        raise ReadProblem("metadata.deskhand.max_turns", f"not a number of turns: {limit!r}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_TURNS:
+        raise ReadProblem("metadata.deskhand.max_turns", f"not a number of turns: {shortened(limit)}")
     return {"max_turns": limit}
 
 
@@ -125,14 +183,15 @@ def read_images(data: dict[str, Any]) -> list[str]:
 def own_turns(raw: Any, images: list[StoredImage]) -> list[Turn]:
     """The exact turns of one of our own exports; their frames must be among its images."""
     known = {image.sha256 for image in images}
-    turns = []
-    for place, item in enumerate(raw if isinstance(raw, list) else []):
+    turns: list[Turn] = []
+    if not isinstance(raw, list) or len(raw) > MAX_TURNS:
+        raise ReadProblem("metadata.deskhand.turns", f"not a list of at most {MAX_TURNS} turns")
+    for place, item in enumerate(raw):
         try:
             turn = Turn.model_validate(item)
         except ValidationError as error:
-            first = error.errors()[0]
-            path = ".".join(str(part) for part in first["loc"])
-            raise ReadProblem(f"metadata.deskhand.turns[{place}].{path}", first["msg"]) from error
+            raise bad_item(f"metadata.deskhand.turns[{place}]", error) from error
+        check_turn(turn, turns[-1].index if turns else -1, f"metadata.deskhand.turns[{place}]")
         sha = turn.observation.sha256
         if sha and sha not in known and turn.action is not None:
             raise ReadProblem(f"metadata.deskhand.turns[{place}].observation", "its image is not in `images`")

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from training.actions.pointer_words import JSON_POINTER
 from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
+from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.trajectories.frames import read_frame
@@ -93,13 +94,16 @@ def lineage_of(row: Trajectory) -> dict[str, int | None] | None:
 
 def conversation(
     entry: ReplayEntry, instruction: str, turns: list[Turn]
-) -> tuple[list[dict[str, str]], list[str]]:
-    """Messages, and the frames in the order of their `<image>` marks; an unchanged screen has no mark."""
-    messages = [{"role": "system", "content": SYSTEM}]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Messages, and the frames in the order of their `<image>` marks; an unchanged screen has no mark.
+
+    What is only the context of a person's turns has `step_loss_mask` 0.
+    """
+    messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
     shas: list[str] = []
     domain = entry.family or "desktop"
     last_kind = ""
-    for turn in turns:
+    for turn, is_context in zip(turns, context_turns(turns), strict=True):
         sha = turn.observation.sha256
         mark = ""
         if sha and sha != (shas[-1] if shas else ""):
@@ -111,7 +115,8 @@ def conversation(
         messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{told}"})
         assert turn.action is not None
         where = f"entry {entry.pk}, turn {turn.index + 1}"
-        messages.append({"role": "assistant", "content": action_text(turn.action, where)})
+        message: dict[str, Any] = {"role": "assistant", "content": action_text(turn.action, where)}
+        messages.append(message | ({"step_loss_mask": 0} if is_context else {}))
         last_kind = turn.action.kind.value
     return messages, shas
 

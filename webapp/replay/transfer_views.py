@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
@@ -17,9 +19,10 @@ from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.replay import queries
 from webapp.replay.filters import EntryFilter
+from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
-from webapp.replay.slime_import import ImportRefused, import_lines
+from webapp.replay.slime_import import ImportRefused, Plan, plan_import, store_plan
 from webapp.trajectories.models import TurnRecord
 
 MAX_UPLOAD_BYTES = 512 * 1024 * 1024
@@ -33,23 +36,34 @@ def transfer(request: MemberRequest) -> HttpResponse:
     problems: list[str] = []
     if request.method == "POST":
         try:
-            number = _import(request)
+            plan = _plan(request)
         except ImportRefused as refused:
             problems = refused.problems
         else:
-            messages.success(request, f"{number} {'entry' if number == 1 else 'entries'} imported.")
+            if "dry_run" in request.POST:
+                return _page(request, [], status=200, plan=plan)
+            keep_labels = bool(request.POST.get("keep_labels"))
+            number = len(store_plan(plan, request.membership.team, request.user, keep_labels))
+            there = f" {len(plan.known)} were here already." if plan.known else ""
+            messages.success(request, f"{number} {'entry' if number == 1 else 'entries'} imported.{there}")
             return redirect("replay-inbox")
     return _page(request, problems, status=400 if problems else 200)
 
 
 def _page(
-    request: MemberRequest, problems: list[str], *, status: int, can_leave_out: bool = False
+    request: MemberRequest,
+    problems: list[str],
+    *,
+    status: int,
+    can_leave_out: bool = False,
+    plan: Plan | None = None,
 ) -> HttpResponse:
     membership = member(request)
     rows = ReplayEntry.objects.filter(team_id=membership.team_id, verdict__in=USABLE_VERDICTS)
     ctx = {
         "nav": "replay",
         "problems": problems,
+        "plan": plan,
         "can_leave_out": can_leave_out,
         "num_usable": rows.count(),
         "task_sets": TaskSet.objects.order_by("name"),
@@ -58,7 +72,7 @@ def _page(
     return render(request, "replay/transfer.html", ctx, status=status)
 
 
-def _import(request: MemberRequest) -> int:
+def _plan(request: MemberRequest) -> Plan:
     upload = request.FILES.get("file")
     if upload is None:
         raise ImportRefused(["file: choose a .jsonl file"])
@@ -67,14 +81,7 @@ def _import(request: MemberRequest) -> int:
     task_set = TaskSet.objects.filter(name=request.POST.get("task_set", "")).first()
     if task_set is None:
         raise ImportRefused(["task_set: choose the task set that the task ids belong to"])
-    imported = import_lines(
-        lines=_text_lines(upload),
-        team=request.membership.team,
-        task_set=task_set,
-        user=request.user,
-        keep_labels=bool(request.POST.get("keep_labels")),
-    )
-    return len(imported)
+    return plan_import(lines=_text_lines(upload), team=request.membership.team, task_set=task_set)
 
 
 def _text_lines(upload: UploadedFile) -> Iterator[str]:
@@ -96,20 +103,22 @@ def export(request: MemberRequest) -> HttpResponseBase:
     else:
         rows = chosen.apply_but_verdict(rows).filter(verdict__in=USABLE_VERDICTS)
     form: ImageForm = "sha256" if request.GET.get("images") == "sha256" else "base64"
-    ids = list(rows.order_by("id").values_list("pk", flat=True))
-    refused = left_out(ids)
+    labels = {row["pk"]: row for row in rows.order_by("id").values("pk", *LABEL_COLUMNS)}
+    refused = left_out(list(labels))
     if refused and "leave_out" not in request.GET:
         return _page(request, list(refused.values()), status=409, can_leave_out=True)
-    ids = [pk for pk in ids if pk not in refused]
-    response = StreamingHttpResponse(_stream(ids, form), content_type="application/x-ndjson; charset=utf-8")
+    labels = {pk: label for pk, label in labels.items() if pk not in refused}
+    response = StreamingHttpResponse(
+        _stream(labels, form), content_type="application/x-ndjson; charset=utf-8"
+    )
     response["Content-Disposition"] = 'attachment; filename="deskhand-replay.jsonl"'
     return response
 
 
-async def _stream(ids: list[int], form: ImageForm) -> AsyncIterator[bytes]:
-    """One entry at a time: its images are the bulk."""
-    for pk in ids:
-        line = await sync_to_async(_line)(pk, form)
+async def _stream(labels: dict[int, dict[str, Any]], form: ImageForm) -> AsyncIterator[bytes]:
+    """One entry at a time: its images are the bulk. Each has the label that it had at the beginning."""
+    for pk, label in labels.items():
+        line = await sync_to_async(_line)(pk, label, form)
         if line:
             yield line
 
@@ -126,7 +135,13 @@ def left_out(entry_ids: list[int]) -> dict[int, str]:
     return found
 
 
-def _line(pk: int, form: ImageForm) -> bytes:
+def _line(pk: int, label: dict[str, Any], form: ImageForm) -> bytes:
     rows = ReplayEntry.objects.select_related("trajectory__task", "trajectory__group", "labelled_by")
     entry = rows.prefetch_related("trajectory__turns").filter(pk=pk).first()
-    return export_line(entry, form).encode() + b"\n" if entry else b""
+    if entry is None:
+        return b""
+    if entry.labelled_by_id != label["labelled_by"]:
+        entry.labelled_by = User.objects.filter(pk=label["labelled_by"]).first()
+    for name in ("verdict", "tags", "note"):
+        setattr(entry, name, label[name])
+    return export_line(entry, form).encode() + b"\n"

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role
+from webapp.lib.request_values import json_body, whole_number, whole_numbers
 from webapp.replay import queries
 from webapp.replay.access import get_entry
 from webapp.replay.filters import ALL, EntryFilter
+from webapp.replay.fit_for_experiments import fits_of
 from webapp.replay.inbox_admission import stream_of
 from webapp.replay.labels import (
+    MAX_BULK,
     LabelConflict,
     NothingToUndo,
     label_entry,
@@ -50,10 +54,10 @@ def inbox(request: MemberRequest) -> HttpResponse:
     chosen = EntryFilter.from_query(request.GET)
     counts, cursor = queries.counts_and_cursor(team_id, chosen)
     queue = queries.queue_after(team_id, chosen, None, queries.QUEUE_SIZE)
-    wanted = request.GET.get("entry", "")
-    if wanted.isdigit() and int(wanted) not in {entry.pk for entry in queue}:
-        queue = [*queries.entry_rows(team_id).filter(pk=int(wanted)), *queue]
-    start = next((i for i, entry in enumerate(queue) if str(entry.pk) == wanted), 0)
+    wanted = whole_number(request.GET.get("entry", "") or "0", "entry")
+    if wanted and wanted not in {entry.pk for entry in queue}:
+        queue = [*queries.entry_rows(team_id).filter(pk=wanted), *queue]
+    start = next((i for i, entry in enumerate(queue) if entry.pk == wanted), 0)
     first = [entry.pk for entry in queue[start : start + 1 + queries.PREFETCH]]
     choices = queries.choices_of(team_id)
     ctx = {
@@ -86,16 +90,24 @@ def inbox(request: MemberRequest) -> HttpResponse:
 def entries(request: MemberRequest) -> HttpResponse:
     """JSON of whole entries (`?ids=3,4`) and, with `?before=ID`, the queue's next rows as HTML."""
     membership = member(request)
-    return JsonResponse(_upcoming(request, membership, request.GET.get("ids", ""), request.GET.get("before")))
+    return JsonResponse(_upcoming(request, membership, *_lacking(request.GET)))
 
 
-def _upcoming(request: MemberRequest, membership: Membership, ids: Any, before: Any) -> dict[str, Any]:
-    """The entries and queue rows that the browser says it lacks."""
-    wanted = [int(part) for part in str(ids or "").split(",") if part.isascii() and part.isdigit()]
-    found: dict[str, Any] = {"entries": queries.player_entries(membership.team_id, wanted[:MAX_WANTED])}
-    if before is not None and str(before).isdigit():
+def _lacking(values: Mapping[str, Any], ids: str = "ids") -> tuple[list[int], int | None]:
+    """What the browser says it lacks: ids of entries, and the one before which the queue goes on."""
+    before = values.get("before")
+    wanted = whole_numbers(str(values.get(ids) or ""), ids, at_most=MAX_WANTED)
+    return wanted, None if before in (None, "") else whole_number(str(before), "before")
+
+
+def _upcoming(
+    request: MemberRequest, membership: Membership, wanted: list[int], before: int | None
+) -> dict[str, Any]:
+    """The entries and queue rows that the browser lacks."""
+    found: dict[str, Any] = {"entries": queries.player_entries(membership.team_id, wanted)}
+    if before is not None:
         chosen = EntryFilter.from_query(request.GET)
-        queue = queries.queue_after(membership.team_id, chosen, int(before), queries.QUEUE_SIZE)
+        queue = queries.queue_after(membership.team_id, chosen, before, queries.QUEUE_SIZE)
         ctx = {"queue": queue}
         found["rows"] = render_to_string("replay/parts/queue_rows.html", ctx, request) if queue else ""
     return found
@@ -106,9 +118,8 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
     """Label one entry. A JSON body answers with the entry and the next ones; a form goes back to its page."""
     entry = get_entry(request, pk, Role.ANNOTATOR)
     is_json = request.content_type == "application/json"
-    body = _json_body(request) if is_json else request.POST.dict()
-    if body is None:
-        return _problem(400, "body: not a JSON object")
+    body = json_body(request) if is_json else request.POST.dict()
+    lacking = _lacking(body, "need")
     tags = body.get("tags")
     try:
         event = label_entry(
@@ -124,14 +135,14 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
             messages.error(request, str(conflict))
             return redirect("replay-detail", pk)
         return _problem(409, str(conflict), entry=queries.label_json(conflict.entry))
-    except (ValueError, TypeError, AttributeError) as error:
+    except ValueError as error:
         if not is_json:
             messages.error(request, str(error))
             return redirect("replay-detail", pk)
         return _problem(400, str(error))
     if not is_json:
         return redirect("replay-detail", pk)
-    answer = _upcoming(request, request.membership, body.get("need"), body.get("before"))
+    answer = _upcoming(request, request.membership, *lacking)
     return JsonResponse({"entry": queries.label_json(entry), "event": event.pk if event else None, **answer})
 
 
@@ -151,6 +162,7 @@ def latest_undo(request: MemberRequest) -> HttpResponse:
     """Take back the user's newest label or bulk change; JSON, or back to the inbox for a form."""
     membership = member(request, Role.ANNOTATOR)
     is_json = request.content_type == "application/json"
+    body = json_body(request) if is_json else {}
     try:
         events = undo_latest(team=membership.team, user=request.user)
     except (LabelConflict, NothingToUndo) as error:
@@ -161,9 +173,8 @@ def latest_undo(request: MemberRequest) -> HttpResponse:
     if not is_json:
         messages.success(request, f"{len(events)} label{'' if len(events) == 1 else 's'} undone.")
         return _back(request)
-    body = _json_body(request) or {}
     shown = [event.entry_id for event in events[:1]]
-    need = ",".join(str(pk) for pk in shown) if body.get("whole") else ""
+    need = shown if body.get("whole") else []
     labels = [queries.label_json(event.entry) for event in events[:200]]
     upcoming = _upcoming(request, membership, need, None)
     if need:
@@ -189,8 +200,9 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
         messages.error(request, str(error))
         return _back(request)
     words = "entry" if changed == 1 else "entries"
-    messages.success(request, f"{changed} {words} marked {verdict}. Press Z to undo.")
-    return redirect("replay-inbox")
+    rest = f" {number - MAX_BULK} are left: label them once more." if number > MAX_BULK else ""
+    messages.success(request, f"{changed} {words} marked {verdict}. Press Z to undo.{rest}")
+    return redirect(f"{reverse('replay-inbox')}?{request.GET.urlencode()}")
 
 
 @require_safe
@@ -200,18 +212,20 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
     membership = request.membership
     turns = list(entry.trajectory.turns.order_by("index"))
     firsts = queries.first_of_signatures(entry.team_id, [entry])
-    uses = queries.uses_of(entry)
+    fits = fits_of(entry)
+    checks = queries.checks_of(entry, firsts.get(entry.signature), fits[0] if fits else None)
     ctx = {
         "nav": "replay",
         "entry": entry,
         "trajectory": entry.trajectory,
         "turns": turns,
-        "checks": queries.checks_of(entry, firsts.get(entry.signature)),
+        "checks": checks,
+        "fits": fits,
         "history": queries.history_of(entry),
-        "uses": uses,
+        "uses": queries.uses_of(entry),
         "verdict_keys": VERDICT_KEYS,
         "may_label": may_label(membership),
-        "player": queries.entry_json(entry, turns, firsts.get(entry.signature)),
+        "player": queries.entry_json(entry, turns, checks),
     }
     return render(request, "replay/detail.html", ctx)
 
@@ -222,14 +236,6 @@ def buffer_stats(request: MemberRequest) -> HttpResponse:
     team_id = member(request).team_id
     ctx = {"nav": "replay", "coverage": queries.coverage(team_id), "verdicts": Verdict.labels}
     return render(request, "replay/stats.html", ctx)
-
-
-def _json_body(request: MemberRequest) -> dict[str, Any] | None:
-    try:
-        body = json.loads(request.body)
-    except ValueError:
-        return None
-    return body if isinstance(body, dict) else None
 
 
 def _problem(status: int, message: str, **more: Any) -> JsonResponse:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -14,6 +13,7 @@ from training.contracts.types import Source
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.fleet.models import Host
+from webapp.lib.request_values import BadValue, decimal_number, whole_number
 from webapp.live.event_publishing import last_seq
 from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.access import get_trajectory
@@ -77,6 +77,8 @@ def branch_from_turn(request: MemberRequest, pk: int) -> JsonResponse:
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
         group = branching.branch_trajectory(trajectory=trajectory, request=_wanted(request))
+    except BadValue as bad:
+        return JsonResponse({"error": str(bad), "field": bad.field}, status=BAD)
     except branching.BranchRefused as refused:
         status = CONFLICT if refused.field in ("turn", "source") else BAD
         return JsonResponse({"error": str(refused), "field": refused.field}, status=status)
@@ -85,34 +87,16 @@ def branch_from_turn(request: MemberRequest, pk: int) -> JsonResponse:
 
 
 def _wanted(request: HttpRequest) -> branching.BranchRequest:
-    """The form's values. Raises BranchRefused."""
+    """The form's values. Raises BranchRefused, BadValue."""
     source = request.POST.get("source", Source.POLICY)
     if source not in list(Source):
         raise branching.BranchRefused("source", f"{source[:20]!r} cannot continue a branch.")
     return branching.BranchRequest(
-        turn=_integer(request, "turn", "the turn"),
-        size=_integer(request, "size", "the number of continuations"),
-        temperature=_number(request, "temperature", "the temperature"),
+        turn=whole_number(request.POST.get("turn", ""), "turn"),
+        size=whole_number(request.POST.get("size", ""), "size"),
+        temperature=decimal_number(request.POST.get("temperature", "1"), "temperature"),
         source=Source(source),
     )
-
-
-def _integer(request: HttpRequest, field: str, what: str) -> int:
-    text = request.POST.get(field, "").strip()
-    if not (text.isascii() and text.isdigit() and len(text) < 6):
-        raise branching.BranchRefused(field, f"Give {what} as a whole number; {text[:20]!r} is none.")
-    return int(text)
-
-
-def _number(request: HttpRequest, field: str, what: str) -> float:
-    text = request.POST.get(field, "1").strip()
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise branching.BranchRefused(field, f"Give {what} as a number; {text[:20]!r} is none.")
-    return value
 
 
 @require_safe

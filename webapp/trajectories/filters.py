@@ -11,6 +11,8 @@ from django.db.models import QuerySet
 from django.http import QueryDict
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.experiments.models import TaskRecord
+from webapp.lib.request_values import row_id
 from webapp.trajectories.models import Trajectory
 
 ACTIVE = "active"
@@ -20,6 +22,10 @@ SORTS = {
     "oldest": "id",
     "reward": "-reward",
     "reward-low": "reward",
+    "score": "-score",
+    "score-low": "score",
+    "advantage": "-advantage",
+    "advantage-low": "advantage",
 }
 """Name in the URL -> column; each has an index."""
 DEFAULT_SORT = "newest"
@@ -49,6 +55,8 @@ class TrajectoryFilter:
     """yes | no: task score at least SUCCESS_SCORE, or scored and below."""
     problem: str = ""
     """errored | parse: ended by an error, or with unparsable completions."""
+    search: str = ""
+    """Words of the task's instruction or id, all of them."""
     sort: str = DEFAULT_SORT
 
     @classmethod
@@ -60,7 +68,7 @@ class TrajectoryFilter:
             allowed = CHOICES.get(each.name)
             if not text or (allowed and text not in allowed):
                 continue
-            if each.name == "experiment" and not (text.isascii() and text.isdigit() and len(text) < 18):
+            if each.name == "experiment" and row_id(text) is None:
                 continue
             values[each.name] = text[:60]
         return cls(**values)
@@ -79,7 +87,13 @@ class TrajectoryFilter:
         elif self.status:
             rows = rows.filter(status=self.status)
         if self.experiment:
-            rows = rows.filter(experiment_id=int(self.experiment))
+            rows = rows.filter(experiment_id=self.experiment)
+        if self.search:
+            rows = rows.filter(task__in=TaskRecord.objects.with_words(self.search))
+        return self._apply_outcome(rows)
+
+    def _apply_outcome(self, rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
+        """Solved or not, and what went wrong."""
         if self.success == "yes":
             rows = rows.filter(score__gte=SUCCESS_SCORE)
         elif self.success == "no":

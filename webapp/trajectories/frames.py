@@ -20,7 +20,7 @@ from PIL import Image
 
 from webapp.accounts.models import Team
 from webapp.trajectories.models import Frame
-from webapp.trajectories.viewing_images import jpeg_of, thumb_of
+from webapp.trajectories.screenshot_jpegs import jpeg_of, thumb_of
 
 SHA256 = re.compile(r"^[0-9a-f]{64}$")
 VARIANTS = {"png": "image/png", "jpg": "image/jpeg", "thumb.jpg": "image/jpeg"}
@@ -34,17 +34,19 @@ def frame_path(sha256: str, variant: str = "png") -> str:
     return f"frames/{sha256[:2]}/{sha256}.{variant}"
 
 
-def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None) -> str:
+def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, sha256: str = "") -> str:
     """Keep a screenshot for a team (or its id) and return the sha256 of its PNG; repeating changes nothing.
 
-    `image` is the decoded PNG, where the caller has it. Files first, then the row: a row never names a file
-    that is not there.
+    `image` is the decoded PNG and `sha256` its digest, where the caller has them. Files first, then the row:
+    a row never names a file that is not there.
     """
     team_id = team if isinstance(team, int) else team.pk
-    image = (image or Image.open(BytesIO(png))).convert("RGB")
-    sha256 = hashlib.sha256(png).hexdigest()
-    for variant, body in (("jpg", jpeg_of(image)), ("thumb.jpg", thumb_of(image)), ("png", png)):
-        _write_once(default_storage, frame_path(sha256, variant), body)
+    image = image or Image.open(BytesIO(png))
+    sha256 = sha256 or hashlib.sha256(png).hexdigest()
+    if not default_storage.exists(frame_path(sha256)):  # the last that is written
+        rgb = image if image.mode == "RGB" else image.convert("RGB")
+        for variant, body in (("jpg", jpeg_of(rgb)), ("thumb.jpg", thumb_of(rgb)), ("png", png)):
+            _write_once(default_storage, frame_path(sha256, variant), body)
     Frame.objects.bulk_create(
         [Frame(team_id=team_id, sha256=sha256, width=image.width, height=image.height)], ignore_conflicts=True
     )

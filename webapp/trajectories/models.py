@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from training.contracts.config import DesktopConfig
-from training.contracts.types import FINAL_STATUSES, Purpose, Source, TrajectoryStatus
+from training.contracts.types import FINAL_STATUSES, Limit, Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.stored_config import read_stored
@@ -56,6 +56,7 @@ class Group(models.Model):
     purpose = models.CharField(max_length=14, choices=_choices(Purpose))
     source = models.CharField(max_length=10, choices=_choices(Source), default=Source.POLICY)
     step = models.IntegerField(default=0)
+    """Of a train group, the optimiser step that it is for, from 1; of an evaluation, the finished steps."""
     size = models.IntegerField()
     temperature = models.FloatField(default=1.0)
     desktops = models.JSONField(default=dict)
@@ -133,6 +134,9 @@ class Trajectory(models.Model):
     retry_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="retries")
     step = models.IntegerField(default=0)
     policy_version = models.IntegerField(null=True)
+    fingerprint = models.CharField(max_length=300, null=True)
+    """What made its token ids (`training.contracts.context_fingerprint`), once it has ended; null = unknown
+    or nothing was sampled."""
     host = models.CharField(max_length=120, blank=True)
     """Machine whose workers have to run it, since its snapshot lies there; "" = any."""
     keeps_snapshots = models.BooleanField(default=False)
@@ -150,6 +154,8 @@ class Trajectory(models.Model):
     parking = models.JSONField(null=True)
     """What the lender said last: reason, position, wait_s; and how often it was asked."""
     heartbeat_at = models.DateTimeField(null=True)
+    limit = models.CharField(max_length=10, choices=_choices(Limit), blank=True)
+    """What truncated it; "" when nothing did."""
     num_turns = models.IntegerField(default=0)
     num_parse_errors = models.IntegerField(default=0)
     score = models.FloatField(null=True)
@@ -161,6 +167,11 @@ class Trajectory(models.Model):
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=24, blank=True)
     last_frame = models.CharField(max_length=64, blank=True)
+    """The newest screen seen."""
+    final_frame = models.CharField(max_length=64, blank=True)
+    """The screen after the last action, before evaluation; "" when none was taken."""
+    thumbnail = models.CharField(max_length=64, blank=True)
+    """The most telling screen, chosen at the end; "" until then."""
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
@@ -170,6 +181,11 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "-id"], name="trajectory_team_newest"),
             models.Index(fields=["experiment", "-id"], name="trajectory_experiment_newest"),
             models.Index(fields=["team", "experiment", "-id"], name="trajectory_by_experiment"),
+            models.Index(
+                fields=["experiment", "-id"],
+                condition=Q(fingerprint__isnull=False),
+                name="trajectory_with_fingerprint",
+            ),
             models.Index(fields=["team", "-id"], condition=Q(ended_at=None), name="trajectory_active"),
             models.Index(fields=["team", "source", "-id"], name="trajectory_by_source"),
             models.Index(fields=["team", "purpose", "-id"], name="trajectory_by_purpose"),
@@ -177,6 +193,8 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "status", "-id"], name="trajectory_by_status"),
             models.Index(fields=["team", "family", "-id"], name="trajectory_by_family"),
             models.Index(fields=["team", "-reward", "-id"], name="trajectory_by_reward"),
+            models.Index(fields=["team", "-score", "-id"], name="trajectory_by_score"),
+            models.Index(fields=["team", "-advantage", "-id"], name="trajectory_by_advantage"),
             models.Index(fields=["status", "sent_at", "id"], name="trajectory_waiting"),
             models.Index(fields=["ended_at"], name="trajectory_ended"),
         ]
@@ -192,6 +210,11 @@ class Trajectory(models.Model):
     @property
     def is_final(self) -> bool:
         return TrajectoryStatus(self.status) in FINAL_STATUSES
+
+    @property
+    def list_frame(self) -> str:
+        """What lists show of it."""
+        return self.thumbnail or self.last_frame
 
 
 class TurnRecord(models.Model):
@@ -212,6 +235,8 @@ class TurnRecord(models.Model):
     parse_error = models.TextField(blank=True)
     action_error = models.TextField(blank=True)
     screen_changed = models.BooleanField(null=True)
+    is_context = models.BooleanField(default=False)
+    """Never imitated: an imported `step_loss_mask` of 0 said so."""
     terms = models.JSONField(default=list)
     observed_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)

@@ -9,11 +9,12 @@ from typing import Any
 from django.db.models import CharField, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
-from training.contracts.types import TrajectoryStatus
+from training.contracts.types import Source, TrajectoryStatus
 from webapp.live.models import Stream
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
-from webapp.trajectories.turn_display import action_signature, turn_state
+from webapp.trajectories.side_by_side.alignment import act_alike
+from webapp.trajectories.turn_display import turn_state
 
 LANE_COLUMNS = (
     "id",
@@ -54,6 +55,7 @@ def list_rows(team_id: int) -> QuerySet[Trajectory]:
             "parked_at",
             "parking",
             "last_frame",
+            "thumbnail",
             "group_id",
             "created_at",
             "started_at",
@@ -79,6 +81,8 @@ class LaneRow:
     divergence: int | None = None
     """First turn whose action differs from the watched member's."""
     is_watched: bool = False
+    is_taken_over: bool = False
+    """A person acted in the agent's stead: its place was run again, and it counts no more."""
     is_replaced: bool = False
     """A replay entry took its place in the optimiser's batch."""
     use: Any = None
@@ -109,6 +113,15 @@ class Lane:
     group: Group
     rows: list[LaneRow]
     num_columns: int
+
+    @property
+    def beside(self) -> str:
+        """Rows that hold no place of the group, in words: "1 taken over, 2 errored"; "" without any."""
+        taken = sum(row.is_taken_over for row in self.rows)
+        injected = sum(row.use is not None for row in self.rows)
+        again = sum(row.trajectory.tries > 0 for row in self.rows if row.use is None)
+        counts = ((taken, "taken over by a person"), (again, "run again"), (injected, "injected"))
+        return ", ".join(f"{number} {words}" for number, words in counts if number)
 
 
 def member_cursors(group: Group) -> dict[str, int]:
@@ -144,6 +157,7 @@ def group_lane(group: Group, watched_id: int | None) -> Lane:
             divergence=first_divergence(watched, cells[member.pk]) if member.pk != watched_id else None,
             is_watched=member.pk == watched_id,
             cursor=cursors.get(f"trajectory.{member.pk}", 0),
+            is_taken_over=member.source == Source.HUMAN != group.source,
             is_replaced=member.pk in replaced,
         )
         for member in members
@@ -175,7 +189,7 @@ def lane_cells(trajectory_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
                 "index": turn.index,
                 "frame": turn.frame,
                 "state": turn_state(turn),
-                "signature": action_signature(turn.action),
+                "turn": turn,
                 "source": turn.source,
             }
         )
@@ -185,7 +199,7 @@ def lane_cells(trajectory_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
 def first_divergence(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> int | None:
     """The first turn at which two members acted differently; None when one is a prefix of the other."""
     for mine, theirs in zip(one, other, strict=False):
-        if mine["signature"] != theirs["signature"]:
+        if not act_alike(mine["turn"].action, theirs["turn"].action):
             return int(theirs["index"])
     return None
 

@@ -4,6 +4,7 @@ from training.contracts.types import (
     Action,
     Completion,
     Group,
+    Limit,
     Observation,
     Purpose,
     RewardTerm,
@@ -32,6 +33,7 @@ def turn_of(row: models.TurnRecord) -> Turn:
         action_error=row.action_error or None,
         screen_changed=row.screen_changed,
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
+        is_context=row.is_context,
     )
 
 
@@ -49,6 +51,7 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
         turns=tuple(turn_of(turn) for turn in row.turns.all() if turn.action or turn.completion),
         score=row.score,
         reward=row.reward,
+        limit=Limit(row.limit) if row.limit else None,
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
         error=row.error,
     )

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from webapp.trajectories import branch_views, views
+from webapp.trajectories.side_by_side import views as side_by_side
 
 urlpatterns = [
     path("trajectories/", views.trajectory_list, name="trajectory-list"),
@@ -15,6 +16,11 @@ urlpatterns = [
     path("trajectories/<int:pk>/branch/", branch_views.branch_from_turn, name="trajectory-branch"),
     path("trajectories/<int:pk>/tree/", branch_views.show_tree, name="trajectory-tree"),
     path("trajectories/<int:pk>/tree/rows/", branch_views.show_tree_rows, name="trajectory-tree-rows"),
+    path(
+        "experiments/tasks/c/<int:before>/<int:after>/<int:task_pk>/",
+        side_by_side.task_side_by_side,
+        name="task-side-by-side",
+    ),
     path("groups/<int:pk>/", views.group_detail, name="group-detail"),
     path("groups/<int:pk>/lane/", views.group_lane, name="group-lane"),
 ]

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
-from training.contracts.types import TrajectoryStatus
+from training.contracts.types import Limit, TrajectoryStatus
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.turn_display import (
     action_caption,
@@ -33,6 +33,8 @@ def card_context(turn: TurnRecord) -> dict[str, Any]:
     """What `turn_card.html` and `turn_cell.html` show."""
     completion = turn.completion or {}
     shown = tokens(completion)
+    think_ms = milliseconds(turn.observed_at, turn.completed_at)
+    waited_ms = round(1000 * completion.get("waited_s", 0.0))
     return {
         "turn": turn,
         "state": turn_state(turn),
@@ -42,7 +44,8 @@ def card_context(turn: TurnRecord) -> dict[str, Any]:
         "tokens": shown[:MAX_TOKENS_SHOWN],
         "num_tokens": len(shown),
         "total": terms_total(turn.terms) if turn.terms else None,
-        "think_ms": milliseconds(turn.observed_at, turn.completed_at),
+        "think_ms": None if think_ms is None else max(0, think_ms - waited_ms),
+        "waited_ms": waited_ms,
         "act_ms": milliseconds(turn.completed_at, turn.acted_at),
     }
 
@@ -71,13 +74,28 @@ def render_turns(
 
 
 def end_frame(trajectory: Trajectory, turns: list[TurnRecord]) -> dict[str, Any] | None:
-    """The screen that the last action left, when it was recorded apart from the last observation."""
-    if not trajectory.is_final or not trajectory.last_frame or not turns:
+    """The screen that the evaluator judged; None where none was taken."""
+    if not trajectory.is_final or not trajectory.final_frame or not turns:
         return None
-    last = turns[-1]
-    if last.frame == trajectory.last_frame:
+    return {"frame": trajectory.final_frame, "width": turns[-1].width, "height": turns[-1].height}
+
+
+def limit_hit(trajectory: Trajectory) -> dict[str, str] | None:
+    """What truncated it, in words, and where that is set; None when nothing is known to have done so."""
+    if not trajectory.limit:
         return None
-    return {"frame": trajectory.last_frame, "width": last.width, "height": last.height}
+    limit, desktops = Limit(trajectory.limit), trajectory.desktop_config
+    if limit is Limit.TASK_TURNS:
+        turns = trajectory.task.spec.get("max_turns")
+        return {"words": f"{turns} turns, the task's own", "where": "It wins over desktops.max_turns"}
+    if limit is Limit.TURNS:
+        return {"words": f"{desktops.max_turns} turns", "where": "desktops.max_turns of the config"}
+    if limit is Limit.TIME:
+        seconds = f"{desktops.trajectory_timeout_s:g} s"
+        return {"words": seconds, "where": "desktops.trajectory_timeout_s of the config"}
+    experiment = trajectory.experiment
+    tokens = f"{experiment.settings.sampling.max_context_tokens} " if experiment else ""
+    return {"words": f"{tokens}tokens", "where": "sampling.max_context_tokens of the config"}
 
 
 def reward_context(trajectory: Trajectory, turns: list[TurnRecord]) -> dict[str, Any]:
@@ -86,6 +104,7 @@ def reward_context(trajectory: Trajectory, turns: list[TurnRecord]) -> dict[str,
     terms = trajectory.terms if trajectory.terms else running_terms(turns)
     return {
         "trajectory": trajectory,
+        "limit": limit_hit(trajectory),
         "is_scored": is_scored,
         "bars": waterfall(terms, trajectory.reward),
         "so_far": terms_total(terms) if terms and not is_scored else None,

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.keyset_pages import paginate
+from webapp.lib.request_values import whole_number, whole_numbers
 from webapp.live.event_publishing import last_seq
 from webapp.trajectories import page_queries
 from webapp.trajectories.access import get_group, get_trajectory
 from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.side_by_side.group_turns import group_turns
 from webapp.trajectories.turn_display import turn_json
 from webapp.trajectories.viewer_parts import (
     card_context,
@@ -33,6 +35,7 @@ MAX_CARDS_AT_ONCE = 40
 SPEEDS = ((1, 1), (2, 2), (3, 4), (4, 8))
 """Key -> turns per second, as in static/js/trajectories/player_state.js."""
 NUM_EXPERIMENT_CHOICES = 50
+SORT_HEADS = (("score", "Score"), ("reward", "Reward"), ("advantage", "Advantage"))
 
 
 @require_safe
@@ -50,6 +53,7 @@ def trajectory_list(request: HttpRequest) -> HttpResponse:
         "page": page,
         "chosen": chosen,
         "choices": CHOICES,
+        "sort_heads": SORT_HEADS,
         "families": families.distinct(),
         "experiments": [(str(pk), name) for pk, name in experiments[:NUM_EXPERIMENT_CHOICES]],
     }
@@ -95,8 +99,8 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
 def watched_group(request: HttpRequest, trajectory: Trajectory) -> Group:
     """The trajectory's own group, or the one of `?group=` into which it was injected as a replay entry."""
     wanted = request.GET.get("group", "")
-    if wanted.isdigit() and int(wanted) != trajectory.group_id:
-        group = get_group(request, int(wanted))
+    if wanted and wanted != str(trajectory.group_id):
+        group = get_group(request, whole_number(wanted, "group"))
         if group.replay_uses.filter(entry__trajectory=trajectory).exists():
             return group
     return trajectory.group
@@ -107,12 +111,9 @@ def trajectory_turns(request: HttpRequest, pk: int) -> HttpResponse:
     """JSON of some turns (`?indexes=3,4`) or of all from one on (`?after=2`), with their HTML."""
     trajectory = get_trajectory(request, pk)
     rows = trajectory.turns.order_by("index")
-    text = request.GET.get("indexes", "")
-    if text:
-        parts = text.split(",")
-        if len(parts) > 50 or not all(part.isascii() and part.isdigit() for part in parts):
-            return HttpResponseBadRequest("indexes: give up to 50 turn numbers, separated by commas")
-        rows = rows.filter(index__in=[int(part) for part in parts])
+    indexes = whole_numbers(request.GET.get("indexes", ""), "indexes", at_most=50)
+    if indexes:
+        rows = rows.filter(index__in=indexes)
     return JsonResponse({"turns": render_turns(request, trajectory, list(rows[:200]))})
 
 
@@ -151,7 +152,7 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
     """The lane partial, fetched again when a sibling changed."""
     group = get_group(request, pk)
     watched = request.GET.get("watched", "")
-    lane = page_queries.group_lane(group, int(watched) if watched.isdigit() else None)
+    lane = page_queries.group_lane(group, whole_number(watched, "watched") if watched else None)
     return render(request, "trajectories/parts/lane.html", {"lane": lane, "group": group})
 
 
@@ -166,6 +167,7 @@ def group_detail(request: HttpRequest, pk: int) -> HttpResponse:
         "experiment": group.experiment,
         "lane": lane,
         "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
+        "turns": group_turns(lane),
         "no_variance": group.why_no_variance(row.trajectory.score for row in lane.rows),
         "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,
     }

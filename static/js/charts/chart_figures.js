@@ -1,6 +1,11 @@
 // The <figure> of each panel, in the order of the panels, whichever has numbers first.
 import { make } from "../lib/dom.js";
 
+// Plotly follows the window's width by itself, but not a chart that joins its row later.
+const widths = new ResizeObserver((entries) => {
+  for (const { target } of entries) if (target.classList.contains("js-plotly-plot")) window.Plotly.Plots.resize(target);
+});
+
 // The element that Plotly draws into; made when it is not there yet.
 export function placeOf(root, panels, panel) {
   const id = `chart-${panel.title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
@@ -12,6 +17,7 @@ export function placeOf(root, panels, panel) {
   place.id = id;
   figure.append(captionOf(panel), place);
   insertInOrder(root, figure);
+  widths.observe(place);
   if (panel.group) placeGroup(root, panels, panel);
   return place;
 }

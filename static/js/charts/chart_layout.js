@@ -4,7 +4,7 @@ import { css } from "./traces.js";
 export function layoutOf(panel, traces) {
   const muted = css("--dh-muted");
   const grid = css("--dh-border");
-  const axis = { gridcolor: grid, linecolor: grid, zeroline: false, tickfont: { size: 10, color: muted }, automargin: true };
+  const axis = { gridcolor: grid, linecolor: grid, zeroline: false, exponentformat: "e", tickfont: { size: 10, color: muted }, automargin: true };
   const yaxis = { ...axis, ...scaleOf(panel.kind, traces.flatMap((trace) => trace.y).filter(Number.isFinite)) };
   const shapes = panel.limit == null ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: panel.limit, y1: panel.limit, line: { color: css("--dh-bad"), width: 1, dash: "dot" } }];
   const lastStep = Math.max(1, ...traces.map((trace) => trace.x.at(-1) ?? 0));

@@ -3,7 +3,7 @@ import { Refresher } from "../lib/refresher.js";
 import { getJson, Refused } from "../lib/requests.js";
 import { placeOf, removeNotes, showNote } from "./chart_figures.js";
 import { layoutOf } from "./chart_layout.js";
-import { evaluationTrace, lineTrace, namesOf, wordsOf } from "./traces.js";
+import { evaluationTraces, lineTrace, namesOf, wordsOf } from "./traces.js";
 
 const MIN_MS = 1000;
 const FULL_RELOAD_MS = 10000;
@@ -90,14 +90,16 @@ export class MetricCharts {
     const shown = this.panels.map((panel) => [panel, this.tracesOf(panel)]).filter(([, traces]) => traces.length);
     if (!shown.length) return showNote(this.root, this.emptyNote);
     removeNotes(this.root);
-    for (const [panel, traces] of shown) {
-      window.Plotly.react(placeOf(this.root, this.panels, panel), traces, this.layoutOf(panel, traces), { displayModeBar: false, responsive: true });
+    // All places first: a chart takes its width from its row, and later neighbours would make it narrower.
+    const places = shown.map(([panel]) => placeOf(this.root, this.panels, panel));
+    for (const [index, [panel, traces]] of shown.entries()) {
+      window.Plotly.react(places[index], traces, this.layoutOf(panel, traces), { displayModeBar: false, responsive: true });
     }
   }
 
   tracesOf(panel) {
     const traces = namesOf(panel, this.series.keys()).map((name, index) => lineTrace(wordsOf(name), this.series.get(name), index));
-    if (panel.kind === "success" && this.evaluations.length) traces.push(evaluationTrace(this.evaluations));
+    if (panel.kind === "success" && this.evaluations.length) traces.push(...evaluationTraces(this.evaluations));
     return traces;
   }
 

@@ -21,12 +21,17 @@ export function lineTrace(name, { x, y }, index) {
   return { name, x, y, mode, line: { color, width: 1.8 }, marker: { color, size: 4 }, hovertemplate: "%{y:.4g}" };
 }
 
-export function evaluationTrace(points) {
-  const color = css("--dh-gold");
+// Held-out success with its interval: sampled and greedy are traces of their own.
+export function evaluationTraces(points) {
+  const kinds = [["held-out, sampled", "diamond", "--dh-gold", (p) => p.temperature !== 0], ["held-out, greedy", "circle", "--dh-accent", (p) => p.temperature === 0]];
+  return kinds.map(([name, symbol, colour, fits]) => evaluationTrace(name, symbol, css(colour), points.filter(fits))).filter((trace) => trace.x.length);
+}
+
+function evaluationTrace(name, symbol, color, points) {
   return {
-    name: "held-out", mode: "markers", x: points.map((p) => p.step), y: points.map((p) => p.success),
-    marker: { color, size: 8, symbol: "diamond" },
+    name, mode: "markers", x: points.map((p) => p.step), y: points.map((p) => p.success),
+    marker: { color, size: 8, symbol },
     error_y: { type: "data", symmetric: false, array: points.map((p) => p.high - p.success), arrayminus: points.map((p) => p.success - p.low), color, thickness: 1.4, width: 4 },
-    text: points.map((p) => `${p.num_success}/${p.num_tasks} ${p.name}`), hovertemplate: "%{y:.0%} (%{text})",
+    text: points.map((p) => `${p.num_success}/${p.num_samples} ${p.name}`), hovertemplate: "%{y:.0%} (%{text})",
   };
 }

@@ -16,7 +16,7 @@ function refresh() {
   const hint = document.querySelector("[data-half-width]");
   hint.textContent = number >= 1 ? `With ${number} tasks the 95 % interval is at most ± ${Math.round((100 * Z_95 * 0.5) / Math.sqrt(number))} points wide.` : "";
   const isGreedy = document.querySelector("[data-sampling]").value === "greedy";
-  document.querySelector("[data-temperature]").hidden = isGreedy;
+  for (const field of document.querySelectorAll("[data-sampled]")) field.hidden = isGreedy;
 }
 
 for (const form of document.querySelectorAll("[data-checkpoint-form]")) form.addEventListener("input", refresh);

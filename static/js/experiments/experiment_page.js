@@ -1,8 +1,9 @@
 // The experiment page: charts, screenshots of its desktops, log; number keys change the tab.
 import { MetricCharts } from "../charts/metric_charts.js";
-import { frameUrl, swapImage } from "../lib/frame_images.js";
+import { frameUrl } from "../lib/frame_images.js";
 import { bind } from "../lib/keyboard_shortcuts.js";
 import { subscribe } from "../lib/live_events.js";
+import { newestOfTile, showTile } from "../lib/server_html.js";
 import { LogTail } from "./log_tail.js";
 
 const page = document.getElementById("experiment");
@@ -21,19 +22,20 @@ if (holder) {
   });
 }
 
-// A new screenshot is shown at once; the tile's words follow with its part.
+// A new screenshot is shown with its turn at once; the last action follows with the part.
 if (document.querySelector("[data-part=wall]")) {
   onEvent(({ type, payload }) => {
     if (type !== "turn.added" || document.hidden) return;
     const tile = document.querySelector(`[data-trajectory="${payload.trajectory}"]`);
-    const image = tile?.querySelector("img");
-    if (!image) return;
-    const fresh = image.cloneNode();
+    if (!tile) return;
+    const fresh = newestOfTile(tile).cloneNode(true);
+    const image = fresh.querySelector("img");
+    if (!image || fresh.dataset.trajectory !== String(payload.trajectory)) return;
     const [, ...ending] = image.getAttribute("src").split(".");
-    fresh.src = frameUrl(payload.frame, ending.join("."));
-    swapImage(image, fresh);
-    const turn = tile.querySelector("[data-turn]");
+    image.setAttribute("src", frameUrl(payload.frame, ending.join(".")));
+    const turn = fresh.querySelector("[data-turn]");
     turn.textContent = turn.textContent.replace(/\d+/, payload.index + 1);
+    showTile(tile, fresh);
   });
 }
 

@@ -36,8 +36,6 @@ async function check() {
 
 // Fields to correct do not close the button: sending the form shows them, too.
 function showResult() {
-  const errors = JSON.parse(document.getElementById("preflight-errors").textContent);
-  showErrors(errors);
-  const mayLaunch = document.getElementById("preflight-result").dataset.mayLaunch === "yes";
-  button.disabled = !mayLaunch && Object.keys(errors).length === 0;
+  showErrors(JSON.parse(document.getElementById("preflight-errors").textContent));
+  button.disabled = document.getElementById("preflight-result").dataset.mayLaunch === "no";
 }

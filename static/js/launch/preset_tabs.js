@@ -3,14 +3,21 @@ import { numChanged } from "./knob_fields.js";
 
 export function startPresets(presets) {
   const tabs = [...presets.querySelectorAll("[data-preset-tab]")];
-  const current = presets.querySelector(".preset[aria-current]");
+  const panelOf = (tab) => document.getElementById(tab.getAttribute("aria-controls"));
 
   function openTab(tab) {
     for (const other of tabs) {
       other.setAttribute("aria-selected", String(other === tab));
       other.tabIndex = other === tab ? 0 : -1;
-      document.getElementById(other.getAttribute("aria-controls")).hidden = other !== tab;
+      panelOf(other).hidden = other !== tab;
     }
+    showOwnAbout();
+  }
+
+  // Of the open group: its chosen preset, else its first.
+  function showOwnAbout() {
+    const panel = panelOf(tabs.find((tab) => tab.getAttribute("aria-selected") === "true"));
+    showAbout(panel.querySelector(".preset[aria-current]") ?? panel.querySelector(".preset"));
   }
 
   function showAbout(preset) {
@@ -39,5 +46,5 @@ export function startPresets(presets) {
       if (preset) showAbout(preset);
     });
   }
-  presets.addEventListener("mouseleave", () => current && showAbout(current));
+  presets.addEventListener("mouseleave", showOwnAbout);
 }

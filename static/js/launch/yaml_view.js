@@ -14,8 +14,8 @@ export function showPane(name) {
   for (const tool of form.querySelectorAll("[data-only]")) tool.hidden = tool.dataset.only !== name;
 }
 
-// Opens "form" or "yaml"; what was typed in the other one goes along. A syntax error cannot become fields: then
-// the text stays open, which is what would be sent.
+// Opens "form" or "yaml"; what was typed in the other one goes along. A syntax error or an unknown key cannot
+// become fields: then the text stays open, which is what would be sent, and nothing of it is lost.
 export async function openView(name) {
   if (name === "yaml" && !isYaml()) await toYaml();
   if (name === "form" && isYaml() && !(await toForm())) return;
@@ -40,15 +40,16 @@ async function yamlOfForm() {
   return (await (await postForm(form.dataset.yamlUrl, new FormData(form))).json()).yaml;
 }
 
-// False when the text is no YAML.
+// False when the text holds what no field shows.
 async function toForm() {
   const html = await (await postForm(form.dataset.formUrl, new FormData(form))).text();
   showHtml(form.querySelector("[data-pane=form]"), html, { keepsInput: false });
   markChanges();
   filterKnobs();
-  const isReadable = form.querySelector("#knobs .notice code")?.textContent !== "yaml";
-  if (isReadable) form.elements.source.value = "form";
-  return isReadable;
+  const isWhole = !form.querySelector("#knobs > .notice");
+  if (isWhole) form.elements.source.value = "form";
+  else showPane("yaml");
+  return isWhole;
 }
 
 export async function importFile(file) {

@@ -84,7 +84,7 @@ function afterPaint(callback) {
 
 // Shows `fresh` in the place of the image `old` once it is decoded: never half a frame, and the newest wins.
 export function swapImage(old, fresh) {
-  const image = fresh.cloneNode();
+  const image = document.importNode(fresh); // in a parsed document of its own it would never load
   const wanted = fresh.getAttribute("src");
   if (old.dataset.wanted === wanted) return;
   old.dataset.wanted = wanted;

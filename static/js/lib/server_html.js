@@ -42,9 +42,35 @@ function shown(holder) {
   holder.dispatchEvent(new CustomEvent("html:shown", { bubbles: true }));
 }
 
+// A tile's words and its picture change at one moment, when the new picture is decoded; the newest wins.
+export function showTile(tile, fresh) {
+  const picture = fresh.querySelector("img");
+  const isSame = picture?.getAttribute("src") === tile.querySelector("img")?.getAttribute("src");
+  comingTiles.set(tile, fresh);
+  const show = (image) => {
+    if (comingTiles.get(tile) !== fresh || !tile.isConnected) return;
+    comingTiles.delete(tile);
+    if (image) tile.querySelector("img")?.replaceWith(image);
+    morph(tile, fresh, "outerHTML", true);
+    shown(tile);
+  };
+  if (!picture || isSame) return show();
+  const image = document.importNode(picture);
+  image.decode().then(() => show(image), () => show()); // a picture that cannot be loaded is no reason to show another's
+}
+
+// What a tile is about to show, else what it shows.
+export const newestOfTile = (tile) => comingTiles.get(tile) ?? tile;
+
+const comingTiles = new WeakMap();
+
 function morph(node, html, morphStyle, keepsInput) {
   const beforeNodeMorphed = (old, fresh) => {
     if (old.nodeType !== Node.ELEMENT_NODE) return true;
+    if (old !== node && old.matches("[data-tile]")) {
+      showTile(old, fresh);
+      return false;
+    }
     if (old.nodeName === "IMG" && fresh.getAttribute("src") !== old.getAttribute("src")) {
       swapImage(old, fresh);
       return false;

@@ -72,6 +72,7 @@ export class EntryPlayer {
 function cell(turn, place) {
   const node = make("button", `cell is-${turn.state}`);
   node.type = "button";
+  node.setAttribute("role", "option");
   node.dataset.cell = place;
   const image = make("span", "cell-image");
   if (turn.frame) image.append(Object.assign(new Image(), { src: frameUrl(turn.frame, "thumb.jpg"), alt: "" }));

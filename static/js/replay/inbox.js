@@ -4,6 +4,7 @@ import { showEntry } from "./entry_panel.js";
 import { EntryLoader, wanted } from "./entry_loader.js";
 import { EntryPlayer } from "./entry_player.js";
 import { startControls } from "./inbox_controls.js";
+import { countVerdict } from "./inbox_counts.js";
 import { InboxQueue } from "./inbox_queue.js";
 import { LabelOutbox } from "./label_outbox.js";
 import * as labelling from "./labelling_state.js";
@@ -60,10 +61,8 @@ function showProblem(text) {
 
 function count(from, to) {
   if (from === to) return;
-  for (const [verdict, delta] of [[from, -1], [to, 1]]) {
-    const node = root.querySelector(`[data-count="${verdict}"]`);
-    if (node) node.textContent = String(Number(node.textContent) + delta);
-  }
+  countVerdict(from, -1);
+  countVerdict(to, 1);
 }
 
 // --- labels ----------------------------------------------------------------------------------------

@@ -21,5 +21,6 @@ export class TurnScreen {
 // "Turn 3 of 8", and what it does in a few words.
 export function describeTurn(turn, { position, turns }) {
   const place = turn?.isEnd ? "After the last turn" : `Turn ${Math.min(position + 1, turns.length)} of ${turns.length}`;
+  if (turn?.isEnd) return { place, caption: "The screen that the evaluator judged" };
   return { place, caption: turn?.parseError ? "Could not be parsed" : (turn?.caption ?? "") };
 }

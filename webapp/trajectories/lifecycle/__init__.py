@@ -20,7 +20,13 @@ from webapp.trajectories.lifecycle.status_changes import (
     move_trajectory,
     take_out_of_group,
 )
-from webapp.trajectories.lifecycle.turns import close_turn, open_turn, record_turn_terms
+from webapp.trajectories.lifecycle.turns import (
+    close_turn,
+    open_turn,
+    record_final_frame,
+    record_fingerprint,
+    record_turn_terms,
+)
 
 __all__ = [
     "HEARTBEAT_TIMEOUT",
@@ -39,7 +45,9 @@ __all__ = [
     "members_that_count",
     "move_trajectory",
     "open_turn",
+    "record_final_frame",
     "record_member_updates",
+    "record_fingerprint",
     "record_turn_terms",
     "stream_of",
     "take_out_of_group",

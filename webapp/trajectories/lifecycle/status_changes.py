@@ -6,7 +6,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from training.contracts.types import TRAJECTORY_TRANSITIONS, Source, TrajectoryStatus
+from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
 from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
@@ -67,6 +67,7 @@ def end_trajectory(
     terms: list[dict[str, Any]] | None = None,
     error: str = "",
     error_kind: str = "",
+    limit: Limit | None = None,
 ) -> bool:
     """Final status; an errored place is queued again or, when retries are used up, stays empty."""
     assert status.is_final()
@@ -81,6 +82,7 @@ def end_trajectory(
             terms=terms,
             error=error,
             error_kind=error_kind,
+            limit=limit or "",
             ended_at=timezone.now(),
         )
         if not changed:

@@ -7,12 +7,13 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from training.contracts.types import ActionKind, Observation, Source, Turn
+from training.contracts.types import Observation, Source, Turn
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.models import Trajectory, TurnRecord
+from webapp.trajectories.telling_frame import most_telling
 
 
 def open_turn(
@@ -62,23 +63,25 @@ def close_turn(*, trajectory: Trajectory, turn: Turn, thought: str, completed_at
         )
         if turn.parse_error:
             Trajectory.objects.filter(pk=trajectory.pk).update(num_parse_errors=F("num_parse_errors") + 1)
-        if turn.action is not None and turn.action.kind is ActionKind.TERMINATE:
-            _show_screen_before_terminate(trajectory, turn.index)
         publish(stream_of(trajectory.pk), "turn.updated", {"trajectory": trajectory.pk, "index": turn.index})
 
 
-def _show_screen_before_terminate(trajectory: Trajectory, terminate_index: int) -> None:
-    """Lists show the screen of the last real action: after it, the window is often gone."""
-    frame = (
-        TurnRecord.objects.filter(trajectory=trajectory, index=terminate_index - 1)
-        .values_list("frame", flat=True)
-        .first()
+def record_final_frame(*, trajectory: Trajectory, frame: str) -> None:
+    """Keep the screen that the evaluator is about to judge, and choose what lists show."""
+    turns = TurnRecord.objects.filter(trajectory=trajectory).order_by("index")
+    thumbnail = most_telling([*turns.values_list("frame", flat=True), frame])
+    Trajectory.objects.filter(pk=trajectory.pk).update(
+        final_frame=frame, last_frame=frame, thumbnail=thumbnail
     )
-    if frame:
-        Trajectory.objects.filter(pk=trajectory.pk).update(last_frame=frame)
 
 
 def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str, Any]]]) -> None:
     """Per-turn reward terms, known when the trajectory is scored. turn index -> terms"""
     for index, of_turn in terms.items():
         TurnRecord.objects.filter(trajectory=trajectory, index=index).update(terms=of_turn)
+
+
+def record_fingerprint(*, trajectory: Trajectory, fingerprint: str) -> None:
+    """What made its token ids; "" = unknown, or nothing was sampled."""
+    if fingerprint:
+        Trajectory.objects.filter(pk=trajectory.pk).update(fingerprint=fingerprint)

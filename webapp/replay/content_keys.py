@@ -1,0 +1,64 @@
+"""What a replay entry holds, as a digest: equal for one that was exported and comes back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from django.db.models import F, Q
+
+from webapp.accounts.models import Team
+from webapp.replay.automatic_checks import signature_of
+from webapp.replay.imported_rows import turn_row
+from webapp.replay.models import ReplayEntry
+from webapp.replay.read_slime_record import Record
+from webapp.trajectories.models import Trajectory, TurnRecord
+
+CHUNK = 200
+"""Signatures looked up with one query."""
+
+
+def signature_of_record(record: Record) -> str:
+    """The same that its entry will have."""
+    return signature_of(record.task.pk, [turn_row(Trajectory(), turn) for turn in record.turns])
+
+
+def key_of_record(record: Record) -> str:
+    """Task, screens, actions and what the policy wrote."""
+    return _key(
+        record.task.pk,
+        (
+            (
+                turn.observation.sha256,
+                turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
+                turn.completion.text if turn.completion else None,
+            )
+            for turn in record.turns
+        ),
+    )
+
+
+def known_keys(team: Team, records: Iterable[Record]) -> dict[str, int]:
+    """Keys of the team's entries that could equal one of `records` -> entry id, the oldest of equals."""
+    signatures = sorted({signature_of_record(record) for record in records})
+    found: dict[str, int] = {}
+    for start in range(0, len(signatures), CHUNK):
+        entries = ReplayEntry.objects.filter(team=team, signature__in=signatures[start : start + CHUNK])
+        turns: dict[int, list[tuple[str, Any, str | None]]] = defaultdict(list)
+        rows = TurnRecord.objects.filter(trajectory__replay_entry__in=entries.values("pk"))
+        has_content = Q(action__isnull=False) | Q(completion__isnull=False)
+        rows = rows.filter(has_content).order_by("trajectory_id", "index")
+        columns = ("trajectory_id", "frame", "action", F("completion__text"))
+        for trajectory_id, frame, action, text in rows.values_list(*columns).iterator():
+            turns[trajectory_id].append((frame, action, text))
+        for entry in entries.select_related("trajectory").order_by("-pk"):
+            found[_key(entry.trajectory.task_id, turns[entry.trajectory_id])] = entry.pk
+    return found
+
+
+def _key(task_id: int, turns: Iterable[tuple[str, Any, str | None]]) -> str:
+    text = json.dumps([task_id, list(turns)], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Trajectories of one task beside each other, turn by turn."""
