@@ -2,7 +2,9 @@
 
     python -m workers.desktops.host --state-dir /tmp/dh --socket /tmp/dh/s &
     python scripts/record_demonstrations.py /tmp/dh/s OUTPUT [--families menu,note,colour] [--desktops 4]
+        [--more-screens 1100]
 
+`--more-screens` adds that many colour tasks of another seed, which are not in the set.
 Writes OUTPUT/trajectories.jsonl (train split), OUTPUT/heldout.jsonl and OUTPUT/frames/SHA.png.
 """
 
@@ -12,6 +14,7 @@ import argparse
 import queue
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -25,7 +28,8 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
-from training.tasks.sets.first_desk import generate
+from training.tasks.sets.first_desk import FAMILIES, generate
+from training.tasks.sets.task_family import family_tasks
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient
@@ -34,6 +38,8 @@ from workers.tasks import oracles, prepare_and_score
 from workers.tasks.errors import EvaluatorError, OracleError, SetupError
 
 LEASE_S = 3600.0
+OTHER_SEED = 7
+"""Of the further screens."""
 
 
 class Recorder:
@@ -105,16 +111,31 @@ class Recorder:
         return Observation(sha256=frame.sha256, width=frame.width, height=frame.height, text=text)
 
 
+def further_tasks(count: int) -> list[Task]:
+    """Colour tasks of another seed; none is the same as one of the set."""
+    known = {(task.instruction, str(task.config)) for task in generate()}
+    (colour,) = (family for family in FAMILIES if family.name == "colour")
+    more = family_tasks(replace(colour, num_train=count, num_heldout=0), OTHER_SEED)
+    return [
+        task.model_copy(update={"task_id": f"more/{task.task_id}"})
+        for task in more
+        if (task.instruction, str(task.config)) not in known
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("socket", help="socket of a running desk host")
     parser.add_argument("output", type=Path)
     parser.add_argument("--families", default="menu,note,colour")
     parser.add_argument("--desktops", type=int, default=4)
+    parser.add_argument("--more-screens", type=int, default=0, help="colour tasks beyond the set's")
     options = parser.parse_args()
     families = options.families.split(",")
     for split, name in (("train", "trajectories.jsonl"), ("heldout", "heldout.jsonl")):
         tasks = [task for task in generate() if task.family in families and task.split == split]
+        if split == "train":
+            tasks += further_tasks(options.more_screens)
         recorder = Recorder(options.socket, options.output, tasks)
         recorder.run(options.desktops)
         lines = [trajectory.model_dump_json(exclude_defaults=True) for trajectory in recorder.done]

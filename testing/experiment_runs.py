@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import queue
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -49,22 +50,22 @@ def follow(
     """
     deadline = time.monotonic() + limit_s
     last, ending = "", {"ran_out": True, "status": "ran out of time"}
-    while True:
-        described = describe(deskhand, number)
-        line = progress(described)
-        if line != last:
-            say(f"[{number}] {line}")
-            last = line
-        if not all(was_scored(found) for found in described["evaluations"]):
-            ending |= {"status": "every trajectory errored", "message": commonest_errors(deskhand)}
-            say(f"[{number}] {ending['status']}: {ending['message']}")
-            break
-        if described["status"] in FINAL:
-            return describe(deskhand, number, *metrics) | {"ran_out": False}
-        left = deadline - time.monotonic()
-        if left < 0:
-            break
-        time.sleep(min(poll_s, left + 0.1))
+    # One process looks again and again: a new one for each look would take a third of a core.
+    with deskhand.lines("experiment", str(number), "--watch", str(poll_s)) as lines:
+        while (found := _next_line(lines, deadline)) is not None:
+            described = json.loads(found) if found else describe(deskhand, number)
+            line = progress(described)
+            if line != last:
+                say(f"[{number}] {line}")
+                last = line
+            if not all(was_scored(one) for one in described["evaluations"]):
+                ending |= {"status": "every trajectory errored", "message": commonest_errors(deskhand)}
+                say(f"[{number}] {ending['status']}: {ending['message']}")
+                break
+            if described["status"] in FINAL:
+                return describe(deskhand, number, *metrics) | {"ran_out": False}
+            if not found:
+                raise InstanceFailed(f"manage.py experiment {number} --watch ended before the experiment")
     snapshot = describe(deskhand, number, *metrics)
     if cancel_s:
         with contextlib.suppress(InstanceFailed):  # it may have ended by itself since that look
@@ -75,12 +76,24 @@ def follow(
     return snapshot | ending
 
 
+def _next_line(lines: queue.Queue[str], deadline: float) -> str | None:
+    """None at the deadline."""
+    try:
+        return lines.get(timeout=max(0.0, deadline - time.monotonic()))
+    except queue.Empty:
+        return None
+
+
 def progress(described: dict[str, Any]) -> str:
     """Status, the stage that runs, and the newest evaluation in one line."""
     stages = [stage for stage in described["stages"] if stage["status"] == "running"]
     stage = f" {stages[-1]['name']} {stages[-1]['done']}/{stages[-1]['total']}" if stages else ""
     found = described["evaluations"]
-    success = f", {found[-1]['name']} {found[-1]['success']:.0%}" if found else ""
+    newest = [item for item in found if all(item[key] == found[-1][key] for key in ("name", "step"))]
+    shares = " and ".join(
+        f"{item['success']:.0%} {'greedy' if item['temperature'] == 0 else 'sampled'}" for item in newest
+    )
+    success = f", {found[-1]['name']} {shares}" if found else ""
     return f"{described['status']}{stage}{success} {described['message']}".strip()
 
 
@@ -102,10 +115,15 @@ def commonest_errors(deskhand: Instance) -> str:
     return deskhand.manage("shell", "-c", ERRORS).strip().splitlines()[-1]
 
 
-def evaluation(described: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """The last evaluation of this name: success, its interval, tasks."""
-    found = [item for item in described["evaluations"] if item["name"] == name]
-    keys = ("step", "success", "low", "high", "num_tasks", "num_success", "per_family")
+def evaluation(described: dict[str, Any], name: str, *, greedy: bool = False) -> dict[str, Any] | None:
+    """The last evaluation of this name, sampled or greedy: success, its interval, tasks."""
+    found = [
+        item
+        for item in described["evaluations"]
+        if item["name"] == name and (item["temperature"] == 0) == greedy
+    ]
+    keys = ("step", "temperature", "samples_per_task", "success", "low", "high", "num_tasks", "num_samples")
+    keys += ("num_success", "per_family")
     return {key: found[-1][key] for key in keys} if found else None
 
 

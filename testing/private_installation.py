@@ -6,12 +6,16 @@ with Instance(without=["gpu"]) as deskhand:
 
 import json
 import os
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -87,6 +91,7 @@ class Instance:
             **inherited,
             "DESKHAND_DATA_DIR": str(self.folder),
             "DESKHAND_REDIS_PORT": str(self.redis_port),
+            "DESKHAND_REMOTE_NETWORKS": "127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16",
             "DJANGO_SETTINGS_MODULE": "webapp.settings",
             **self.env,
         }
@@ -106,6 +111,30 @@ class Instance:
         if done.returncode:
             raise InstanceFailed(f"manage.py {' '.join(arguments)} failed:\n{done.stderr[-4000:]}")
         return done.stdout
+
+    @contextmanager
+    def lines(self, *arguments: str) -> Iterator[queue.Queue[str]]:
+        """What a manage.py command writes, line by line while it runs; "" at its end."""
+        found: queue.Queue[str] = queue.Queue()
+        command = [sys.executable, str(REPOSITORY / "manage.py"), *arguments]
+        process = subprocess.Popen(
+            command, env=self.environment, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
+        )
+
+        def read() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                found.put(line)
+            found.put("")
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        try:
+            yield found
+        finally:
+            process.terminate()
+            process.wait()
+            reader.join()
 
     def start(self) -> None:
         """Start everything and wait until it is ready. Raises InstanceFailed."""

@@ -89,3 +89,39 @@ def test_the_map_names_every_room_and_no_other():
     named = set(re.findall(r"^\| `((?:training|workers|webapp)/\w+)/`", table, flags=re.MULTILINE))
     parts = {file.relative_to(REPOSITORY).parts for file in sources()}
     assert named == {"/".join(part[:2]) for part in parts if len(part) > 2}
+
+
+SEES_REQUESTS = re.compile(r"\b(HttpRequest|MemberRequest|QueryDict|WebsocketConsumer|scope\[)|ninja")
+READER = "webapp/lib/request_values.py"
+DIGIT_TESTS = ("isdigit", "isdecimal", "isnumeric")
+
+
+def test_values_of_requests_are_read_by_the_one_strict_reader():
+    """`int("²")`, a number of 5,000 digits and a deep JSON text were answers of 500, view by view."""
+    found = []
+    for file in sources():
+        name, text = str(file.relative_to(REPOSITORY)), file.read_text()
+        if name.startswith("webapp/") and name != READER and SEES_REQUESTS.search(text):
+            found += [f"{name}:{line} {call}" for line, call in loose_readings(text)]
+    assert found == [], f"use {READER}"
+
+
+def loose_readings(text: str) -> list[tuple[int, str]]:
+    """(line, call) of what reads a number or JSON without limits; of constants they may."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        match node.func:
+            case ast.Name(id="int" | "float" as called) if node.args:
+                found.append((node.lineno, called))
+            case ast.Attribute(value=ast.Name(id="json"), attr="loads" | "load" as called):
+                found.append((node.lineno, f"json.{called}"))
+            case ast.Attribute(attr=called) if called in DIGIT_TESTS:
+                found.append((node.lineno, called))
+    return found
+
+
+def test_loose_readings_are_found():
+    text = "int(request.GET['a'])\njson.loads(request.body)\nx.isdigit()\nint"
+    assert [call for _, call in loose_readings(text)] == ["int", "json.loads", "isdigit"]

@@ -23,6 +23,7 @@ atexit.register(cleanup.close)
 os.environ["DESKHAND_DATA_DIR"] = str(TEST_ROOT)
 os.environ["REDIS_URL"] = f"redis://:{REDIS_PASSWORD}@127.0.0.1:{REDIS_PORT}/0"
 os.environ.pop("DATABASE_URL", None)
+os.environ["DESKHAND_REMOTE_NETWORKS"] = "127.0.0.0/8,::1/128"  # stand-ins of servers elsewhere
 # A pool keeps connections open that the test database could then not be dropped under.
 os.environ["DESKHAND_DB_POOL"] = "0"
 if ON_POSTGRES:

@@ -54,10 +54,15 @@ def find(folder: Path, name: str, world: World, *, num_steps: int = 0) -> dict[s
     return found
 
 
-def launch(folder: Path, processes: int, names: list[str], *, limit_s: float = 900) -> dict[str, Any]:
-    """What this many processes find, one thread each; over NCCL where there are GPUs, else over gloo."""
+def launch(
+    folder: Path, processes: int, names: list[str], *, limit_s: float = 900, probe: str = "parallel_probe"
+) -> dict[str, Any]:
+    """What this many processes find, one thread each; over NCCL where there are GPUs, else over gloo.
+
+    `probe`: which module of `testing.training` they run.
+    """
     command = [sys.executable, "-m", "training.distributed.launch", "--ranks"]
-    command += [str(processes), "-m", "testing.training.parallel_probe", str(folder), *names]
+    command += [str(processes), "-m", f"testing.training.{probe}", str(folder), *names]
     done = subprocess.run(
         command,
         cwd=REPOSITORY,

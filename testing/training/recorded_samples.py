@@ -12,7 +12,8 @@ from training.contracts.config import ExperimentConfig
 from training.distributed.world import World
 from training.model.load_sharded import build_policy
 from training.render.renderer import Renderer
-from training.update.learner import Learner, TokenIds
+from training.update.learner import Learner
+from training.update.microbatch_maker import TokenIds
 
 
 def record_samples(desktops: ToyDesktops, *, num_groups: int = 2, size: int = 4) -> list[Sample]:

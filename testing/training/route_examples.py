@@ -15,8 +15,11 @@ from training.contracts.trainer_reports import (
     MemberUpdate,
     MetricsReport,
     ProgressReport,
+    ReplaySkip,
     ReplayUse,
+    SkipReason,
     StageReport,
+    StepAlarms,
 )
 from training.contracts.types import Completion, Purpose
 from training.contracts.weight_requests import Bucket, Load
@@ -40,6 +43,9 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
             importance_ratio=None,
         )
     ],
+    coordinator.REPLAY_SKIPS: [
+        ReplaySkip(entry_id=1, reason=SkipReason.NO_ACTION, message="turn 1 has no typed action")
+    ],
     coordinator.STAGE: StageReport(name=StageName.GRPO, status="started", total=20, unit="steps"),
     coordinator.PROGRESS: ProgressReport(stage=StageName.SFT, done=1, total=2),
     coordinator.METRICS: MetricsReport(step=1, values={"loss/policy": 0.5}, policy_version=1),
@@ -49,17 +55,24 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
         step=0,
         policy_version=0,
         split="heldout",
+        temperature=1.0,
+        samples_per_task=1,
         num_tasks=2,
+        num_samples=2,
         num_success=1,
         success=0.5,
         low=0.1,
         high=0.9,
         per_family={"menu": (1, 2)},
+        by_task={"menu-1": (1, 1, 7), "menu-2": (0, 1, 8)},
     ),
     coordinator.CHECKPOINTS: CheckpointReport(step=5, path="/c/5", policy_version=5, success=0.5, bytes=10),
     coordinator.CHECKPOINT_DELETED: CheckpointDeleted(path="/c/5"),
     coordinator.CHECKPOINTS_IN_USE: Nothing(),
-    coordinator.ALARMS: [Alarm(name="zero_variance", step=1, value=1, limit=0.8, message="m", remedy="r")],
+    coordinator.ALARMS: StepAlarms(
+        step=1,
+        alarms=(Alarm(name="zero_variance", step=1, value=1, limit=0.8, message="m", remedy="r"),),
+    ),
     coordinator.WEIGHTS: Load(path="/w", policy_version=2),
     coordinator.ENGINE: coordinator.EngineCommand(command="sleep"),
     coordinator.CONTROL: Nothing(),
@@ -69,6 +82,7 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
     policy_server.PREFIX: policy_server.PrefixRequest(
         trajectory_id="7", turns=(policy_server.PrefixTurn(completion=Completion(text="wait")),)
     ),
+    policy_server.WAITED: policy_server.TrajectoryName(trajectory_id="7"),
     policy_server.FORGET: policy_server.TrajectoryName(trajectory_id="7"),
     policy_server.WEIGHTS: Bucket(channel="nccl", names=["w"], shapes=[[2, 3]], dtype="bfloat16"),
     policy_server.CANARY: Nothing(),

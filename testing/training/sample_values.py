@@ -21,10 +21,16 @@ def make_task(task_id: str = "menu-1", *, family: str = "menu", split: str = "tr
     return Task(task_id=task_id, instruction="Open the menu", family=family, split=split, screen=(128, 96))
 
 
-def make_turn(index: int = 0, tokens: Sequence[int] = (7, 8), **changes: object) -> Turn:
+def make_turn(
+    index: int = 0, tokens: Sequence[int] = (7, 8), *, fingerprint: str = "", **changes: object
+) -> Turn:
     """A sampled turn without a screenshot; logprob -0.5 per token."""
     completion = Completion(
-        text="x", token_ids=tuple(tokens), behaviour_logprobs=(-0.5,) * len(tokens), policy_version=3
+        text="x",
+        token_ids=tuple(tokens),
+        behaviour_logprobs=(-0.5,) * len(tokens),
+        policy_version=3,
+        fingerprint=fingerprint,
     )
     values = {
         "observation": Observation(sha256="", width=128, height=96, text="go"),

@@ -8,8 +8,8 @@ from typing import Self, TypeVar
 
 import httpx
 
-from training.sampler.sglang.http_calls import Body, Call, SglangUnreachable
 from training.sampler.sglang.http_client import CONNECT_S, JSON, encoded
+from training.sampler.sglang.server_endpoints import Body, Call, SglangUnreachable
 
 T = TypeVar("T")
 

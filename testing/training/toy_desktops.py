@@ -75,7 +75,7 @@ class ToyDesktops:
     generate: Callable[..., list[SampledCompletion]] | None = None
     """Draws in place of the engine."""
     before_turn: Callable[[int], None] = lambda turn_index: None
-    """Called with the number of each turn before it is drawn."""
+    """Called with the number of each turn before it is generated."""
     ids: itertools.count = field(default_factory=lambda: itertools.count(1))
 
     def group(self, group_id: int, task: Task, size: int, **options: object) -> Group:
@@ -135,6 +135,7 @@ class ToyDesktops:
                 behaviour_logprobs=tuple(one.logprobs),
                 policy_version=one.policy_version,
                 finish_reason=one.finish_reason,
+                fingerprint=self.renderer.fingerprint,
             )
             mine.append(Turn(index=turn_index, observation=observation, completion=completion))
 

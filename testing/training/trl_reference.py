@@ -6,6 +6,7 @@ source of logprobs is replaced, by the tensors of the case.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,7 +83,7 @@ def our_loss(case: Case, tensors: dict[str, torch.Tensor]) -> tuple[float, torch
     tokens = POLICY_LOSSES[algorithm.name](
         LossInputs(
             policy_logprobs=policy,
-            behaviour_logprobs=tensors["behaviour"],
+            old_logprobs=tensors["behaviour"],
             advantages=tensors["advantages"],
             mask=mask,
             clip_low=case.clip_low,
@@ -118,6 +119,38 @@ def trl_loss(case: Case, tensors: dict[str, torch.Tensor], trainer: Any) -> tupl
     }
     trainer.model.train()
     loss = trainer._compute_loss(trainer.model, inputs)
+    loss.backward()
+    return loss.item(), policy.grad
+
+
+def trl_objective(
+    tensors: dict[str, torch.Tensor], trainer: Any, compute: Callable | None = None, **options: Any
+) -> tuple[float, torch.Tensor]:
+    """(loss, gradient) by `compute`, else TRL's `_compute_loss`; `options`: its settings, extra `inputs`."""
+    policy = tensors["policy"].clone().requires_grad_()
+    rows = len(policy)
+    usual: dict[str, Any] = {
+        "loss_type": "dapo", "importance_sampling_level": "token", "epsilon_low": 0.2, "epsilon_high": 0.28,
+        "beta": 0.0, "entropy_coef": 0.0, "_entropy_bonus_enabled": False, "use_vllm": False,
+        "vllm_importance_sampling_correction": True,
+    }  # fmt: skip
+    extra = options.pop("inputs", {})
+    trainer.args.delta = options.pop("delta", None)
+    for name, value in (usual | options).items():
+        setattr(trainer, name, value)
+    trainer.given = (policy, tensors["entropy"])
+    inputs = {
+        "prompt_ids": torch.zeros(rows, 2, dtype=torch.long),
+        "prompt_mask": torch.ones(rows, 2, dtype=torch.long),
+        "completion_ids": torch.zeros(rows, MAX_TOKENS, dtype=torch.long),
+        "completion_mask": tensors["mask"].long(),
+        "advantages": tensors["advantages"],
+        "old_per_token_logps": tensors["behaviour"],
+        "old_logps": (tensors["behaviour"] * tensors["mask"]).sum(dim=-1),
+        "num_items_in_batch": tensors["mask"].sum(),
+    } | extra
+    trainer.model.train()
+    loss = (compute or type(trainer)._compute_loss)(trainer, trainer.model, inputs)
     loss.backward()
     return loss.item(), policy.grad
 

@@ -54,6 +54,7 @@ def sign_in(transactional_db: None, web_server: str, browser: Browser) -> Iterat
         page = context.new_page()
         page.set_default_timeout(TIMEOUT_MS)
         page.on("pageerror", lambda error: problems.append(f"script error: {error}"))
+        page.on("console", lambda message: _note_refused_script(message.text, problems))
         page.on("request", lambda request: _note_foreign(request.url, web_server, problems))
         return page
 
@@ -77,6 +78,11 @@ def _wait_for_the_servers_queries(limit_s: float = 10) -> None:
         time.sleep(0.05)
 
 
+def _note_refused_script(text: str, problems: list[str]) -> None:
+    if "Content Security Policy" in text:
+        problems.append(text)
+
+
 def _note_foreign(url: str, server: str, problems: list[str]) -> None:
     host = server.removeprefix("http://")
     if not url.startswith(("data:", "blob:")) and url.split("/")[2] != host:
@@ -87,8 +93,9 @@ def _note_foreign(url: str, server: str, problems: list[str]) -> None:
 def launchable(transactional_db: None) -> Iterator[str]:
     """What the presets need to pass pre-flight: the task set and a model folder, whose name this is."""
     task_set = make_task_set("first-desk")
-    for number in range(8):
-        make_task(task_set=task_set, split="heldout" if number % 2 else "train")
+    for number in range(12):
+        family = ("menu", "note", "colour")[number % 3]
+        make_task(task_set=task_set, family=family, split="heldout" if number % 2 else "train")
     folder = Path(settings.DATA_DIR) / "model-of-the-test"
     folder.mkdir(exist_ok=True)
     sizes = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "vocab_size": 320}

@@ -3,10 +3,9 @@
 from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
+from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment
-from training.contracts.trainer_reports import EvaluationResult
 from webapp.experiments.checkpoints import exports
-from webapp.experiments.lifecycle import trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment
 
 
@@ -29,6 +28,7 @@ def test_an_evaluation_is_asked_for_and_its_result_appears_beside_the_checkpoint
     expect(dialog).to_contain_text("No gpu worker is online")
     dialog.get_by_label("Held-out tasks").fill("100")
     expect(dialog).to_contain_text("at most ± 10 points")
+    expect(dialog.get_by_label("Temperature")).to_have_value("1.0")
     dialog.get_by_label("Sampling").select_option("greedy")
     expect(dialog.get_by_label("Temperature")).to_be_hidden()
     dialog.get_by_role("button", name="Evaluate").click()
@@ -39,13 +39,9 @@ def test_an_evaluation_is_asked_for_and_its_result_appears_beside_the_checkpoint
     row = page.locator(f"#checkpoint-{checkpoint.pk}")
     expect(row).to_contain_text(f"#{queued.pk}")
     expect(page.locator("[data-live-pill]").first).to_contain_text("Live")
-    result = EvaluationResult(
-        name="before", step=0, policy_version=0, split="heldout", num_tasks=100, num_success=63,
-        success=0.63, low=0.53, high=0.72,
-    )  # fmt: skip
-    trainer_reports.record_evaluation(experiment_id=queued.pk, result=result)
+    make_evaluation(queued, won=63, total=100, temperature=0.0)
     expect(row).to_contain_text("63 %")
-    expect(row).to_contain_text("greedy")
+    expect(row).to_contain_text("Greedy")
 
 
 def test_an_export_shows_its_progress_and_then_its_download(sign_in: SignIn, people: People):

@@ -5,9 +5,10 @@ import math
 from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
+from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment
 from training.contracts.config import ExperimentConfig
-from webapp.experiments.models import Evaluation, MetricPoint
+from webapp.experiments.models import MetricPoint
 
 
 def finished(people: People, name: str, rate: float):
@@ -22,11 +23,8 @@ def finished(people: People, name: str, rate: float):
             for step, value in points
         )
     for number, (when, success) in enumerate((("before", 0.4), ("after", 0.9))):
-        Evaluation.objects.create(
-            experiment=experiment, name=when, step=number * 30, policy_version=number, split="heldout",
-            num_tasks=72, num_success=round(success * 72), success=success, low=success - 0.08,
-            high=success + 0.08, per_family={},
-        )  # fmt: skip
+        won = round(success * 72)
+        make_evaluation(experiment, name=when, step=number * 30, policy_version=number, won=won, total=72)
     return experiment
 
 

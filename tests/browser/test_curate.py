@@ -255,3 +255,21 @@ def arrive(people: People) -> ReplayEntry:
     entry = offer_to_inbox(trajectory=trajectory)
     assert entry is not None
     return entry
+
+
+def test_counts_of_a_bulk_label_follow_labels_and_arrivals(sign_in: SignIn, people: People):
+    make_entries(people, 3)
+    page = sign_in(people.operator)
+    page.goto("/replay/")
+    numbers = page.locator("[data-bulk-number]")
+    expect(numbers.first).to_have_text("3")
+    page.keyboard.press("a")
+    expect(page.locator("[data-count=inbox]")).to_have_text("2")
+    expect(numbers.first).to_have_text("2")
+    offer_to_inbox(trajectory=make_trajectory(team=people.team, turns=2, reward=1.0))
+    expect(page.locator("[data-count=inbox]")).to_have_text("3")
+    expect(page.locator("[data-count=all]")).to_have_text("4")
+    page.get_by_role("button", name="Label all 3").click()
+    page.get_by_role("button", name="Reject all").click()
+    expect(page.get_by_text("3 entries marked rejected")).to_be_visible()
+    expect(page.locator("[data-count=rejected]")).to_have_text("3")

@@ -112,4 +112,4 @@ def test_history_is_drawn(sign_in: SignIn, people: People, running: Trajectory):
     page.locator("#history").scroll_into_view_if_needed()
     expect(page.locator("#chart-desktops .plot-container")).to_be_visible()
     expect(page.locator("#chart-reset-time .plot-container")).to_be_visible()
-    page.wait_for_function("document.getElementById('chart-desktops')?.data?.[0].x.length === 3")
+    page.wait_for_function("() => document.getElementById('chart-desktops')?.data?.[0].x.length === 3")

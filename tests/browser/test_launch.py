@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
 import yaml
 from playwright.sync_api import Page, expect
 
 from testing.browser.people import People, SignIn
+from testing.factories import make_experiment
 from webapp.experiments.models import Experiment
 
 
@@ -99,9 +101,69 @@ def test_yaml_and_form_follow_each_other(sign_in: SignIn, people: People, launch
     expect(area).to_have_value(re.compile("num_steps: 7"))
     values = yaml.safe_load(area.input_value())
     values["algorithm"]["group_size"] = 6
-    values["algorithm"]["surprise"] = 1
     area.fill(yaml.safe_dump(values))
     page.get_by_role("tab", name="Form").click()
-
     expect(knob(page, "algorithm.group_size").get_by_role("textbox")).to_have_value("6")
-    expect(page.locator("#knobs .notice")).to_contain_text("algorithm.surprise unknown key")
+
+
+def test_unknown_keys_of_an_import_are_named_at_their_lines_and_stop_the_launch(
+    sign_in: SignIn, people: People, launchable: str
+):
+    page = open_launch(sign_in, people, launchable)
+    text = f"model:\n  path: {launchable}\nalgorithm:\n  group_size: 6\n  num_step: 3\nsurprise: 1\n"
+    file = {"name": "mine.yaml", "mimeType": "text/yaml", "buffer": text.encode()}
+    page.locator("[data-import]").set_input_files(file)
+
+    preflight = page.locator("#preflight-result")
+    expect(preflight).to_contain_text("2 fields to correct")
+    expect(preflight).to_contain_text("algorithm.num_step line 5: unknown key")
+    expect(preflight).to_contain_text("is algorithm.num_steps meant?")
+    expect(preflight).to_contain_text("surprise line 6: unknown key")
+    button = page.get_by_role("button", name="Launch", exact=True)
+    expect(button).to_be_disabled()
+    area = page.get_by_label("Config as YAML")
+    page.get_by_role("tab", name="Form").click()
+    expect(area).to_have_value(text)
+
+    area.fill(text.replace("num_step:", "num_steps:").replace("surprise: 1\n", ""))
+    page.get_by_role("tab", name="Form").click()
+    expect(knob(page, "algorithm.num_steps").get_by_role("textbox")).to_have_value("3")
+    expect(button).to_be_enabled()
+
+
+def test_a_misspelt_family_is_refused(sign_in: SignIn, people: People, launchable: str):
+    page = open_launch(sign_in, people, launchable)
+    open_section(page, "tasks")
+    knob(page, "tasks.families").get_by_role("textbox").fill("menu, meun")
+    expect(page.locator("#preflight-result")).to_contain_text("No families 'meun' in the task set")
+    expect(page.locator("#preflight-result")).to_contain_text("is menu meant?")
+    expect(page.get_by_role("button", name="Launch", exact=True)).to_be_disabled()
+
+
+def test_a_clone_lists_its_changes_from_its_parent_and_leaves_the_note(
+    sign_in: SignIn, people: People, launchable: str
+):
+    parent = make_experiment(team=people.team, preset="first-desk", note="The old question")
+    page = sign_in(people.operator)
+    page.goto(f"/experiments/launch/?clone={parent.pk}")
+    changes = page.locator("[data-parent-changes]")
+    expect(changes).to_contain_text(f"it would repeat #{parent.pk}")
+    expect(page.get_by_label("Note")).to_have_value("")
+    page.locator("[data-changed-only]").uncheck()
+    open_section(page, "algorithm")
+    knob(page, "algorithm.num_steps").get_by_role("textbox").fill("77")
+    expect(changes).to_contain_text("algorithm.num_steps")
+    expect(changes.locator("li")).to_have_count(1)
+
+
+@pytest.mark.parametrize("size", [(390, 844), (1280, 800), (1920, 1080)])
+def test_the_launch_button_is_in_view_at_every_size(
+    sign_in: SignIn, people: People, launchable: str, size: tuple[int, int]
+):
+    page = sign_in(people.operator)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto("/experiments/launch/")
+    expect(page.locator("#preflight-result .check").first).to_be_attached()
+    for place in (0, 1, 100_000):
+        page.evaluate("y => window.scrollTo(0, y)", place)
+        expect(page.locator("#launch-button")).to_be_in_viewport(ratio=1)

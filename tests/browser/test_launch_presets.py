@@ -28,6 +28,7 @@ def test_the_groups_are_walked_by_arrow_keys_and_a_preset_is_told_before_it_is_t
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="OSWorld")).to_be_focused()
     expect(page.get_by_role("link", name="First desk, from scratch")).to_be_hidden()
+    expect(page.locator(".preset-about:visible")).to_contain_text("OSWorld")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="AReaL OSWorld, smoke", exact=True)).to_be_focused()
     expect(page.locator(".preset-about:visible")).to_contain_text(

@@ -3,12 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.db import transaction
 from django.utils import timezone
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_frame, make_group, make_trajectory
-from training.contracts.trainer_reports import Alarm
+from training.contracts.trainer_reports import Alarm, StepAlarms
 from training.contracts.types import (
     Action,
     ActionKind,
@@ -18,7 +19,7 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
-from webapp.experiments.lifecycle import trainer_reports
+from webapp.experiments.lifecycle import alarms, trainer_reports
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Desktop
 from webapp.trajectories import lifecycle as trajectories
@@ -94,11 +95,73 @@ def test_stages_alarms_and_charts_follow_the_trainer(sign_in: SignIn, people: Pe
     expect(
         page.locator("#chart-success-and-reward .js-plotly-plot, #chart-success-and-reward .plot-container")
     ).to_be_visible()
-    points = "document.getElementById('chart-entropy')?.data?.[0].x.length === 3"
+    points = "() => document.getElementById('chart-entropy')?.data?.[0].x.length === 3"
     page.wait_for_function(points)
 
     alarm = Alarm(
         name="grad_norm", step=3, value=48.2, limit=10, message="Norm too large", remedy="Halve the rate"
     )
-    trainer_reports.raise_alarm(experiment_id=experiment.pk, alarm=alarm)
+    alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=3, alarms=(alarm,)))
     expect(page.locator(".alarm")).to_contain_text("Halve the rate")
+
+
+def test_alarms_clear_by_themselves_and_stop_shouting_when_acknowledged(
+    sign_in: SignIn, people: People, experiment: Experiment
+):
+    def step(number: int, *names: str) -> None:
+        fired = tuple(
+            Alarm(name=name, step=number, value=1, limit=0.5, message=f"{name} fired", remedy="Look")
+            for name in names
+        )
+        alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=number, alarms=fired))
+
+    step(1, "truncation", "zero_variance")
+    page = sign_in(people.operator)
+    page.goto(f"/experiments/{experiment.pk}/")
+    shouting = page.locator("[data-alarm=active]:visible")
+    expect(shouting).to_have_count(2)
+    for number in (2, 3):
+        step(number, "zero_variance")
+    expect(shouting).to_have_count(1)
+    page.locator(".more-alarms summary").click()
+    expect(page.locator("#alarm-truncation")).to_contain_text("fired from step 1 to 1, quiet at step 3")
+
+    page.get_by_role("button", name="Acknowledge").click()
+    expect(shouting).to_have_count(0)
+    step(4, "zero_variance")
+    expect(page.locator("#alarm-zero_variance")).to_contain_text("Since step 1, last at step 4")
+    expect(page.locator("#alarm-zero_variance")).to_contain_text(f"by {people.operator.username}")
+    expect(shouting).to_have_count(0)
+    step(8)
+    step(9, "zero_variance")
+    expect(shouting).to_contain_text("Since step 9")
+
+
+def test_a_tile_changes_its_words_and_its_picture_at_one_moment(
+    sign_in: SignIn, people: People, experiment: Experiment, running: Trajectory
+):
+    page = sign_in(people.viewer)
+    held: list[Route] = []
+    page.goto(f"/experiments/{experiment.pk}/")
+    old = page.locator(f'[data-trajectory="{running.pk}"]')
+    expect(old).to_contain_text(running.task.instruction)
+
+    trajectories.move_trajectory(trajectory=running, to=TrajectoryStatus.EVALUATING)
+    trajectories.end_trajectory(trajectory_id=running.pk, status=TrajectoryStatus.TERMINATED, score=1.0)
+    group = make_group(experiment=experiment, size=1, purpose=Purpose.TRAIN)
+    successor = make_trajectory(group=group, status="running", turns=0)
+    sha = make_frame(people.team, 3)
+    page.route(f"**/frames/{sha}.thumb.jpg", lambda route: held.append(route))
+    with transaction.atomic():  # the wall sees it with its first screen, not before
+        Trajectory.objects.filter(pk=successor.pk).update(desktop=running.desktop)
+        assert take_turn(successor, 0, Action(kind=ActionKind.WAIT, seconds=1)) == sha
+
+    for _ in range(100):  # the part has come, and asks for the picture
+        if held:
+            break
+        page.wait_for_timeout(100)
+    expect(page.locator(".tile img")).to_have_attribute("src", f"/frames/{running.last_frame}.thumb.jpg")
+    expect(page.locator(".tile")).to_contain_text(running.task.instruction)
+    held.pop().continue_()
+    expect(page.locator(".tile img")).to_have_attribute("src", f"/frames/{sha}.thumb.jpg")
+    expect(page.locator(".tile")).to_contain_text(group.task.instruction)

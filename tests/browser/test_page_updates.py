@@ -94,7 +94,7 @@ def test_experiments_are_moved_by_button_and_by_mouse_and_bad_numbers_are_named(
     field.fill("high")
     field.blur()
     message = "field => field.validationMessage.includes('not a whole number')"
-    page.wait_for_function(f"({message})(document.getElementById('priority-{first}'))")
+    page.wait_for_function(f"() => ({message})(document.getElementById('priority-{first}'))")
     expect(field).to_have_value("high")
 
 
@@ -114,7 +114,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
     page.locator("#incidents summary").click()
     chart = "#chart-entropy .main-svg"
     expect(page.locator(chart).first).to_be_visible()
-    page.wait_for_function("document.getElementById('chart-entropy').data?.[0].x.length === 3")
+    page.wait_for_function("() => document.getElementById('chart-entropy').data?.[0].x.length === 3")
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#incidents strong'))")
     page.evaluate("scrollTo(0, 200)")
     seen_at = page.locator("nav.tabs").bounding_box()["y"]
@@ -124,7 +124,7 @@ def test_opened_details_selected_text_scroll_and_charts_stay_on_the_experiment_p
     status_changes.record_incident(experiment_id=experiment.pk, kind="resumed", message="Resumed again")
     report_step(experiment, 4)
     expect(page.get_by_text("4 events")).to_be_visible()
-    page.wait_for_function("document.getElementById('chart-entropy').data[0].x.length === 4")
+    page.wait_for_function("() => document.getElementById('chart-entropy').data[0].x.length === 4")
     assert page.locator("#incidents").evaluate("details => details.open")
     assert page.evaluate("getSelection().toString()") == "Resumed again"
     assert page.locator("nav.tabs").bounding_box()["y"] == pytest.approx(seen_at, abs=2)
@@ -176,8 +176,8 @@ def test_a_script_that_subscribes_late_gets_what_the_page_has_had_before(sign_in
     page.goto("/team/")
     page.evaluate(SUBSCRIBE, [stream, "first"])
     publish(stream, "stage.started", {})
-    page.wait_for_function("window.first.length === 1")
+    page.wait_for_function("() => window.first.length === 1")
     page.evaluate(SUBSCRIBE, [stream, "late"])
     publish(stream, "stage.finished", {})
-    page.wait_for_function("window.late.length === 2")
+    page.wait_for_function("() => window.late.length === 2")
     assert page.evaluate("[window.first, window.late]") == [["stage.started", "stage.finished"]] * 2

@@ -4,7 +4,7 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.trajectories import waiting_for_desktop
+from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
 
 REASON = "the quota of 16 sandboxes is used up"
@@ -12,10 +12,10 @@ REASON = "the quota of 16 sandboxes is used up"
 
 def told(row: Trajectory, position: int, wait_s: float) -> None:
     row.refresh_from_db()
-    notice = waiting_for_desktop.ParkingNotice(
+    notice = parked_trajectories.ParkingNotice(
         reason=REASON, position=position, wait_s=wait_s, retry_after_s=5.0
     )
-    assert waiting_for_desktop.park_trajectory(trajectory=row, notice=notice)
+    assert parked_trajectories.park_trajectory(trajectory=row, notice=notice)
 
 
 def test_list_and_viewer_follow_the_queue_until_a_desktop_is_there(sign_in: SignIn, people: People):
@@ -43,7 +43,7 @@ def test_list_and_viewer_follow_the_queue_until_a_desktop_is_there(sign_in: Sign
     expect(screen).to_contain_text("About 12 s")
     expect(viewer.locator("[data-figures]")).to_contain_text("Place 1")
 
-    assert waiting_for_desktop.unpark_trajectory(trajectory=row)
+    assert parked_trajectories.unpark_trajectory(trajectory=row)
     expect(cell).to_contain_text("Resetting")
     expect(screen).to_contain_text("The desktop is being reset")
     expect(viewer.locator("[data-figures]")).not_to_contain_text("Place")

@@ -62,7 +62,7 @@ def test_the_click_is_drawn_where_it_was_decided(sign_in: SignIn, people: People
     page.goto(f"/trajectories/{trajectory.pk}/")
     frame, ring = page.locator("[data-frame]").bounding_box(), page.locator(".overlay-ring")
     expect(ring).to_be_visible()
-    page.wait_for_function("document.querySelector('.overlay-ring').getAnimations().length === 0")
+    page.wait_for_function("() => document.querySelector('.overlay-ring').getAnimations().length === 0")
     box = ring.bounding_box()
     across = (box["x"] + box["width"] / 2 - frame["x"]) / frame["width"]
     down = (box["y"] + box["height"] / 2 - frame["y"]) / frame["height"]

@@ -23,6 +23,7 @@ def copy():
     shutil.copytree(REPOSITORY / "requirements", folder / "requirements")
     programs = folder / "programs"
     programs.mkdir()
+    programs.chmod(0o755)  # whatever the umask
     (programs / "dpkg-query").symlink_to(shutil.which("dpkg-query"))
     yield folder
     shutil.rmtree(folder)

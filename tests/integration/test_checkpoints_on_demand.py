@@ -66,7 +66,7 @@ def test_export_evaluation_and_a_new_start_from_a_checkpoint(deskhand: Instance,
     asked = ("experiment", str(source))
     exported = json.loads(deskhand.manage(*asked, "export", "--checkpoint", "latest", "--dtype", "float32"))
     queued = json.loads(
-        deskhand.manage(*asked, "evaluate", "--checkpoint", "latest", "--tasks", "3", "--temperature", "0")
+        deskhand.manage(*asked, "evaluate", "--checkpoint", "latest", "--tasks", "3", "--samples", "2")
     )
     held = rows(
         deskhand,
@@ -83,9 +83,20 @@ def test_export_evaluation_and_a_new_start_from_a_checkpoint(deskhand: Instance,
     wait_for("the evaluation", lambda: finished(deskhand, queued["experiment"]))
     result = rows(
         deskhand,
-        "SELECT num_tasks, temperature FROM experiments_evaluation WHERE checkpoint_id = " + str(held[0]),
+        "SELECT num_tasks, num_samples, temperature FROM experiments_evaluation "
+        f"WHERE checkpoint_id = {held[0]} ORDER BY id",
     )
-    assert result == [(3, 0.0)]
+    assert result == [(3, 6, 1.0), (3, 3, 0.0)]
+    tasks = (
+        "SELECT t.results FROM experiments_evaluationtasks t JOIN experiments_evaluation e "
+        f"ON e.id = t.evaluation_id WHERE e.checkpoint_id = {held[0]} ORDER BY e.id"
+    )
+    for (results,), samples in zip(rows(deskhand, tasks), (2, 1), strict=True):
+        found = json.loads(results)
+        assert [one[1] for one in found.values()] == [samples] * 3
+        groups = ", ".join(str(one[2]) for one in found.values())
+        members = f"SELECT count(*) FROM trajectories_trajectory WHERE group_id IN ({groups}) AND score >= 0"
+        assert rows(deskhand, members) == [(3 * samples,)]
     trained = rows(
         deskhand,
         f"SELECT count(*) FROM experiments_metricpoint WHERE experiment_id = {queued['experiment']}",

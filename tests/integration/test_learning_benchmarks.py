@@ -34,7 +34,7 @@ def run(module: str, *arguments: str) -> str:
 
 def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
     record = tmp_path / "runs.json"
-    arms = ("gspo", "grpo, cold, replay", "grpo, staleness 2, TIS")
+    arms = ("gspo", "grpo, cold, replay", "grpo, staleness 2, decoupled")
     assert "tiny: every run finished" in run(
         "benchmarks.training.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record),
         "--cold", str(tmp_path / "cold"),

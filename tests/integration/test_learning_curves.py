@@ -1,12 +1,9 @@
-"""What the learning benchmark says of its arms, and the clock of the recipe of First desk's checkpoint."""
+"""What the learning benchmark says of its arms."""
 
 from __future__ import annotations
 
-import pytest
-
 from testing.experiment_runs import was_scored
 from testing.learning_curves import side_by_side
-from training.recipes.first_desk.teach_checkpoint import rate_by_clock
 
 
 def arm(staleness: int, *points: tuple[int, float, float]) -> dict:
@@ -30,12 +27,6 @@ def test_arms_are_compared_at_equal_steps_and_at_equal_seconds():
 
 def test_an_arm_that_was_never_evaluated_is_compared_with_nothing():
     assert side_by_side([arm(0), arm(2, (20, 0.6, 60.0))]) == {"steps": [], "seconds": []}
-
-
-def test_the_rate_falls_to_nothing_as_the_time_ends():
-    assert rate_by_clock(1e9, 0.0) == 1.0, "no limit"
-    assert [rate_by_clock(seconds, 100.0) for seconds in (0.0, 80.0, 100.0, 120.0)] == [1.0, 1.0, 0.0, 0.0]
-    assert rate_by_clock(90.0, 100.0) == pytest.approx(0.5)
 
 
 def test_an_evaluation_without_one_scored_task_is_no_result():

@@ -11,7 +11,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from testing.factories import PASSWORD, make_experiment, make_user
+from testing.factories import make_experiment, make_user
 from testing.training.toy_coordinator import ToyCoordinator
 from testing.training.toy_desktops import ToyDesktops
 from training.contracts.config import ExperimentConfig, parse_config, to_yaml
@@ -58,6 +58,8 @@ def config_of_everything(model: Path) -> ExperimentConfig:
             "groups_per_step": 2,
             "num_steps": 2,
             "max_staleness": 1,
+            "updates_per_batch": 2,
+            "old_logprobs": "recomputed",
             "correction": "mask",
             "mask_stale_tokens": True,
             "kl_coefficient": 0.01,
@@ -110,7 +112,7 @@ def test_every_metric_of_a_run_is_on_a_chart_and_every_chart_gets_its_metrics(
             policy_version=point["policy_version"],
         )
     user = make_user("viewer", team=experiment.team)
-    assert client.login(username=user.username, password=PASSWORD)
+    client.force_login(user)
     page = client.get(reverse("experiment-metrics", args=[experiment.pk])).json()
 
     wanted = {name for panel in page["panels"] for name in panel["names"]}

@@ -3,35 +3,22 @@
 A route without a row in the table fails the test, so access is thought about when a route is added.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import User
 from django.test import Client
-from django.urls import URLPattern, URLResolver, get_resolver
-from django.utils import timezone
+from django.urls import get_resolver
 
-from testing.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
-from testing.fleet_rows import make_desktop, make_host, make_worker
 from testing.live_client import communicator, open_socket, session_cookie, subscribe
+from testing.web_world import World, all_routes, make_world
 from webapp.routing import websocket_urlpatterns
-from webapp.screens.models import Control
 
 pytestmark = pytest.mark.django_db
 
 PEOPLE = ("owner", "teammate", "stranger", "anonymous")
 LOGIN = "login"
 """Redirect to the sign-in page."""
-
-
-@dataclass
-class World:
-    """The owner's things, and the people."""
-
-    paths: dict[str, str]
-    users: dict[str, User]
 
 
 @dataclass(frozen=True)
@@ -93,6 +80,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-list": page("/experiments/"),
     "experiment-rows": page("/experiments/rows/"),
     "experiment-compare": page("/experiments/compare/"),
+    "evaluation-matrix": page("/experiments/tasks/?id={experiment}"),
     "experiments-cancel": act("/experiments/cancel/", stranger=302, body="id={experiment}"),
     "experiments-cancel-undo": act("/experiments/cancel/undo/", stranger=302),
     "experiment-launch": Row("get", "/experiments/launch/", 200, 403, 200),
@@ -109,6 +97,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-metrics": thing("/experiments/{experiment}/metrics/"),
     "experiment-gpus": thing("/experiments/{experiment}/gpus/"),
     "experiment-log": Row("get", "/experiments/{experiment}/log/?file=none", 404, 404, 404),
+    "alarm-acknowledge": act("/experiments/{experiment}/alarms/none/acknowledge/", 404),
     "experiment-pause": act("/experiments/{experiment}/pause/"),
     "experiment-resume": act("/experiments/{experiment}/resume/"),
     "experiment-cancel": act("/experiments/{experiment}/cancel/"),
@@ -125,10 +114,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "fleet-desktop": page("/fleet/desktops/{desktop}/"),
     "fleet-desktop-part": page("/fleet/desktops/{desktop}/part/"),
     "boot-failure-screen": Row("get", "/fleet/failures/0/screen/", 404, 404, 404),
-    # The fleet serves all teams: an operator of any team may operate it.
-    "desktop-operate": act("/fleet/desktops/{desktop}/kill/", stranger=302),
-    "worker-drain": act("/fleet/workers/{worker}/drain/", stranger=302, body="on=1"),
-    "host-drain": act("/fleet/hosts/{host}/drain/", stranger=302, body="on=1"),
+    # All teams share the fleet: operators of the first team, here the owner's, operate it.
+    "desktop-operate": act("/fleet/desktops/{desktop}/kill/", stranger=403),
+    "worker-drain": act("/fleet/workers/{worker}/drain/", stranger=403, body="on=1"),
+    "host-drain": act("/fleet/hosts/{host}/drain/", stranger=403, body="on=1"),
     # --- trajectories
     "trajectory-list": page("/trajectories/"),
     "trajectory-detail": thing("/trajectories/{trajectory}/"),
@@ -140,6 +129,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "trajectory-branch": act("/trajectories/{trajectory}/branch/", 409, body="turn=0&size=1"),
     "trajectory-tree": thing("/trajectories/{trajectory}/tree/"),
     "trajectory-tree-rows": thing("/trajectories/{trajectory}/tree/rows/"),
+    "task-side-by-side": thing("/experiments/tasks/c/{evaluation}/{evaluation}/{task}/"),
     "group-detail": thing("/groups/{group}/"),
     "group-lane": thing("/groups/{group}/lane/"),
     # --- live desktops
@@ -197,59 +187,6 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:undo_label": api_act("/api/v1/replay/{entry}/undo", 409),
 }
 SOCKETS = {"live-socket": "/ws/live/", "screen-socket": "/ws/screens/{trajectory}/"}
-
-
-def all_routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
-    """Names of all routes; Django's admin has its own rule and test."""
-    found = []
-    for pattern in patterns:
-        if isinstance(pattern, URLResolver):
-            namespace = f"{pattern.namespace}:" if pattern.namespace else ""
-            if pattern.namespace != "admin":
-                found += all_routes(pattern.url_patterns, prefix + namespace)
-        elif (operations := _api_operations(pattern)) is not None:
-            found += [f"{prefix}{name}" for name in operations]
-        else:
-            found.append(f"{prefix}{pattern.name or pattern.pattern}")
-    return found
-
-
-def _api_operations(pattern: URLPattern) -> list[str] | None:
-    """One API path has an operation per method; None for other routes."""
-    path_view = getattr(pattern.callback, "__self__", None)
-    cells: tuple[Callable, ...] = getattr(pattern.callback, "__closure__", None) or ()
-    for holder in (path_view, *(cell.cell_contents for cell in cells)):
-        if hasattr(holder, "operations"):
-            return [operation.operation_id for operation in holder.operations]
-    return None
-
-
-def make_world() -> World:
-    team = make_team()
-    owner = make_user("admin", team=team)
-    users = {"owner": owner, "teammate": make_user("viewer", team=team), "stranger": make_user("admin")}
-    entry = make_replay_entry(team=team, turns=2)
-    control = Control.objects.create(
-        trajectory=entry.trajectory, user=owner, status="held", expires_at=timezone.now()
-    )
-    experiment = make_experiment(team=team, owner=owner, status="queued")
-    checkpoint = experiment.checkpoints.create(step=1, policy_version=1, path="/nowhere/checkpoint")
-    paths = {
-        "control": control.pk,
-        "checkpoint": checkpoint.pk,
-        "export": checkpoint.exports.create(dtype="float32").pk,
-        "team": team.pk,
-        "member": users["teammate"].memberships.get().pk,
-        "experiment": experiment.pk,
-        "trajectory": entry.trajectory_id,
-        "group": entry.trajectory.group_id,
-        "entry": entry.pk,
-        "desktop": make_desktop().name,
-        "worker": make_worker().pk,
-        "host": make_host().pk,
-        "frame": make_frame(team, 0),
-    }
-    return World({key: str(value) for key, value in paths.items()}, users)
 
 
 @pytest.fixture

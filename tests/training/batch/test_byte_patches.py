@@ -43,8 +43,9 @@ def test_a_trainer_that_sends_bytes_finds_the_same_gradient(
         for sends_bytes in (False, True):
             trainer = toy_learner(config, world, toy_renderer, tmp_path / "frames")
             if sends_bytes:
-                trainer.byte_pixels = trainer.pixels.as_bytes(world.device)
-                assert trainer._collate(samples).pixel_values.dtype == torch.uint8
+                maker = trainer.microbatches
+                maker.byte_pixels = trainer.pixels.as_bytes(world.device)
+                assert maker.collate(samples).pixel_values.dtype == torch.uint8
             loss = trainer.policy_gradient(samples).sums["loss"]
             found.append((loss, [p.grad.full_tensor() for p in trainer.policy.parameters()]))
         assert found[0][0] == found[1][0]

@@ -28,7 +28,8 @@ def reader():
 
 
 def test_a_locator_question_asks_a_name_and_wants_its_coordinate(reader):
-    questions = {question.text: question.answer for question in locator_questions(clicking(Frames()))}
+    asked = locator_questions(clicking(Frames()), reader.prompt.permille_grid)
+    questions = {question.text: question.answer for question in asked}
     assert questions == {"red button": "200,520", "blue button": "780,250", "green button": "500,780"}
 
 

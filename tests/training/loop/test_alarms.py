@@ -8,8 +8,9 @@ import pytest
 
 from testing.training.sample_values import make_group
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import RewardTerm
-from training.loop.alarms import GUARDS, AlarmHistory, StepFacts, check_step
+from training.contracts.types import Group, Limit, RewardTerm, TrajectoryStatus
+from training.loop.alarm_history import AlarmHistory
+from training.loop.alarms import GUARDS, StepFacts, check_step
 
 HEALTHY = {
     "rollout/zero_variance_fraction": 0.25,
@@ -79,7 +80,10 @@ def test_a_healthy_step_raises_nothing() -> None:
         ("parse_collapse", facts({"rollout/parse_error_rate": 0.2}), 0.2),  # a jump from 2 %
         ("truncation", facts({"rollout/truncation_rate": 0.8}), 0.8),
         ("errored_trajectories", facts({"rollout/errored_rate": 0.1}), 0.1),
+        ("untrainable_trajectories", facts({"dropped/not_finite": 2.0, "dropped/too_long": 1.0}), 3.0),
         ("logprob_drift", facts({"sync/drift": 0.2}), 0.2),
+        ("logprob_gap", facts({"policy/logprob_gap": 0.06}), 0.06),
+        ("logprob_gap", facts({"policy/logprob_gap": 0.16, "async/staleness_mean": 2.0}), 0.16),
         ("stale_checkpoint", facts(step=16), 11),
     ],
 )
@@ -101,6 +105,7 @@ def test_each_guard_fires_on_its_own_trouble(name: str, given: StepFacts, value:
         facts(groups=with_term([0.0] * 8)),  # nobody gets it: that is not saturation
         facts({"loss/entropy": 0.07}),
         facts({"rollout/parse_error_rate": 0.14}),
+        facts({"policy/logprob_gap": 0.14, "async/staleness_mean": 2.0}),
     ],
 )
 def test_guards_stay_silent_below_their_limits(given: StepFacts) -> None:
@@ -119,4 +124,31 @@ def test_history_remembers_what_the_guards_need_and_survives_json() -> None:
 
 
 def test_every_alarm_of_the_product_has_a_guard() -> None:
-    assert len(GUARDS) == 10
+    assert len(GUARDS) == 12
+
+
+def truncated(limit: Limit, task_turns: int | None = None) -> Group:
+    """A group whose two members were ended by a limit."""
+    group = make_group([0.0, 0.0])
+    members = tuple(
+        member.model_copy(
+            update={
+                "limit": limit,
+                "status": TrajectoryStatus.TRUNCATED,
+                "task": member.task.model_copy(update={"max_turns": task_turns}),
+            }
+        )
+        for member in group.trajectories
+    )
+    return group.model_copy(update={"trajectories": members})
+
+
+def test_the_remedy_of_truncation_is_for_the_limit_that_was_hit() -> None:
+    rate = {"rollout/truncation_rate": 0.8}
+    (alarm,) = check_step(facts(rate, groups=[truncated(Limit.TASK_TURNS, 8)]))
+    assert "2 by their task's own max_turns (8)" in alarm.message
+    assert "Raise desktops.max_turns" not in alarm.remedy
+    groups = [truncated(Limit.TOKENS), truncated(Limit.TOKENS), truncated(Limit.TIME)]
+    (alarm,) = check_step(facts(rate, groups=groups))
+    assert "4 by sampling.max_context_tokens (2048), 2 by desktops.trajectory_timeout_s" in alarm.message
+    assert alarm.remedy.startswith("Raise sampling.max_context_tokens")

@@ -6,8 +6,11 @@ from training.contracts.config import ConfigError, ExperimentConfig, parse_confi
 from training.planning.gpu_layouts import (
     GPU_BYTES,
     GPU_COUNTS,
+    HEADROOM,
     LAYOUTS,
+    MICROBATCH_TOKENS,
     MODELS,
+    RECOMPUTED_SHARES,
     estimate,
     published_shape,
     scaled,
@@ -138,6 +141,19 @@ def test_a_colocated_engine_counts_beside_the_resting_trainer_and_one_of_its_own
     assert together.per_gpu < sum(own.trainer.values()) + 0.5 * H200
 
 
+def test_a_process_loads_its_shards_and_one_whole_block() -> None:
+    """What 32B in fp32 (133 GB) needs on each of four GPUs of 80 GB or more before the first step."""
+    shape = MODELS["32B"]
+    config = ExperimentConfig.model_validate({"optimiser": {"num_processes": 4}})
+    found = footprint(config, shape, 141e9)
+    assert found.load == pytest.approx(shape.num_parameters + 4 * shape.root + 2.5e9)
+    assert 33e9 < found.load < 45e9
+    lora = config.model_copy(update={"lora": config.lora.model_copy(update={"rank": 8})})
+    small = footprint(lora, shape, 141e9)
+    assert small.load > small.at_rest
+    assert small.beside_engine == small.load
+
+
 def test_without_packing_a_microbatch_is_its_trajectories_at_full_length() -> None:
     config = parse_config({"optimiser": {"microbatch_size": 3}, "sampling": {"max_context_tokens": 1000}})
     assert microbatch_tokens(config) == 3000
@@ -218,3 +234,30 @@ def test_a_batch_that_the_rows_processes_cannot_share_is_refused_by_its_field() 
     assert smoke is not None
     with pytest.raises(ConfigError, match=r"optimiser\.num_processes"):
         parse_config(scaled(smoke.config, "32B", 4))
+
+
+@pytest.mark.parametrize(("size", "count"), sorted(LAYOUTS))
+def test_a_row_recomputes_no_more_than_memory_demands(size: str, count: int) -> None:
+    found = load_preset("qwen3-vl-first-desk")
+    assert found is not None
+    values = scaled(found.config, size, count)
+    parallel = values["parallel"]
+    share = parallel["recomputed_share"] if parallel["activation_checkpointing"] else 0.0
+    place = RECOMPUTED_SHARES.index(share)
+    if place:
+        less = parallel | {"activation_checkpointing": place > 1, "reduce": "microbatch"}
+        less["recomputed_share"] = RECOMPUTED_SHARES[place - 1] or 1.0
+        config = ExperimentConfig.model_validate(values | {"parallel": less})
+        assert footprint(config, MODELS[size], GPU_BYTES).per_gpu > (1 - HEADROOM) * GPU_BYTES
+
+
+def test_the_rows_are_what_was_measured() -> None:
+    """4B on an H200 of its own: microbatches of one trajectory, compiled, never resharded."""
+    found = load_preset("slime-osworld-gspo-1")
+    assert found is not None
+    config = parse_config(scaled(found.config, "4B", 2))
+    assert config.parallel.compile_blocks
+    assert config.parallel.reshard == "never"
+    share = config.parallel.recomputed_share if config.parallel.activation_checkpointing else 0.0
+    assert share <= 0.3, "longer contexts than the measured ones may need a little more"
+    assert config.optimiser.microbatch_tokens == max(MICROBATCH_TOKENS, config.sampling.max_context_tokens)

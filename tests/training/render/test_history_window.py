@@ -178,12 +178,12 @@ class Recorder:
             kept_cache = sequence.cache is not None
             self.prompts.append((list(sequence.token_ids), len(sequence.pixels), kept_cache))
             assert len(sequence.pixels) == len(sequence.grids)
-            drawn = [310, self.stop_id]
-            sequence.token_ids += drawn
+            generated = [310, self.stop_id]
+            sequence.token_ids += generated
             sequence.cache = "made"
             found.append(
                 SampledCompletion(
-                    token_ids=drawn, logprobs=[-1.0, -2.0], finish_reason="stop", policy_version=3
+                    token_ids=generated, logprobs=[-1.0, -2.0], finish_reason="stop", policy_version=3
                 )
             )
         return found

@@ -24,15 +24,17 @@ class FakeRollouts:
         """(step, policy_version, tasks)"""
         self.cancelled: list[PendingGroups] = []
         self.is_flat = False
-        self.loses_weights = 0
+        self.loses_weights_at: int | None = None
+        """Number of the call of `wait`, from 1, at which the engine has been started again."""
+        self.num_waits = 0
 
     def ask(self, tasks: list[Any], request: Any) -> PendingGroups:
         self.asked.append((request.step, request.policy_version, [task.task_id for task in tasks]))
         return PendingGroups(tasks=list(tasks), request=request)
 
     def wait(self, ticket: PendingGroups) -> list[Group]:
-        if self.loses_weights:
-            self.loses_weights -= 1
+        self.num_waits += 1
+        if self.num_waits == self.loses_weights_at:
             raise WeightsLost
         rewards = [1.0, 1.0] if self.is_flat else [0.0, 1.0]
         return [make_group(rewards, task=task) for task in ticket.tasks]
@@ -72,8 +74,8 @@ def test_every_group_is_young_enough_when_it_is_trained_on(staleness: int) -> No
     in_flight = make_ahead(staleness)
     walk(in_flight, 6)
     asked = in_flight.collector.asked  # type: ignore[attr-defined]
-    assert [step for step, _, _ in asked] == list(range(6)), "each step once, none beyond the last"
-    assert all(version == max(0, step - staleness) for step, version, _ in asked)
+    assert [step for step, _, _ in asked] == list(range(1, 7)), "each step once, none beyond the last"
+    assert all(version == max(0, step - 1 - staleness) for step, version, _ in asked)
 
 
 @pytest.mark.parametrize("staleness", [0, 3])
@@ -113,9 +115,33 @@ def test_cancelled_tickets_come_again() -> None:
 
 def test_nothing_is_lost_when_the_engine_needs_its_weights_in_between() -> None:
     in_flight = make_ahead(1)
-    in_flight.collector.loses_weights = 1  # type: ignore[attr-defined]
+    in_flight.collector.loses_weights_at = 1  # type: ignore[attr-defined]
     with pytest.raises(WeightsLost):
         in_flight.next_groups()
     assert [task for tasks in walk(in_flight, 2) for task in tasks] == [
         t.task_id for t in in_flight.order.take(0, 4)
     ]
+
+
+@pytest.mark.parametrize("lost_at", [2, 3])
+def test_extra_groups_are_asked_for_once_when_the_engine_needs_its_weights(lost_at: int) -> None:
+    """Both steps are flat; a restart while their extra groups are awaited skips no task."""
+    in_flight = make_ahead(0, extra=3)
+    rollouts = in_flight.collector
+    rollouts.is_flat, rollouts.loses_weights_at = True, lost_at  # type: ignore[attr-defined]
+    with pytest.raises(WeightsLost):
+        in_flight.next_groups()
+    used = [task for tasks in walk(in_flight, 2) for task in tasks]
+    assert used == [task.task_id for task in in_flight.order.take(0, 10)]
+    asked = [task for _, _, tasks in rollouts.asked for task in tasks]  # type: ignore[attr-defined]
+    assert asked == used
+
+
+def test_extra_groups_are_cancelled_with_the_others() -> None:
+    in_flight = make_ahead(0, extra=1)
+    rollouts = in_flight.collector
+    rollouts.is_flat, rollouts.loses_weights_at = True, 2  # type: ignore[attr-defined]
+    with pytest.raises(WeightsLost):
+        in_flight.next_groups()
+    in_flight.cancel()
+    assert len(rollouts.cancelled) == 2  # type: ignore[attr-defined]

@@ -8,14 +8,14 @@ from testing.training.sample_values import make_group, make_task, make_trajector
 from training.contracts.config import ReplayConfig
 from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Source, Trajectory
-from training.rollouts.replay_injection import Injection, ReplayState, has_failed, inject, policy_age
+from training.rollouts.replay_injection import Injection, ReplayState, has_failed, inject
 
 CONFIG = ReplayConfig(enabled=True)
 
 
 def candidate(entry_id: int = 1, *, label: str = "accepted", **changes: object) -> ReplayCandidate:
     values = {
-        "policy_version": 4,
+        "policy_age": 6,
         "trajectory": make_trajectory(900 + entry_id, 1.0, replay_entry_id=entry_id, replay_label=label),
     }
     return ReplayCandidate(entry_id=entry_id, label=label, **(values | changes))
@@ -25,9 +25,21 @@ def human(number: int = 950) -> Trajectory:
     return make_trajectory(number, 1.0, source=Source.HUMAN, turns=(make_turn(completion=None),))
 
 
-def run(groups: list, entries: list, state: ReplayState | None = None, **changes: object):
-    config = CONFIG.model_copy(update=changes)
-    return inject(groups, lambda _: entries, state or ReplayState(), config, policy_version=10)
+def run(
+    groups: list,
+    entries: list,
+    state: ReplayState | None = None,
+    trained: tuple[int, ...] = (),
+    **changes: object,
+):
+    return inject(
+        groups,
+        lambda _: entries,
+        lambda entry: entry,
+        state or ReplayState(),
+        CONFIG.model_copy(update=changes),
+        trained_groups=trained,
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,18 +79,35 @@ def test_a_group_with_a_success_is_left_alone() -> None:
 
 
 def test_an_entry_nobody_sampled_enters_as_likelihood_without_age_or_ratio() -> None:
-    entry = candidate(trajectory=human(), policy_version=None)
+    entry = candidate(trajectory=human(), policy_age=None)
     _, (injection,) = run([make_group([0.0, 0.0])], [entry], max_share=1.0)
     assert injection.as_likelihood
     report = injection.report(step=3, advantage=0.7, importance_ratio=1.4)
     assert (report.policy_age, report.importance_ratio, report.advantage) == (None, None, 0.7)
 
 
-def test_the_share_of_the_batch_is_capped() -> None:
-    groups = [make_group([0.0] * 4, group_id=number) for number in range(1, 5)]
+@pytest.mark.parametrize(
+    ("trained", "share", "injected"),
+    [
+        # Four groups of four failed; a group with an injection is trained on, a flat one is not.
+        ((), 0.25, 4),  # each is a quarter replay
+        ((), 0.24, 0),  # one of the four trajectories that are trained on would be more
+        ((5,), 0.13, 1),  # one of 4 + 4; two of 12 would be 17 %
+        ((5,), 0.17, 2),
+        ((1, 2, 3, 4, 5), 0.13, 2),  # unequal rewards: all 20 are trained on in any case
+    ],
+)
+def test_the_share_is_of_what_is_trained_on(trained: tuple[int, ...], share: float, injected: int) -> None:
+    failed = [make_group([0.0] * 4, group_id=number) for number in range(1, 5)]
+    solved = make_group([1.0, 0.0, 0.0, 0.0], group_id=5)
     entries = [candidate(number) for number in range(1, 5)]
-    _, injections = run(groups, entries, max_share=0.13)  # floor(0.13 * 16) = 2
-    assert len(injections) == 2
+    found, injections = run([*failed, solved], entries, trained=trained, max_share=share)
+    assert len(injections) == injected
+    changed = {one.group_id for one in injections}
+    in_loss = [
+        member for group in found if group.group_id in changed | set(trained) for member in group.scored()
+    ]
+    assert len(injections) <= share * len(in_loss)
 
 
 def test_an_entry_enters_a_batch_once() -> None:
@@ -104,19 +133,28 @@ def test_gold_comes_first_and_a_used_entry_steps_behind_its_peers() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        candidate(recorded_policy_age=101),
         candidate(trajectory=make_trajectory(901, 0.3)),  # re-scored: no success any more
         candidate(trajectory=make_trajectory(901, 1.0, task=make_task(split="heldout"))),
         candidate(trajectory=make_trajectory(901, 1.0, task=make_task("menu-2"))),
         candidate(trajectory=make_trajectory(901, 1.0, turns=())),
     ],
-    ids=["too old", "no success", "held out", "other task", "no turns"],
+    ids=["no success", "held out", "other task", "no turns"],
 )
 def test_unusable_entries_are_not_injected(entry: ReplayCandidate) -> None:
-    assert run([make_group([0.0] * 8)], [entry], max_policy_age=100)[1] == []
+    assert run([make_group([0.0] * 8)], [entry])[1] == []
 
 
-def test_the_recorded_age_wins_over_the_version() -> None:
-    assert policy_age(candidate(recorded_policy_age=33), 10) == 33
-    assert policy_age(candidate(), 10) == 6
-    assert policy_age(candidate(policy_version=None), 10) is None
+def test_an_entry_that_is_turned_down_makes_room_for_the_next() -> None:
+    entries = [candidate(1, label="gold"), candidate(2)]
+    config = CONFIG.model_copy(update={"max_share": 1.0})
+    asked = []
+
+    def admit(entry: ReplayCandidate) -> ReplayCandidate | None:
+        asked.append(entry.entry_id)
+        return entry if entry.entry_id == 2 else None
+
+    state = ReplayState()
+    _, (injection,) = inject(
+        [make_group([0.0] * 8)], lambda _: entries, admit, state, config, trained_groups=()
+    )
+    assert (asked, injection.entry_id, state.uses) == ([1, 2], 2, {2: 1})

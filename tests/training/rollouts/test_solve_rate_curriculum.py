@@ -23,8 +23,8 @@ def test_tasks_solved_half_of_the_time_come_more_often() -> None:
     rates = SolveRates()
     for task, rewards in zip(TASKS, ([1, 1, 1, 1], [0, 0, 0, 0], [1, 0, 1, 0], [1, 1, 1, 0]), strict=True):
         rates.record([make_group([float(reward) for reward in rewards], task=task)] * 3)
-    drawn = Counter(order(rates).take(position, 1)[0].task_id for position in range(400))
-    assert drawn["menu-2"] > drawn["menu-3"] > max(drawn["menu-0"], drawn["menu-1"]) > 0
+    chosen = Counter(order(rates).take(position, 1)[0].task_id for position in range(400))
+    assert chosen["menu-2"] > chosen["menu-3"] > max(chosen["menu-0"], chosen["menu-1"]) > 0
 
 
 def test_unseen_tasks_are_tried_before_known_ones() -> None:
@@ -38,8 +38,8 @@ def test_the_floor_keeps_hopeless_tasks_in_the_game() -> None:
     rates = SolveRates()
     for task in TASKS[:3]:
         rates.record([make_group([0.0] * 50, task=task)] * 5)
-    drawn = Counter(order(rates, floor=1.0).take(position, 1)[0].task_id for position in range(200))
-    assert min(drawn.values()) > 30
+    chosen = Counter(order(rates, floor=1.0).take(position, 1)[0].task_id for position in range(200))
+    assert min(chosen.values()) > 30
 
 
 def test_a_step_has_different_tasks_and_draws_repeat_exactly() -> None:

@@ -8,11 +8,15 @@ import pytest
 
 from testing.training.sample_values import make_group, make_trajectory, make_turn
 from tests.training.conftest import toy_config
+from training.contracts.config import ConfigError
 from training.contracts.coordinator import ReplayCandidate
-from training.contracts.types import Group
+from training.contracts.types import Group, Observation, TrajectoryStatus
 from training.render.renderer import Renderer
 from training.rollouts.replay_injection import ReplayState
 from training.rollouts.step_batch import StepBatch, build_step_batch
+from training.rollouts.untrainable import Reason
+
+VOCABULARY = 400
 
 
 @pytest.fixture
@@ -20,13 +24,15 @@ def prepare(toy_model: Path, toy_renderer: Renderer):
     def prepare(
         groups: list[Group], entries: tuple = (), policy_version: int = 3, **sections: dict
     ) -> StepBatch:
+        config = toy_config(toy_model, **sections)
         return build_step_batch(
             groups,
-            toy_renderer,
-            toy_config(toy_model, **sections),
+            Renderer(toy_renderer.tokenizer, toy_renderer.image_processor, config.prompt),
+            config,
             candidates=lambda _: entries,
             replay=ReplayState(),
             policy_version=policy_version,
+            vocabulary=VOCABULARY,
         )
 
     return prepare
@@ -55,10 +61,34 @@ def test_equal_rewards_stay_out_of_the_loss_but_are_reported(prepare) -> None:
     assert {sample.group_id for sample in kept.samples} == {1, 2}
 
 
-def test_an_injected_success_gives_a_failed_group_its_advantages_again(prepare) -> None:
-    entry = ReplayCandidate(
-        entry_id=9, label="gold", policy_version=1, trajectory=make_trajectory(99, 1.0, replay_entry_id=9)
-    )
+@pytest.mark.parametrize("control", ["shuffled", "random"])
+def test_a_control_changes_advantages_and_no_metric_of_rewards(prepare, control: str) -> None:
+    groups = [make_group([1.0, 0.0, 0.0, 0.0], group_id=number) for number in range(1, 33)]
+    plain, batch = prepare(groups), prepare(groups, algorithm={"reward_control": control})
+    assert batch.metrics["rollout/reward_mean"] == plain.metrics["rollout/reward_mean"] == 0.25
+    assert batch.metrics["rollout/reward_std_in_group"] == plain.metrics["rollout/reward_std_in_group"]
+    winners = [10 * number for number in range(1, 33)]
+    assert all(plain.advantages[winner] > 1 for winner in winners)
+    assert sum(batch.advantages[winner] for winner in winners) / 32 < 0.7
+    trained = {sample.trajectory_id: sample.advantage for sample in batch.samples}
+    assert all(batch.advantages[key] == advantage for key, advantage in trained.items())
+
+
+@pytest.mark.parametrize(
+    "sections", [{"replay": {"enabled": True}}, {"algorithm": {"success_likelihood": 0.1}}]
+)
+def test_a_control_refuses_what_would_show_true_successes(toy_model: Path, sections: dict) -> None:
+    algorithm = {"reward_control": "random"} | sections.pop("algorithm", {})
+    with pytest.raises(ConfigError, match="true successes"):
+        toy_config(toy_model, algorithm=algorithm, **sections)
+
+
+def test_an_injected_success_gives_a_failed_group_its_advantages_again(
+    prepare, toy_renderer: Renderer
+) -> None:
+    turns = (make_turn(fingerprint=toy_renderer.fingerprint),)
+    trajectory = make_trajectory(99, 1.0, replay_entry_id=9, turns=turns)
+    entry = ReplayCandidate(entry_id=9, label="gold", policy_age=2, trajectory=trajectory)
     batch = prepare([make_group([0.0] * 4)], (entry,), replay={"enabled": True})
     replayed = [sample for sample in batch.samples if sample.replay_entry_id == 9]
     assert [sample.advantage for sample in replayed] == [pytest.approx(1.5, rel=1e-4)]
@@ -87,6 +117,30 @@ def test_samples_of_an_older_policy_are_dropped_beyond_the_bound(prepare) -> Non
     assert (later.metrics["async/staleness_mean"], later.metrics["async/staleness_max"]) == (2, 2)
 
 
+def test_a_partly_stale_trajectory_leaves_whole_or_keeps_its_whole_weight(prepare) -> None:
+    """Four sequences of two tokens each, of which the first three are too old."""
+    turns = []
+    for index, version in enumerate((3, 3, 3, 5)):
+        completion = make_turn().completion.model_copy(update={"policy_version": version})
+        seen = Observation(sha256=f"{index:064x}", width=128, height=96, text="go")
+        turns.append(make_turn(index, completion=completion, observation=seen))
+    group = make_group([1.0, 0.0])
+    older = group.trajectories[0].model_copy(update={"turns": tuple(turns)})
+    newer = group.trajectories[1].model_copy(update={"turns": (turns[3].model_copy(update={"index": 0}),)})
+    group = group.model_copy(update={"trajectories": (older, newer)})
+    window = {"history": "window", "keep_first_images": 0, "keep_last_images": 1}
+    algorithm = {"aggregation": "trajectory_mean"}
+    everything = prepare([group], policy_version=3, prompt=window, algorithm=algorithm)
+    assert [(s.trajectory_id, s.trajectory_tokens) for s in everything.samples] == [(10, 8)] * 4 + [(11, 0)]
+    without = prepare([group], policy_version=5, prompt=window, algorithm=algorithm)
+    assert {sample.trajectory_id for sample in without.samples} == {11}
+    assert without.metrics["async/dropped"] == 4
+    algorithm["mask_stale_tokens"] = True
+    masked = prepare([group], policy_version=5, prompt=window, algorithm=algorithm)
+    (kept,) = [sample for sample in masked.samples if sample.trajectory_id == 10]
+    assert (kept.num_loss_tokens, kept.trajectory_tokens) == (2, 0), "its two tokens are its whole weight"
+
+
 def test_a_trajectory_with_an_uncompleted_turn_counts_but_is_never_imitated(prepare) -> None:
     group = make_group([1.0, 0.0, 0.0])
     cut = group.trajectories[0].model_copy(update={"turns": (make_turn(), make_turn(1, completion=None))})
@@ -94,6 +148,52 @@ def test_a_trajectory_with_an_uncompleted_turn_counts_but_is_never_imitated(prep
     assert {sample.trajectory_id for sample in batch.samples} == {11, 12}
     assert set(batch.advantages) == {10, 11, 12}
     assert batch.metrics["rollout/unrecorded"] == 1
+
+
+def broken_member(reason: str) -> tuple:
+    """A member's only turn, made so that it cannot be trained on for `reason`."""
+    changes = {
+        "not_finite": {"behaviour_logprobs": (-0.5, float("nan"))},
+        "out_of_vocabulary": {"token_ids": (7, VOCABULARY)},
+        "count_mismatch": {"behaviour_logprobs": (-0.5,)},
+        "other_context": {"num_prompt_tokens": 3},
+        "too_long": {"token_ids": (7,) * 5000, "behaviour_logprobs": (-0.5,) * 5000},
+    }[reason]
+    turn = make_turn()
+    return (turn.model_copy(update={"completion": turn.completion.model_copy(update=changes)}),)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_an_untrainable_member_leaves_its_group_to_the_others(prepare, reason: Reason) -> None:
+    group = make_group([1.0, 0.0, 1.0])
+    bad = group.trajectories[2].model_copy(update={"turns": broken_member(reason)})
+    group = group.model_copy(update={"trajectories": (*group.trajectories[:2], bad)})
+    batch = prepare([group])
+    assert {sample.trajectory_id: sample.advantage for sample in batch.samples} == {
+        10: pytest.approx(0.5**0.5, abs=1e-5),
+        11: pytest.approx(-(0.5**0.5), abs=1e-5),
+    }, "as in a group of the two"
+    assert set(batch.advantages) == {10, 11}
+    assert {name: n for name, n in batch.metrics.items() if name.startswith("dropped/") and n} == {
+        f"dropped/{reason}": 1.0
+    }
+    assert batch.metrics["rollout/num_trajectories"] == 3, "metrics describe what the desktops returned"
+
+
+def test_a_group_with_one_trainable_member_is_left_out(prepare) -> None:
+    group = make_group([1.0, 0.0])
+    bad = group.trajectories[0].model_copy(update={"turns": broken_member("too_long")})
+    batch = prepare([group.model_copy(update={"trajectories": (bad, group.trajectories[1])})])
+    assert (batch.samples, batch.advantages) == ([], {})
+
+
+def test_an_untrainable_entry_without_actions_is_never_injected_and_reported(prepare) -> None:
+    trajectory = make_trajectory(99, 1.0, replay_entry_id=9, turns=broken_member("out_of_vocabulary"))
+    entry = ReplayCandidate(entry_id=9, label="gold", trajectory=trajectory)
+    batch = prepare([make_group([0.0] * 4)], (entry,), replay={"enabled": True})
+    assert batch.injections == []
+    assert batch.metrics["replay/skipped"] == 1
+    assert [(skip.entry_id, skip.reason) for skip in batch.skips] == [(9, "no_action")]
 
 
 def test_metrics_count_turns_errors_and_families(prepare) -> None:
@@ -132,6 +232,16 @@ def test_discounted_turns_and_last_turns_reach_the_tokens(prepare) -> None:
     on = [a for a, bit in zip(first.token_advantages, first.loss_mask, strict=True) if bit]
     assert len(on) == 4, "two turns of two tokens"
     assert on[0] == on[1] < on[2] == on[3]
+
+
+def test_overlong_masking_keeps_the_reward_and_leaves_the_tokens_out(prepare) -> None:
+    group = make_group([1.0, 0.0, 0.0])
+    cut = group.trajectories[1].model_copy(update={"status": TrajectoryStatus.TRUNCATED})
+    group = group.model_copy(update={"trajectories": (group.trajectories[0], cut, group.trajectories[2])})
+    usual, masked = prepare([group]), prepare([group], algorithm={"mask_truncated": True})
+    assert {sample.trajectory_id for sample in usual.samples} == {10, 11, 12}
+    assert {sample.trajectory_id for sample in masked.samples} == {10, 12}
+    assert masked.advantages == usual.advantages, "it counts in the group's mean"
 
 
 def test_only_own_successes_are_imitated_beside_their_gradient(prepare) -> None:

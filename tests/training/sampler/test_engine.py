@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import torch
 
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
@@ -33,7 +34,7 @@ class Conversation:
         self.sequence = EngineSequence(sequence_id=name)
         self.rendered = RenderedSequence()
         self.instruction = instruction
-        self.drawn: list[float] = []
+        self.generated: list[float] = []
 
     def observe(self, reader, turn: int, seed: int | None) -> None:
         size = None if seed is None else SIZE
@@ -51,7 +52,7 @@ class Conversation:
 
     def take(self, sampled) -> None:
         self.rendered.append_completion(sampled.token_ids, sampled.logprobs, sampled.policy_version)
-        self.drawn += sampled.logprobs
+        self.generated += sampled.logprobs
 
     def scored(self, engine, reader, temperature: float = 1.0) -> list[float]:
         return teacher_forced_logprobs(
@@ -82,14 +83,14 @@ def test_behaviour_logprobs_of_a_batch_equal_a_teacher_forced_pass(engine, reade
     ]
     converse(engine, reader, talks, turns=range(3))
     for talk in talks:
-        assert talk.drawn == pytest.approx(talk.scored(engine, reader), abs=1e-5)
+        assert talk.generated == pytest.approx(talk.scored(engine, reader), abs=1e-5)
 
 
 def test_logprobs_are_taken_at_the_sampling_temperature(engine, reader):
     talk = Conversation("hot", "Choose row 2.")
     converse(engine, reader, [talk], turns=range(2), temperature=0.5)
-    assert talk.drawn == pytest.approx(talk.scored(engine, reader, temperature=0.5), abs=1e-5)
-    assert talk.drawn != pytest.approx(talk.scored(engine, reader), abs=1e-2)
+    assert talk.generated == pytest.approx(talk.scored(engine, reader, temperature=0.5), abs=1e-5)
+    assert talk.generated != pytest.approx(talk.scored(engine, reader), abs=1e-2)
 
 
 def test_trajectories_at_different_turns_share_a_batch(engine, reader):
@@ -106,21 +107,21 @@ def test_trajectories_at_different_turns_share_a_batch(engine, reader):
     ):
         talk.take(sampled)
     for talk in (early, late):
-        assert talk.drawn == pytest.approx(talk.scored(engine, reader), abs=1e-5)
+        assert talk.generated == pytest.approx(talk.scored(engine, reader), abs=1e-5)
 
 
 def test_after_new_weights_nothing_computed_by_the_old_ones_is_used(engine, reader, tmp_path):
     talk = Conversation("synced", "Choose row 3.")
     converse(engine, reader, [talk], turns=range(2))
-    old_part = len(talk.drawn)
+    old_part = len(talk.generated)
     engine.load_weights(make_tiny(tmp_path, seed=8), policy_version=5)
     converse(engine, reader, [talk], turns=[2])
     assert talk.rendered.policy_versions[-1] == 5
-    assert talk.drawn[old_part:] == pytest.approx(talk.scored(engine, reader)[old_part:], abs=1e-5)
+    assert talk.generated[old_part:] == pytest.approx(talk.scored(engine, reader)[old_part:], abs=1e-5)
 
 
 def test_a_context_with_a_cache_draws_the_same_as_one_without(reader):
-    drawn = []
+    generated = []
     for forget in (False, True):
         engine = TransformersEngine(tiny_folder(), reader, seed=11)
         talk = Conversation("same", "Choose row 6.")
@@ -128,8 +129,8 @@ def test_a_context_with_a_cache_draws_the_same_as_one_without(reader):
         if forget:
             talk.sequence.cache = None
         converse(engine, reader, [talk], turns=[1])
-        drawn.append(talk.rendered.token_ids)
-    assert drawn[0] == drawn[1]
+        generated.append(talk.rendered.token_ids)
+    assert generated[0] == generated[1]
 
 
 def test_temperature_zero_takes_the_likeliest_token(engine, reader):
@@ -155,7 +156,7 @@ def test_text_only_sequences_need_no_pixels(engine, reader):
     talk.observe(reader, 0, seed=None)
     (sampled,) = engine.generate([talk.sequence], [SamplingSettings(temperature=1.0, max_tokens=5)])
     talk.take(sampled)
-    assert talk.drawn == pytest.approx(talk.scored(engine, reader), abs=1e-5)
+    assert talk.generated == pytest.approx(talk.scored(engine, reader), abs=1e-5)
 
 
 def test_the_canary_of_engine_and_trainer_agree(engine, reader):
@@ -183,3 +184,19 @@ def test_weights_of_another_architecture_are_refused_and_the_old_ones_stay(engin
     with pytest.raises((OSError, ValueError)):
         engine.load_weights(folder, policy_version=9)
     assert engine.policy_version == 0
+
+
+def test_tokens_come_as_often_as_their_probabilities_say(engine, reader):
+    """20 000 draws of one distribution with a banned token; chi-squared far inside its 99.9 % bound."""
+    logits = torch.log(torch.tensor([0.5, 0.3, 0.15, 0.05, 0.0]))
+    row = torch.full((len(reader.tokenizer),), -torch.inf)
+    row[torch.tensor([3, 7, 40, 90, 200])] = logits
+    row[reader.banned_ids[0]] = 9.0
+    tokens, logprobs = engine._sample_tokens(row.repeat(20_000, 1), torch.ones(20_000))
+    counts = torch.bincount(tokens, minlength=len(row)).double()
+    expected = 20_000 * row.exp().double()
+    expected[reader.banned_ids[0]] = 0
+    likely = expected > 0
+    assert counts[~likely].sum() == 0
+    assert ((counts - expected)[likely] ** 2 / expected[likely]).sum() < 16.3  # 3 degrees of freedom
+    assert logprobs.tolist() == pytest.approx(row[tokens].tolist(), abs=1e-5)

@@ -42,13 +42,15 @@ class Running:
         servers: int = 1,
         token_s: float = 0.0,
         modules: Path = STAND_IN,
+        lora: dict | None = None,
         **engine: object,
     ) -> None:
         """`modules`: where the servers find the module sglang."""
         folder.mkdir(parents=True, exist_ok=True)
         config, self.port_file = folder / "config.yaml", folder / "port"
         settings = {"name": "sglang", "servers": servers, "start_timeout_s": 300, **engine}
-        config.write_text(yaml.safe_dump({"sampling": {"max_context_tokens": 2000}, "engine": settings}))
+        sampling = {"max_context_tokens": 2000}
+        config.write_text(yaml.safe_dump({"sampling": sampling, "engine": settings, "lora": lora or {}}))
         command = [sys.executable, "-m", "training.sampler.server", "--model", str(tiny_folder())]
         environment = {
             **os.environ,

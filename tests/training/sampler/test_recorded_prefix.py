@@ -15,9 +15,7 @@ TEXT = "Choose row 4."
 
 @pytest.fixture
 def client(server):
-    client = PolicyClient(server, TOKEN)
-    yield client
-    client.close()
+    return PolicyClient(server, TOKEN)
 
 
 def greedy(client, name, turn, *, seed, text=""):
@@ -65,6 +63,14 @@ def test_a_record_of_another_prompt_is_refused_instead_of_continued_wrongly(clie
         client.resume("wrong", turns)
     assert (refused.value.status, refused.value.code) == (409, "prefix_mismatch")
     ask(client, "wrong", 0)  # nothing was half-done: the session is as new
+
+
+def test_a_record_of_another_tokenizer_is_refused_although_it_would_fit(client):
+    turns = recorded(client, "foreign")
+    line = turns[1].completion.fingerprint
+    other = turns[1].completion.model_copy(update={"fingerprint": f"tokenizer:x {line.partition(' ')[2]}"})
+    with pytest.raises(PolicyError, match="turn 1 was sampled with another tokenizer"):
+        client.resume("elsewhere", [turns[0], RecordedTurn("", other, turns[1].screenshot)])
 
 
 def test_a_trajectory_that_went_its_own_way_takes_no_prefix(client):

@@ -70,9 +70,7 @@ def _auth() -> dict[str, str]:
 
 @pytest.fixture
 def client(server):
-    client = PolicyClient(server, TOKEN)
-    yield client
-    client.close()
+    return PolicyClient(server, TOKEN)
 
 
 def ask(client, name, turn, *, seed=1, text="Choose row 4.", max_tokens=8):
@@ -95,6 +93,7 @@ def test_what_was_sampled_is_what_the_trainer_renders_and_scores(client):
         completion = client.complete(
             "parity", turn_index=index, text=text, screenshot=png, temperature=1.0, max_tokens=8
         )
+        assert completion.fingerprint == reader.fingerprint
         observation = Observation(sha256=frames.store(png), width=SIZE[0], height=SIZE[1], text=text)
         turns.append(Turn(index=index, observation=observation, completion=completion))
         assert completion.num_prompt_tokens == len(_render(reader, turns).token_ids) - len(

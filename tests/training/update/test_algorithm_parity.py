@@ -14,99 +14,18 @@ import numpy as np
 import pytest
 import torch
 
+from testing.training.objective_on_tensors import Tensors
+from testing.training.objective_on_tensors import our_objective as ours
 from testing.training.trl_reference import MAX_TOKENS, make_tensors, trl_trainer
+from testing.training.trl_reference import trl_objective as trl
 from training.batch.advantages import group_advantages
-from training.batch.micro_batch import MicroBatch
-from training.batch.samples import Sample
-from training.contracts.config import AlgorithmConfig
-from training.model.policy import TokenScores
-from training.update.losses.aggregation import BatchCounts
-from training.update.objective import policy_objective
 
 BAR = 1e-5
-Tensors = dict[str, torch.Tensor]
 
 
 @pytest.fixture(scope="module")
 def trainer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return trl_trainer(tmp_path_factory.mktemp("trl"))
-
-
-def ours(tensors: Tensors, **settings: Any) -> tuple[float, torch.Tensor]:
-    """(loss, gradient with respect to the policy logprobs) by the trainer's own objective."""
-    config = AlgorithmConfig(**settings)
-    policy = tensors["policy"].clone().requires_grad_()
-    mask, rows = tensors["mask"], len(tensors["mask"])
-    advantages = tensors["advantages"]
-    advantages = advantages if advantages.ndim == 2 else advantages[:, None].expand_as(mask)
-    zeros = torch.zeros(rows)
-    batch = MicroBatch(
-        input_ids=torch.zeros_like(mask).long(),
-        position_ids=torch.zeros(3, *mask.shape),
-        mm_token_type_ids=torch.zeros_like(mask),
-        loss_mask=mask,
-        behaviour_logprobs=tensors["behaviour"],
-        advantages=advantages,
-        as_likelihood=zeros.bool(),
-        likelihood_weights=zeros,
-        imitation_weights=tensors.get("imitation", zeros),
-        trajectory_tokens=mask.sum(dim=-1),
-        pixel_values=None,
-        image_grid_thw=None,
-        image_index=None,
-        samples=tuple(
-            Sample(
-                trajectory_id=row,
-                group_id=0,
-                token_ids=(),
-                loss_mask=(),
-                behaviour_logprobs=(),
-                policy_versions=(),
-            )
-            for row in range(rows)
-        ),
-    )
-    counts = BatchCounts(
-        num_tokens=float(mask.sum()),
-        num_sequences=float(rows),
-        num_trajectories=float(rows),
-        max_tokens=MAX_TOKENS,
-    )
-    reference = tensors["reference"] if config.kl_coefficient else None
-    scores = TokenScores(logprobs=policy, entropy=tensors["entropy"])
-    objective = policy_objective(batch, scores, counts, config, reference)
-    objective.loss.backward()
-    return float(objective.loss.detach()), policy.grad
-
-
-def trl(tensors: Tensors, trainer: Any, compute: Callable | None = None, **options: Any) -> tuple:
-    """The same by TRL's own `_compute_loss`; `options` are its settings and extra inputs."""
-    policy = tensors["policy"].clone().requires_grad_()
-    rows = len(policy)
-    usual: dict[str, Any] = {
-        "loss_type": "dapo", "importance_sampling_level": "token", "epsilon_low": 0.2, "epsilon_high": 0.28,
-        "beta": 0.0, "entropy_coef": 0.0, "_entropy_bonus_enabled": False, "use_vllm": False,
-        "vllm_importance_sampling_correction": True,
-    }  # fmt: skip
-    extra = options.pop("inputs", {})
-    trainer.args.delta = options.pop("delta", None)
-    for name, value in (usual | options).items():
-        setattr(trainer, name, value)
-    trainer.given = (policy, tensors["entropy"])
-    inputs = {
-        "prompt_ids": torch.zeros(rows, 2, dtype=torch.long),
-        "prompt_mask": torch.ones(rows, 2, dtype=torch.long),
-        "completion_ids": torch.zeros(rows, MAX_TOKENS, dtype=torch.long),
-        "completion_mask": tensors["mask"].long(),
-        "advantages": tensors["advantages"],
-        "old_per_token_logps": tensors["behaviour"],
-        "old_logps": (tensors["behaviour"] * tensors["mask"]).sum(dim=-1),
-        "num_items_in_batch": tensors["mask"].sum(),
-    } | extra
-    trainer.model.train()
-    loss = (compute or type(trainer)._compute_loss)(trainer, trainer.model, inputs)
-    loss.backward()
-    return loss.item(), policy.grad
 
 
 def assert_same(mine: tuple, theirs: tuple, bar: float = BAR) -> None:
@@ -117,7 +36,7 @@ def assert_same(mine: tuple, theirs: tuple, bar: float = BAR) -> None:
 
 def test_cispo_equals_trl(trainer: Any) -> None:
     tensors = make_tensors(1)
-    mine = ours(tensors, name="cispo", clip_low=1.0, clip_high=0.1)
+    mine = ours(tensors, name="cispo", dual_clip=0, clip_low=1.0, clip_high=0.1)
     assert_same(mine, trl(tensors, trainer, loss_type="cispo", epsilon_high=1.1))
 
 
@@ -132,7 +51,7 @@ def test_clip_higher_and_dual_clip_equal_trl(trainer: Any) -> None:
     tensors["policy"] = tensors["policy"] + 1.2 * torch.randn(
         tensors["policy"].shape, generator=torch.Generator().manual_seed(5)
     )
-    plain = ours(tensors, clip_low=0.1, clip_high=0.4)
+    plain = ours(tensors, clip_low=0.1, clip_high=0.4, dual_clip=0)
     bounded = ours(tensors, clip_low=0.1, clip_high=0.4, dual_clip=2.0)
     assert plain[0] != pytest.approx(bounded[0]), "the bound is at work"
     assert_same(bounded, trl(tensors, trainer, epsilon_low=0.1, epsilon_high=0.4, delta=2.0))
@@ -146,20 +65,6 @@ def test_rloo_equals_trl(trainer: Any) -> None:
         tensors, name="rloo", baseline="leave_one_out", scale_advantages=False, aggregation="trajectory_mean"
     )
     assert_same(mine, trl(tensors, trainer, RLOOTrainer._compute_loss))
-
-
-@pytest.mark.parametrize("mode", ["truncate", "mask"])
-def test_token_level_corrections_equal_trl(mode: str, trainer: Any) -> None:
-    tensors = make_tensors(5)
-    ratio = (tensors["policy"] - tensors["behaviour"]).exp()
-    # As in TRL's _generate_and_score_completions, modes token_truncate and token_mask.
-    weight = ratio.clamp(0.7, 1.3)
-    if mode == "mask":
-        weight = ratio.masked_fill((ratio < 0.7) | (ratio > 1.3), 0.0)
-    mine = ours(tensors, correction=mode, correction_low=0.7, correction_high=1.3)
-    inputs = {"importance_sampling_ratio": weight, "old_per_token_logps": tensors["policy"]}
-    inputs["sampling_per_token_logps"] = tensors["behaviour"]
-    assert_same(mine, trl(tensors, trainer, use_vllm=True, inputs=inputs))
 
 
 def test_leave_one_out_equals_the_mean_of_the_siblings() -> None:

@@ -1,4 +1,4 @@
-"""The optimiser step: what it changes, what it skips, what it reports."""
+"""The updates of a step: what it changes, what it skips, what it reports."""
 
 from __future__ import annotations
 
@@ -91,6 +91,56 @@ def test_a_gradient_that_is_not_finite_changes_nothing_and_is_counted(make, samp
     assert moved(trainer, before) == set()
     assert trainer.policy_step(samples, 1).metrics["optimiser/skipped_steps"] == 1
     assert moved(trainer, before)
+
+
+def test_a_step_makes_one_update_per_part_and_keeps_groups_whole(make, samples: list[Sample]) -> None:
+    once = make().policy_step(samples, 0)
+    twice = make(algorithm={"updates_per_batch": 2}).policy_step(samples, 0)
+    assert (once.num_updates, twice.num_updates) == (1, 2)
+    assert set(twice.per_sequence) == {sample.trajectory_id for sample in samples}
+    first = {sample.trajectory_id for sample in samples if sample.group_id == 1}
+    ratios = {key: ratio for key, (ratio, _) in twice.per_sequence.items()}
+    assert all(abs(ratio - 1) < 1e-4 for key, ratio in ratios.items() if key in first)
+    assert any(abs(ratio - 1) > 1e-3 for key, ratio in ratios.items() if key not in first), "it has moved"
+    assert twice.metrics["policy/logprob_gap"] < 1e-4, "of the first update, before anything moved"
+
+
+def test_one_update_needs_no_further_forward_for_its_old_logprobs(make, samples: list[Sample]) -> None:
+    stale = [
+        replace(sample, behaviour_logprobs=tuple(value - 0.1 for value in sample.behaviour_logprobs))
+        for sample in samples
+    ]
+    for updates, forwards in ((1, 2), (2, 4)):
+        learner = make(
+            algorithm={"updates_per_batch": updates, "old_logprobs": "recomputed", "correction": "truncate"}
+        )
+        seen = []
+        learner.policy.register_forward_hook(lambda *_, seen=seen: seen.append(1))
+        result = learner.policy_step(stale, 0)
+        assert len(seen) == forwards, "eight samples in microbatches of four"
+        assert result.metrics["policy/logprob_gap"] == pytest.approx(0.1, abs=1e-3)
+        assert result.metrics["policy/importance_ratio_mean"] == pytest.approx(math.exp(0.1), rel=1e-3)
+
+
+def test_a_step_moves_when_one_of_its_updates_does(make, samples: list[Sample]) -> None:
+    trainer = make(algorithm={"updates_per_batch": 2})
+    broken = [replace(samples[0], advantage=math.nan), *samples[1:]]
+    result = trainer.policy_step(broken, 0)
+    assert (result.num_updates, result.num_skipped) == (2, 1)
+    assert result.was_skipped
+    assert result.has_moved
+    assert math.isnan(result.grad_norm), "an alarm must see it"
+
+
+def test_sft_scores_at_temperature_one_whatever_is_sampled_at(make, samples: list[Sample]) -> None:
+    shown = [replace(sample, as_likelihood=True) for sample in samples]
+    cold = make(sampling={"temperature": 0.2})
+    assert cold.likelihood_step(shown, 1.0).loss == pytest.approx(make().likelihood_step(shown, 1.0).loss)
+    assert cold.policy.temperature == 0.2
+    likelihood = [
+        make(sampling={"temperature": t}).policy_step(shown, 0).metrics["loss/likelihood"] for t in (0.2, 1.0)
+    ]
+    assert likelihood[0] == pytest.approx(likelihood[1]), "likelihood terms of a GRPO step, too"
 
 
 def test_a_frozen_vision_tower_stays_as_it_was(make, samples: list[Sample]) -> None:

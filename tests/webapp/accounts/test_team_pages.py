@@ -12,6 +12,10 @@ from webapp.accounts.models import Membership, Role
 pytestmark = pytest.mark.django_db
 
 
+def signs_in(username: str, password: str) -> bool:
+    return Client().post("/login/", {"username": username, "password": password}).status_code == 302
+
+
 @pytest.fixture
 def team():
     return make_team("red")
@@ -43,7 +47,7 @@ def test_signing_in_leads_to_where_one_wanted(client, admin):
 def test_an_admin_adds_somebody_new_whose_password_is_shown_once(browser_of_admin, team):
     response = browser_of_admin.post("/team/members/", {"username": "bob", "role": "annotator"}, follow=True)
     password = re.search(r"<b>bob</b>: password <code>([^<]+)</code>", response.content.decode())[1]
-    assert Client().login(username="bob", password=password)
+    assert signs_in("bob", password)
     assert Membership.objects.get(user__username="bob").role == Role.ANNOTATOR
     assert password not in browser_of_admin.get("/team/").content.decode()
 
@@ -81,13 +85,23 @@ def test_another_teams_members_are_out_of_reach(browser_of_admin):
 
 def test_a_new_password_works_but_not_for_people_of_other_teams(browser_of_admin, team):
     user = make_user(team=team, name="bob")
+    team.memberships.filter(user=user).update(made_account=True)
     response = browser_of_admin.post(f"/team/members/{user.memberships.get().pk}/password/", follow=True)
     password = re.search(r"<b>bob</b>: password <code>([^<]+)</code>", response.content.decode())[1]
-    assert Client().login(username="bob", password=password)
+    assert signs_in("bob", password)
     Membership.objects.create(team=make_team(), user=user, role="viewer")
     here = team.memberships.get(user=user)
     response = browser_of_admin.post(f"/team/members/{here.pk}/password/", follow=True)
     assert "belongs to other teams" in response.content.decode()
+
+
+def test_adding_a_person_to_a_team_is_no_way_to_their_account(browser_of_admin, team):
+    make_user(None, name="eve")
+    browser_of_admin.post("/team/members/", {"username": "eve", "role": "viewer"})
+    held = team.memberships.get(user__username="eve")
+    response = browser_of_admin.post(f"/team/members/{held.pk}/password/", follow=True)
+    assert "was not made by this one" in response.content.decode()
+    assert signs_in("eve", PASSWORD)
 
 
 def test_a_viewer_sees_the_members_but_no_forms(client, team, admin):
@@ -113,16 +127,17 @@ def test_the_current_team_is_chosen_per_session_and_stays_ones_own(client, team)
 
 
 def test_a_token_is_shown_once_and_only_its_owner_can_revoke_it(browser_of_admin, admin):
-    response = browser_of_admin.post("/profile/tokens/", {"name": "laptop"}, follow=True)
+    wanted = {"name": "laptop", "scope": "read", "days": "30"}
+    response = browser_of_admin.post("/profile/tokens/", wanted, follow=True)
     secret = re.search(r"<code>(dh_[^<…]{20,})</code>", response.content.decode())[1]
-    assert members_and_tokens.user_of_token(secret) == admin
+    assert members_and_tokens.find_token(secret).user == admin
     assert secret not in browser_of_admin.get("/profile/").content.decode()
     token = admin.api_tokens.get()
     stranger = Client()
     stranger.force_login(make_user())
     assert stranger.post(f"/profile/tokens/{token.pk}/revoke/").status_code == 404
     browser_of_admin.post(f"/profile/tokens/{token.pk}/revoke/")
-    assert members_and_tokens.user_of_token(secret) is None
+    assert members_and_tokens.find_token(secret) is None
 
 
 def test_changing_the_own_password_keeps_the_session(browser_of_admin, admin):

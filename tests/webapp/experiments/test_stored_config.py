@@ -6,14 +6,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from testing.factories import PASSWORD, make_experiment, make_group, make_team, make_trajectory, make_user
+from testing.evaluation_rows import make_evaluation
+from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
 from training.contracts.config import ConfigError, ExperimentConfig
-from training.contracts.trainer_reports import EvaluationResult
 from webapp.accounts.models import Team
 from webapp.dispatcher.send_waiting import fill_free_slots
-from webapp.experiments.checkpoints.evaluate_on_demand import request_evaluation
+from webapp.experiments.checkpoints.evaluate_on_demand import HowToEvaluate, request_evaluation
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments
-from webapp.experiments.lifecycle.trainer_reports import record_evaluation
 from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.page.part_contexts import PARTS, TABS
 from webapp.trajectories.desktop_demand import waiting_desktops
@@ -93,7 +92,7 @@ def test_a_row_that_holds_no_config_at_all_reads_as_the_defaults(values: Any):
 @pytest.fixture
 def operator(client: Client, team: Team) -> Client:
     user = make_user("operator", team=team)
-    assert client.login(username=user.username, password=PASSWORD)
+    client.force_login(user)
     return client
 
 
@@ -102,13 +101,7 @@ def old_with_rows(old: Experiment) -> Experiment:
     group = make_group(experiment=old)
     make_trajectory(group=group)
     CheckpointRecord.objects.create(experiment=old, step=2, policy_version=2, path="/checkpoints/2")
-    record_evaluation(
-        experiment_id=old.pk,
-        result=EvaluationResult(
-            name="before", step=0, policy_version=0, split="heldout", num_tasks=2, num_success=1,
-            success=0.5, low=0.1, high=0.9, per_family={"menu": (1, 2)},
-        ),
-    )  # fmt: skip
+    make_evaluation(old)
     return old
 
 
@@ -153,7 +146,7 @@ def test_a_config_that_is_only_partly_read_is_never_evaluated_by_itself(old_with
     """Defaults in the place of what was trained with would measure something else."""
     with pytest.raises(ConfigError, match=r"algorithm\.loss_flavour"):
         request_evaluation(
-            checkpoint=old_with_rows.checkpoints.get(), user=None, num_tasks=3, temperature=0.0
+            checkpoint=old_with_rows.checkpoints.get(), user=None, how=HowToEvaluate(num_tasks=3)
         )
 
 
@@ -168,4 +161,4 @@ def test_a_greedy_experiment_offers_greedy_evaluations_of_its_checkpoints(operat
     greedy = ExperimentConfig(evaluation={"temperature": 0.0})
     experiment = make_experiment(team=team, config=greedy.model_dump(mode="json"))
     response = operator.get(reverse("experiment-part", args=[experiment.pk, "checkpoints"]))
-    assert response.context["temperature"] == 0.0
+    assert response.context["sampling"] == "greedy"

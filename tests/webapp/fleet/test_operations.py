@@ -161,3 +161,29 @@ def test_trajectories_above_their_experiments_limit_want_no_desktop_yet():
     for _ in range(3):
         make_trajectory(experiment=experiment, status="queued")
     assert waiting_desktops() == {("qemu", 512, 384): 1}
+
+
+def test_another_team_operates_only_what_works_for_it(client: Client, ann: User):
+    """Ann's team is the first one, and so the fleet's."""
+    bob = make_user(Role.OPERATOR, team=make_team(), name="bob")
+    team = bob.memberships.get().team
+    idle, theirs, own = (make_desktop(name, host="h7") for name in ("d1", "d2", "d3"))
+    make_trajectory(desktop=theirs, status=TrajectoryStatus.RUNNING)
+    make_trajectory(team=team, desktop=own, status=TrajectoryStatus.RUNNING)
+    client.force_login(bob)
+    for desktop in (idle, theirs):
+        assert client.post(f"/fleet/desktops/{desktop.name}/restart/").status_code == 403
+        assert "operate_dialog" not in client.get(f"/fleet/desktops/{desktop.name}/").content.decode()
+    assert client.post("/fleet/desktops/d3/quarantine/", {"reason": "mine"}).status_code == 403
+    assert not Operation.objects.exists()
+    assert client.post("/fleet/desktops/d3/restart/").status_code == 302
+    assert Operation.objects.get().target == "d3"
+
+
+def test_the_installation_names_the_teams_of_its_fleet(client: Client, ann: User, settings):
+    bob = make_user(Role.OPERATOR, team=make_team(), name="bob")
+    settings.FLEET_TEAMS = [bob.memberships.get().team.name]
+    make_desktop("d1", host="h7")
+    assert client.post("/fleet/desktops/d1/restart/").status_code == 403
+    client.force_login(bob)
+    assert client.post("/fleet/desktops/d1/restart/").status_code == 302

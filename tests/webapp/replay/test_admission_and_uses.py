@@ -11,12 +11,12 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
-from training.contracts.trainer_reports import ReplayUse
+from training.contracts.trainer_reports import ReplaySkip, ReplayUse, SkipReason
 from webapp.experiments.models import Experiment
 from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.replay.injections import record_uses, usable_entries
+from webapp.replay.injections import record_skips, record_uses, usable_entries
 from webapp.replay.labels import label_entry
-from webapp.replay.models import ReplayEntry, ReplayUseRecord
+from webapp.replay.models import ReplayEntry, ReplaySkipRecord, ReplayUseRecord
 from webapp.trajectories.models import TurnRecord
 
 pytestmark = pytest.mark.django_db
@@ -84,32 +84,44 @@ def test_training_gets_accepted_and_gold_entries_of_the_task_gold_first_seldom_u
     }
     make_replay_entry(team=team, verdict="gold")  # another task
     make_replay_entry(trajectory=make_trajectory(group=make_group(task=task)), verdict="gold")  # another team
-    found = usable_entries(team=team, task=task, max_policy_age=100)
+    found = usable_entries(team=team, task=task)
     assert [entry.pk for entry in found] == [entries[name].pk for name in ("gold", "seldom", "often")]
 
 
-def test_entries_of_an_old_policy_are_left_out_and_those_without_a_policy_never_age():
-    experiment, task = make_experiment(policy_version=20), make_task()
-    group = make_group(experiment=experiment, task=task)
-    old = make_replay_entry(trajectory=make_trajectory(group=group, policy_version=5), verdict="gold")
-    young = make_replay_entry(trajectory=make_trajectory(group=group, policy_version=18), verdict="gold")
-    oracle = make_replay_entry(
-        trajectory=make_trajectory(group=group, policy_version=None, source="oracle"), verdict="gold"
+def test_a_skipped_entry_is_counted_by_its_reason():
+    entry, experiment = make_replay_entry(verdict="gold"), make_experiment()
+    for words in ("turn 1 has no typed action", "turn 2 has no typed action"):
+        skip = ReplaySkip(entry_id=entry.pk, reason=SkipReason.NO_ACTION, message=words)
+        record_skips(experiment=experiment, skips=[skip, skip.model_copy(update={"entry_id": 0})])
+    stored = ReplaySkipRecord.objects.get()
+    assert (stored.entry, stored.num_times, stored.message) == (entry, 2, words)
+    (incident,) = experiment.incidents.all()
+    first = f"entry {entry.pk}: turn 1 has no typed action"
+    assert incident.message == f"A replay entry could not be used: {first}."
+
+
+def test_the_experiments_page_counts_what_sft_left_out_by_reason():
+    experiment = make_experiment()
+    entries = [make_replay_entry(verdict="gold") for _ in range(3)]
+    reasons = (SkipReason.NO_ACTION, SkipReason.NO_ACTION, SkipReason.TOO_LONG)
+    record_skips(
+        experiment=experiment,
+        skips=[
+            ReplaySkip(entry_id=entry.pk, reason=reason, message="why")
+            for entry, reason in zip(entries, reasons, strict=True)
+        ],
     )
-    ages = {
-        entry.pk: entry.recorded_policy_age
-        for entry in usable_entries(team=experiment.team, task=task, max_policy_age=10)
-    }
-    assert ages == {young.pk: 2, oracle.pk: None}
-    everything = usable_entries(team=experiment.team, task=task, max_policy_age=15)
-    assert old.pk in {entry.pk for entry in everything}
+    assert sorted(row.message for row in experiment.incidents.all()) == [
+        f"2 replay entries could not be used, such as entry {entries[0].pk}: why.",
+        f"A replay entry could not be used: entry {entries[2].pk}: why.",
+    ]
 
 
 def test_a_held_out_task_never_gets_an_entry():
     task = make_task(split="heldout")
     group = make_group(task=task)
     make_replay_entry(trajectory=make_trajectory(group=group), verdict="gold")
-    assert not usable_entries(team=group.team, task=task, max_policy_age=1000).exists()
+    assert not usable_entries(team=group.team, task=task).exists()
 
 
 def test_a_use_is_counted_once_however_often_it_is_reported():
@@ -140,4 +152,4 @@ def test_a_relabelled_entry_stops_being_usable():
     entry = make_replay_entry(verdict="accepted")
     task = entry.trajectory.task
     label_entry(entry=entry, user=make_user(), verdict="rejected")
-    assert not usable_entries(team=entry.team, task=task, max_policy_age=1000).exists()
+    assert not usable_entries(team=entry.team, task=task).exists()

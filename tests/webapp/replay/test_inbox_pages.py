@@ -127,6 +127,21 @@ def test_a_bulk_label_needs_the_number_that_was_shown(web, team):
     assert ReplayEntry.objects.filter(verdict="inbox").count() == 3
 
 
+def test_a_bulk_label_keeps_the_filter(web, team):
+    family = make_replay_entry(team=team).family
+    response = web.post(f"/replay/bulk/?family={family}", {"verdict": "rejected", "expected": "1"})
+    assert response.url == f"/replay/?family={family}"
+
+
+def test_a_bulk_label_of_many_asks_the_database_a_few_times(web, team, django_assert_max_num_queries):
+    group = make_group(team=team)
+    rows = [make_trajectory(group=group, turns=0) for _ in range(30)]
+    ReplayEntry.objects.bulk_create([ReplayEntry(team=team, trajectory=row) for row in rows])
+    with django_assert_max_num_queries(16):
+        web.post("/replay/bulk/", {"verdict": "gold", "expected": "30"})
+    assert ReplayEntry.objects.filter(verdict="gold", labelled_by__isnull=False).count() == 30
+
+
 def test_an_entrys_page_tells_who_labelled_it_and_where_it_was_used(web, team):
     experiment = make_experiment(team=team, name="with replay")
     group = make_group(experiment=experiment)

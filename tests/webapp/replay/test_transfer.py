@@ -274,7 +274,12 @@ def test_the_signature_of_an_imported_entry_finds_its_original():
     group = make_group(task=task)
     entry = make_replay_entry(trajectory=make_trajectory(group=group, turns=2))
     twins = [
-        import_lines(lines=[export_line(entry)], team=entry.team, task_set=task.task_set, user=make_user())[0]
-        for _ in range(2)
+        import_lines(
+            lines=[export_line(entry).replace('"text":"turn 0"', f'"text":"said {n}"')],
+            team=entry.team,
+            task_set=task.task_set,
+            user=make_user(),
+        )[0]
+        for n in range(2)
     ]
     assert twins[0].signature == twins[1].signature != ""

@@ -42,10 +42,10 @@ def test_branching_answers_where_the_tree_is(operator, parent):  # noqa: F811
     ("values", "status", "field", "words"),
     [
         ({"turn": "2", "size": "0"}, 400, "size", "1 to 16"),
-        ({"turn": "2", "size": "many"}, 400, "size", "'many' is none"),
-        ({"turn": "2", "size": "2", "temperature": "hot"}, 400, "temperature", "'hot' is none"),
+        ({"turn": "2", "size": "many"}, 400, "size", "'many' is not a whole number"),
+        ({"turn": "2", "size": "2", "temperature": "hot"}, 400, "temperature", "'hot' is not a number"),
         ({"turn": "2", "size": "2", "temperature": "9"}, 400, "temperature", "at most 2"),
-        ({"turn": "-1", "size": "2"}, 409, "turn", "whole number"),
+        ({"turn": "-1", "size": "2"}, 400, "turn", "whole number"),
         ({"turn": "4", "size": "2"}, 409, "turn", "before turn 5"),
         ({"turn": "2", "size": "2", "source": "nobody"}, 409, "source", "'nobody'"),
         ({"turn": "2", "size": "2", "source": "oracle"}, 409, "source", "no oracle"),

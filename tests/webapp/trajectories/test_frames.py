@@ -14,7 +14,7 @@ from testing.first_desk_screens import menu_screen
 from webapp.trajectories import frame_views
 from webapp.trajectories.frames import frame_path, read_frame, store_frame
 from webapp.trajectories.models import Frame
-from webapp.trajectories.viewing_images import thumb_of
+from webapp.trajectories.screenshot_jpegs import thumb_of
 
 pytestmark = pytest.mark.django_db
 
@@ -128,3 +128,13 @@ def test_a_removed_member_is_out_when_the_memory_of_the_session_ends(client, tea
     assert client.get(f"/frames/{sha256}.jpg").status_code == 200
     user.memberships.all().delete()
     assert client.get(f"/frames/{sha256}.jpg").status_code == 404
+
+
+def test_a_screen_that_is_there_is_not_encoded_again(team):
+    class Undecodable(Image.Image):
+        def convert(self, *_args, **_more):
+            raise AssertionError("decoded again")
+
+    sha = make_frame(team, 3)
+    png = read_frame(sha)
+    assert store_frame(make_team(), png, Undecodable(), sha) == sha

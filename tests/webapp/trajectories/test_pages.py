@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
-from training.contracts.types import Observation, Source
+from training.contracts.types import Limit, Observation, Source
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 
@@ -167,3 +167,33 @@ def test_the_group_page_stands_members_side_by_side(web, team):
     page = web.get(f"/groups/{group.pk}/").content.decode()
     for part in ("Member 1", "Member 3", "+1.00", "−0.50"):
         assert part in page
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        (Limit.TASK_TURNS, "6 turns, the task&#x27;s own"),
+        (Limit.TURNS, "8 turns"),
+        (Limit.TOKENS, "2048 tokens"),
+        (Limit.TIME, " s</dd>"),
+    ],
+)
+def test_a_truncated_trajectory_names_its_limit(web, team, limit: Limit, words: str):
+    experiment = make_experiment(team=team)
+    trajectory = make_trajectory(experiment=experiment, status="truncated", reward=0.0, limit=limit)
+    task = trajectory.task
+    task.spec = {**task.spec, "max_turns": 6}
+    task.save()
+    page = web.get(f"/trajectories/{trajectory.pk}/").content.decode()
+    assert words in page
+
+
+def test_a_member_that_a_person_took_over_is_marked_and_counted_apart(web, team):
+    group = make_group(team=team, size=2, num_final=2)
+    watched = make_trajectory(group=group, member=0)
+    human = make_trajectory(group=group, member=1, source=Source.HUMAN)
+    make_trajectory(group=group, member=1, retry_of=human)
+    page = web.get(f"/trajectories/{watched.pk}/").content.decode()
+    assert "2 of 2 places final · also 1 taken over by a person" in page
+    assert page.count(">Human</span>") == 1
+    assert ">Human</span>" in web.get(f"/groups/{group.pk}/").content.decode()

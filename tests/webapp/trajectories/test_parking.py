@@ -15,12 +15,12 @@ from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_reports import beat_worker
 from webapp.live.models import Event
-from webapp.trajectories import lifecycle, waiting_for_desktop
+from webapp.trajectories import lifecycle, parked_trajectories
 from webapp.trajectories.models import Group, Trajectory
 
 pytestmark = pytest.mark.django_db
 
-QUOTA = waiting_for_desktop.ParkingNotice(
+QUOTA = parked_trajectories.ParkingNotice(
     reason="the quota is used up", position=3, wait_s=40.0, retry_after_s=5.0
 )
 
@@ -37,11 +37,11 @@ def make_waiting_group(size: int = 1, num_desktops: int = 4) -> Group:
     return lifecycle.create_group(request=request, team_id=experiment.team_id, experiment=experiment)
 
 
-def parked(group: Group | None = None, notice: waiting_for_desktop.ParkingNotice = QUOTA) -> Trajectory:
+def parked(group: Group | None = None, notice: parked_trajectories.ParkingNotice = QUOTA) -> Trajectory:
     row = (group or make_waiting_group()).trajectories.filter(status="queued").first()
     Trajectory.objects.filter(pk=row.pk).update(sent_at=timezone.now())
     claimed = lifecycle.claim_trajectory(trajectory_id=row.pk, worker=env_worker())
-    assert waiting_for_desktop.park_trajectory(trajectory=claimed, notice=notice)
+    assert parked_trajectories.park_trajectory(trajectory=claimed, notice=notice)
     claimed.refresh_from_db()
     return claimed
 
@@ -82,12 +82,12 @@ def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    claimed = waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    claimed = parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker())
     assert claimed.status == TrajectoryStatus.PARKED
-    assert waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
+    assert parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker("env@there")) is None
     since = row.parked_at
-    again = waiting_for_desktop.ParkingNotice(reason="still full", position=1)
-    assert waiting_for_desktop.park_trajectory(trajectory=claimed, notice=again)
+    again = parked_trajectories.ParkingNotice(reason="still full", position=1)
+    assert parked_trajectories.park_trajectory(trajectory=claimed, notice=again)
     row.refresh_from_db()
     assert (row.parked_at, row.parking["position"], row.parking["asked"]) == (since, 1, 2)
 
@@ -96,8 +96,8 @@ def test_it_goes_on_when_a_desktop_is_there(sent: list[int]) -> None:
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    claimed = waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker())
-    assert waiting_for_desktop.unpark_trajectory(trajectory=claimed)
+    claimed = parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    assert parked_trajectories.unpark_trajectory(trajectory=claimed)
     assert lifecycle.move_trajectory(trajectory=claimed, to=TrajectoryStatus.RUNNING)
     row.refresh_from_db()
     assert (row.tries, row.retries.count(), row.started_at is None) == (0, 0, False)
@@ -107,15 +107,15 @@ def test_it_can_be_cancelled_also_while_it_is_asked_for(sent: list[int]) -> None
     waiting, asked = parked(), parked()
     make_due(asked)
     send_waiting.fill_free_slots()
-    claimed = waiting_for_desktop.claim_parked(trajectory_id=asked.pk, worker=env_worker())
+    claimed = parked_trajectories.claim_parked(trajectory_id=asked.pk, worker=env_worker())
     for row in (waiting, asked):
         lifecycle.cancel_group(group=row.group)
         row.refresh_from_db()
         assert row.status == "cancelled"
         row.group.refresh_from_db()
         assert row.group.finished_at
-    assert not waiting_for_desktop.unpark_trajectory(trajectory=claimed)
-    assert not waiting_for_desktop.park_trajectory(trajectory=claimed, notice=QUOTA)
+    assert not parked_trajectories.unpark_trajectory(trajectory=claimed)
+    assert not parked_trajectories.park_trajectory(trajectory=claimed, notice=QUOTA)
     send_waiting.fill_free_slots()
     assert waiting.pk not in sent
 
@@ -139,7 +139,7 @@ def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
     row = parked()
     make_due(row)
     send_waiting.fill_free_slots()
-    waiting_for_desktop.claim_parked(trajectory_id=row.pk, worker=env_worker())
+    parked_trajectories.claim_parked(trajectory_id=row.pk, worker=env_worker())
     lifecycle.beat_trajectories([row.pk])
     long_ago = timezone.now() - timedelta(minutes=1)
     Trajectory.objects.filter(pk=row.pk).update(heartbeat_at=long_ago)
@@ -153,12 +153,12 @@ def test_a_worker_that_dies_while_asking_loses_nothing(sent: list[int]) -> None:
 
 @pytest.mark.parametrize(("asked", "least", "most"), [(1, 1, 2), (3, 4, 8), (9, 30, 60), (10_000, 30, 60)])
 def test_without_a_hint_the_pauses_grow(asked: int, least: float, most: float) -> None:
-    assert least <= waiting_for_desktop.pause_s(None, asked) <= most
+    assert least <= parked_trajectories.pause_s(None, asked) <= most
 
 
 def test_a_hint_is_kept_and_never_undercut() -> None:
-    assert 7 <= waiting_for_desktop.pause_s(7, 50) <= 7.7
-    assert waiting_for_desktop.pause_s(0, 1) >= waiting_for_desktop.SHORTEST_PAUSE_S
+    assert 7 <= parked_trajectories.pause_s(7, 50) <= 7.7
+    assert parked_trajectories.pause_s(0, 1) >= parked_trajectories.SHORTEST_PAUSE_S
 
 
 def test_pages_tell_place_and_time(client: Client) -> None:

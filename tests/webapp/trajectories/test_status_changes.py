@@ -167,24 +167,6 @@ def test_turns_are_visible_when_opened_and_complete_when_closed() -> None:
     assert trajectory.turns.get().parse_error == "no action in a known form"
 
 
-def test_lists_show_the_screen_of_the_last_real_action() -> None:
-    trajectory = make_sampled_group(size=1).trajectories.get()
-    for index, frame in enumerate("ab"):
-        observation = Observation(sha256=frame * 64, width=512, height=384)
-        lifecycle.open_turn(
-            trajectory=trajectory,
-            index=index,
-            source=Source.POLICY,
-            observation=observation,
-            observed_at=timezone.now(),
-        )
-        kind = ActionKind.TERMINATE if index else ActionKind.CLICK
-        turn = Turn(index=index, observation=observation, action=Action(kind=kind))
-        lifecycle.close_turn(trajectory=trajectory, turn=turn, thought="", completed_at=timezone.now())
-    trajectory.refresh_from_db()
-    assert trajectory.last_frame == "a" * 64
-
-
 def test_the_dispatcher_sends_what_the_slots_can_take_through_real_redis(
     redis_client: redis.Redis, django_capture_on_commit_callbacks: object
 ) -> None:

@@ -22,7 +22,7 @@ from webapp.trajectories import branching
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
-from workers.gpu.coordinator.sampling_routes import get_finished_groups
+from workers.gpu.coordinator.rollout_routes import get_finished_groups
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAMPLING = {"max_context_tokens": 4096, "max_completion_tokens": 6}
@@ -79,6 +79,7 @@ def test_a_branch_continues_the_very_tokens_of_its_parent(parent):
     turn = branching.BranchRequest(turn=2, size=2, temperature=1.3)
     group = run_all(branching.branch_trajectory(trajectory=parent, request=turn))
     before = trajectory_of(parent).turns
+    assert parent.fingerprint == before[0].completion.fingerprint != ""
     for member in group.trajectories.all():
         assert (member.status, member.error, member.source) == ("truncated", "", Source.POLICY)
         own = trajectory_of(member).turns
@@ -86,6 +87,7 @@ def test_a_branch_continues_the_very_tokens_of_its_parent(parent):
         assert own[2].observation == before[2].observation
         # The context in front of the completion is as long as it was: the server itself compared the rest.
         assert own[2].completion.num_prompt_tokens == before[2].completion.num_prompt_tokens
+        assert member.fingerprint == parent.fingerprint, "what made the tokens is stored with the ending"
         assert len(own[2].completion.behaviour_logprobs) == len(own[2].completion.token_ids)
 
 

@@ -22,7 +22,7 @@ from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from workers import identity
 from workers.env import slots, trajectory_job
-from workers.env.reporting import desktop_parking as desktops
+from workers.env.reporting import parking_reports as desktops
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere
 from workers.environments.registry import EnvironmentRequest
 

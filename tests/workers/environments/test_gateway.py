@@ -11,6 +11,7 @@ from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.environments.back_off import FIRST_PAUSE_S, NUM_FREE, BackOff
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere, delete_unused
 from workers.environments.gateway.sandbox_environment import GatewayEnvironment
 from workers.environments.gateway.vendor_contract import Sandbox, SandboxRequest, SandboxVendor
@@ -32,7 +33,7 @@ def whole_cluster(desk_client, tmp_path_factory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def cluster(whole_cluster, monkeypatch) -> Iterator[Cluster]:
+def cluster(whole_cluster, monkeypatch, redis_client) -> Iterator[Cluster]:
     monkeypatch.setenv(SECRET_VARIABLE, TOKEN)
     whole_cluster.behave()
     yield whole_cluster
@@ -249,12 +250,28 @@ def make_twin(knobs: GatewayConfig, token: str) -> SandboxVendor:
     return TwinVendor()  # type: ignore[return-value]
 
 
-def test_a_vendors_own_adapter_is_found_by_its_name(cluster):
+def test_a_vendors_own_adapter_is_found_by_its_name(cluster, settings):
     name = f"{__name__}:make_twin"
+    with pytest.raises(EnvError, match="is not in DESKHAND_GATEWAY_VENDORS here"):
+        GatewayEnvironment.open(request_for(cluster, vendor=name))
+    settings.GATEWAY_VENDORS = [name, "no_such_module:make"]
     with pytest.raises(AtCapacity, match="no 512x384 today"):
         GatewayEnvironment.open(request_for(cluster, vendor=name))
     with pytest.raises(EnvError, match="install its SDK where env workers run"):
         GatewayEnvironment.open(request_for(cluster, vendor="no_such_module:make"))
+
+
+def test_a_cluster_that_goes_on_failing_is_left_alone_for_a_while(cluster, redis_client):
+    request = request_for(cluster, vendor="not.listed:here")
+    for _ in range(NUM_FREE + 1):
+        with pytest.raises(EnvError, match="not in DESKHAND_GATEWAY_VENDORS"):
+            GatewayEnvironment.open(request)
+    with pytest.raises(AtCapacity, match="tried again in . s after: .*GATEWAY_VENDORS") as parked:
+        GatewayEnvironment.open(request)
+    assert 0 < (parked.value.retry_after_s or 0) <= FIRST_PAUSE_S
+    BackOff(redis_client, request.knobs.model_dump_json()).worked()
+    with pytest.raises(EnvError, match="not in DESKHAND_GATEWAY_VENDORS"):
+        GatewayEnvironment.open(request)
 
 
 def test_a_retry_after_is_a_number_or_a_date():

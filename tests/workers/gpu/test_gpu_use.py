@@ -3,7 +3,7 @@
 import os
 import sys
 from dataclasses import dataclass, field
-from subprocess import Popen
+from subprocess import PIPE, Popen
 from types import SimpleNamespace
 
 import pytest
@@ -162,12 +162,15 @@ def test_this_machine_answers_whatever_it_has(experiment: Experiment) -> None:
 
 def test_processes_are_named_by_what_they_do_for_us() -> None:
     trainer = Popen(
-        [sys.executable, "-c", "import time; time.sleep(60)", "training.loop.train"],
+        [sys.executable, "-c", "print(flush=True); input()", "training.loop.train"],
         env={**os.environ, "RANK": "3"},
+        stdin=PIPE,
+        stdout=PIPE,
     )
     try:
+        trainer.stdout.read(1)  # Popen returns a moment before the kernel has the program's arguments.
         assert process_name(trainer.pid) == "trainer rank 3"
     finally:
         trainer.kill()
-        trainer.wait()
+        trainer.communicate()
     assert process_name(trainer.pid) == f"process {trainer.pid}"

@@ -9,7 +9,7 @@ from training.contracts.types import Task
 from training.rewards import compute_reward
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
 from workers.gpu.coordinator.handler_contract import AttemptContext
-from workers.gpu.coordinator.sampling_routes import get_replay
+from workers.gpu.coordinator.rollout_routes import get_replay
 
 pytestmark = pytest.mark.django_db
 SLIME = {"preset": "slime-osworld.v1", "alpha": 0.3}

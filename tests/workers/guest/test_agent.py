@@ -102,7 +102,8 @@ def test_the_sandbox_has_no_network_no_host_files_and_no_host_processes(desktop)
     assert interfaces == ["lo"]
     script = "import socket; socket.create_connection(('1.1.1.1', 53), 2)"
     assert "unreachable" in run(["/usr/bin/python3", "-c", script]).error
-    assert run("ps -e | wc -l", shell=True).output.strip() < "20"
+    seen = set(run("ps -e -o comm=", shell=True).output.split())
+    assert seen == {"sleep", "dbus-daemon", "sh", "ps"}, "neither X server nor agent, nothing of the host"
     assert run("id -u; whoami", shell=True).output.split() == ["1000", "user"]
 
 
@@ -114,7 +115,7 @@ def test_home_has_its_quota_and_a_process_its_limits(desktop):
     assert desktop.agent.execute("ulimit -c; ulimit -n", shell=True).output.split() == ["0", "2048"]
 
 
-def test_the_number_of_processes_is_limited_or_health_says_that_it_is_not(desk_client, desktop):
+def test_the_number_of_processes_is_limited_with_and_without_control_groups(desktop):
     script = (
         "import os, time\n"
         "for number in range(300):\n"
@@ -123,8 +124,7 @@ def test_the_number_of_processes_is_limited_or_health_says_that_it_is_not(desk_c
         "    if pid == 0: time.sleep(100)\n"
     )
     refused_at = desktop.agent.execute(["/usr/bin/python3", "-c", script]).output.strip()
-    says_unlimited = "number of processes" in " ".join(desk_client.health().providers[0].reasons)
-    assert (refused_at == "") is says_unlimited
+    assert 200 < int(refused_at) < 256
     assert desktop.reset().killed > 100
 
 

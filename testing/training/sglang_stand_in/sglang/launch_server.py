@@ -47,6 +47,7 @@ class State:
         self.reader = Renderer.from_folder(folder, ModelConfig(), PromptConfig())
         self.engine = TransformersEngine(folder, self.reader, seed=os.getpid())
         self.folder, self.version = folder, version
+        self.adapter = ""
         self.lock = threading.Lock()
         self.running = asyncio.Event()
         self.running.set()
@@ -154,6 +155,8 @@ async def generate(request: Request) -> Response:
     await state.running.wait()
     if state.is_asleep:
         return JSONResponse({"error": {"message": "the memory is released"}}, 500)
+    if body.get("lora_path", "") != state.adapter:
+        return JSONResponse({"error": {"message": f"the adapter is {state.adapter!r}"}}, 400)
     sequence, parameters = state.sequence(body), body["sampling_params"]
     meta: dict[str, Any] = {
         "prompt_tokens": len(sequence.token_ids),
@@ -230,6 +233,26 @@ async def load(request: Request) -> Response:
         return JSONResponse({"success": False, "message": str(error)}, 400)
     state.version, state.folder = body["weight_version"], body["model_path"]
     return JSONResponse({"success": True, "message": ""})
+
+
+async def load_adapter(request: Request) -> Response:
+    state: State = request.app.state.state
+    body = await request.json()
+    if body["lora_name"] == state.adapter:
+        return JSONResponse({"success": False, "error_message": "this name is taken"}, 400)
+    await asyncio.to_thread(
+        state.engine.load_weights, Path(body["lora_path"]), state.engine.policy_version + 1
+    )
+    state.adapter = body["lora_name"]
+    return JSONResponse({"success": True})
+
+
+async def unload_adapter(request: Request) -> Response:
+    """The one before, when another has been loaded meanwhile."""
+    state: State = request.app.state.state
+    if (await request.json())["lora_name"] == state.adapter:
+        state.adapter = ""
+    return JSONResponse({"success": True})
 
 
 async def join(request: Request) -> Response:
@@ -327,6 +350,8 @@ def main() -> None:
         Route("/pause_generation", pause, methods=["POST"]),
         Route("/continue_generation", resume, methods=["POST"]),
         Route("/flush_cache", flush, methods=["POST"]),
+        Route("/load_lora_adapter", load_adapter, methods=["POST"]),
+        Route("/unload_lora_adapter", unload_adapter, methods=["POST"]),
         Route("/update_weights_from_disk", load, methods=["POST"]),
         Route("/abort_request", abort, methods=["POST"]),
         Route("/init_weights_update_group", join, methods=["POST"]),

@@ -12,9 +12,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
+from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import parse_config
-from training.contracts.trainer_reports import EvaluationResult
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.lifecycle import operator_actions, trainer_reports
@@ -54,25 +54,9 @@ def checkpoint(team: Team) -> CheckpointRecord:
     )
 
 
-def evaluation_of(checkpoint: CheckpointRecord, *, num_tasks: int = 40, temperature: float = 0.0):
-    return evaluate_on_demand.request_evaluation(
-        checkpoint=checkpoint, user=None, num_tasks=num_tasks, temperature=temperature
-    )
-
-
-def report(experiment: Experiment, won: int, total: int) -> None:
-    result = EvaluationResult(
-        name="before",
-        step=0,
-        policy_version=0,
-        split="heldout",
-        num_tasks=total,
-        num_success=won,
-        success=won / total,
-        low=0.5,
-        high=0.9,
-    )
-    trainer_reports.record_evaluation(experiment_id=experiment.pk, result=result)
+def evaluation_of(checkpoint: CheckpointRecord, *, num_tasks: int = 40, temperature: float | None = 0.0):
+    how = evaluate_on_demand.HowToEvaluate(num_tasks=num_tasks, temperature=temperature)
+    return evaluate_on_demand.request_evaluation(checkpoint=checkpoint, user=None, how=how)
 
 
 def test_an_evaluation_is_an_experiment_on_the_checkpoints_weights_that_trains_nothing(
@@ -95,6 +79,7 @@ def test_the_same_evaluation_twice_is_one_and_another_is_another(checkpoint: Che
     first = evaluation_of(checkpoint)
     assert evaluation_of(checkpoint) == first
     assert evaluation_of(checkpoint, temperature=1.0) != first
+    assert evaluation_of(checkpoint, temperature=None) != first
     operator_actions.request_cancel(experiment=first)
     assert evaluation_of(checkpoint) != first
 
@@ -106,7 +91,7 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
     queued = evaluation_of(checkpoint)
     page = client.get(f"/experiments/{source.pk}/?tab=checkpoints").content.decode()
     assert f"#{queued.pk}" in page
-    report(queued, 30, 40)
+    make_evaluation(queued, won=30, total=40, temperature=0.0)
     Experiment.objects.filter(pk=queued.pk).update(status="finished")
 
     page = client.get(f"/experiments/{source.pk}/?tab=checkpoints").content.decode()
@@ -124,11 +109,8 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
 def test_results_of_the_experiment_itself_stand_beside_the_checkpoint_of_that_policy(
     client: Client, operator, checkpoint: CheckpointRecord
 ) -> None:
-    result = EvaluationResult(
-        name="during", step=10, policy_version=11, split="heldout", num_tasks=72, num_success=36,
-        success=0.5, low=0.39, high=0.61,
-    )  # fmt: skip
-    trainer_reports.record_evaluation(experiment_id=checkpoint.experiment_id, result=result)
+    of_step = {"name": "during", "step": 10, "policy_version": 11}
+    make_evaluation(checkpoint.experiment, **of_step, won=36, total=72, low=0.39, high=0.61)
     page = client.get(f"/experiments/{checkpoint.experiment_id}/?tab=checkpoints").content.decode()
     assert "36 of 72 held-out tasks; 95 % Wilson interval 39 % to 61 %" in page
 
@@ -157,7 +139,7 @@ def test_a_folder_that_somebody_removed_by_hand_is_refused(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"num_tasks": "many", "sampling": "greedy"}, "num_tasks: 'many' is not a number"),
+        ({"num_tasks": "many", "sampling": "greedy"}, "num_tasks: 'many' is not a whole number"),
         ({"num_tasks": "0", "sampling": "greedy"}, "num_tasks: must be from 1"),
         (
             {"num_tasks": "9", "sampling": "sampled", "temperature": "3"},

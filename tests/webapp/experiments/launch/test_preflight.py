@@ -78,6 +78,11 @@ def test_families_that_no_task_has_are_answered_with_those_that_exist(team: Team
         ({"optimiser": {"microbatch_size": 5}}, "optimiser.microbatch_size"),
         ({}, "desktops.num_desktops"),
         ({"replay": {"enabled": True}}, "replay.enabled"),
+        ({"algorithm": {"old_logprobs": "recomputed"}}, "algorithm.updates_per_batch"),
+        (
+            {"algorithm": {"name": "gspo", "clip_high": 4e-4}, "model": {"dtype": "bfloat16"}},
+            "algorithm.old_logprobs",
+        ),
     ],
 )
 def test_what_is_unwise_is_a_warning_at_its_knob(values: dict, path: str, team: Team):
@@ -87,6 +92,15 @@ def test_what_is_unwise_is_a_warning_at_its_knob(values: dict, path: str, team: 
 def test_fewer_slots_than_desktops_are_named(team: Team):
     beat_worker(name="env", queue="env", host="here", pid=1, slots=3, version="")
     assert "3 of 8 desktops online" in checks(ExperimentConfig(), team)
+
+
+def test_the_estimate_counts_the_desktops_that_are_online(team: Team):
+    config = parse_config({"desktops": {"num_desktops": 8}, "algorithm": {"num_steps": 100}})
+    everywhere = run_preflight(config, team=team)
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=1, version="")
+    here = run_preflight(config, team=team)
+    assert here.seconds > 4 * everywhere.seconds
+    assert "on 1 of 8 desktops" in here.seconds_basis
 
 
 def test_a_reference_that_is_not_there_stops_the_launch(team: Team):
@@ -154,7 +168,8 @@ def test_the_duration_follows_the_number_of_steps_when_finished_experiments_had_
     assert run_preflight(of(40), team=team, preset="first-desk").seconds == pytest.approx(40 * 60)
 
 
-def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team):
+def test_what_osworld_misses_on_this_machine_is_a_warning_at_its_knob(team: Team, settings):
+    settings.OSWORLD_PYTHONS, settings.OSWORLD_DIRS = ["/nowhere/python"], [Path("/nowhere")]
     knobs = {"python": "/nowhere/python", "machines": "docker", "checkout": "/nowhere"}
     config = parse_config({"desktops": {"provider": "osworld", "osworld": knobs}})
     for knob in knobs:

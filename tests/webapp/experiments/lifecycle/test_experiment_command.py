@@ -35,3 +35,9 @@ def test_checkpoints_that_are_still_there_are_listed():
             experiment=experiment, step=step, policy_version=step, path=f"/c/{step}", deleted_at=gone
         )
     assert [row["path"] for row in said(str(experiment.pk))["checkpoints"]] == ["/c/10"]
+
+
+def test_watching_ends_with_the_experiment():
+    experiment = make_experiment(status="finished")
+    values = said(str(experiment.pk), "--watch", "0.01")
+    assert values["status"] == "finished"

@@ -8,13 +8,23 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
+from testing.evaluation_rows import make_evaluation
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_team,
+    make_trajectory,
+    make_user,
+)
 from webapp.accounts.models import Role, Team
 from webapp.experiments.lifecycle import status_changes
-from webapp.experiments.models import AlarmRecord, Evaluation, ExperimentStatus, MetricPoint, Stage
+from webapp.experiments.models import AlarmRecord, ExperimentStatus, MetricPoint, Stage
 from webapp.experiments.page.metric_series import MAX_POINTS, thinned
 from webapp.experiments.page.part_contexts import PARTS, TABS
 from webapp.fleet.models import Desktop, Worker
+from webapp.replay.models import ReplayUseRecord
 
 pytestmark = pytest.mark.django_db
 MAX_QUERIES = 8
@@ -34,15 +44,7 @@ def operator(client: Client, team: Team):
 
 
 def evaluate(experiment, name: str, won: int) -> None:
-    values = {"step": 0, "policy_version": 0, "split": "heldout", "num_tasks": 72, "low": 0.1, "high": 0.9}
-    Evaluation.objects.create(
-        experiment=experiment,
-        name=name,
-        num_success=won,
-        success=won / 72,
-        per_family={"menu": [1, 2]},
-        **values,
-    )
+    make_evaluation(experiment, name=name, won=won, total=72, low=0.1, high=0.9)
 
 
 def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client, operator, team: Team):
@@ -183,6 +185,37 @@ def test_groups_that_teach_nothing_are_listed_by_themselves(client: Client, oper
     assert page.content.decode().count('class="group-card') == 1
 
 
+def test_groups_are_narrowed_by_step_family_and_how_many_solved_the_task(
+    client: Client, operator, team: Team
+):
+    experiment = make_experiment(team=team)
+    made = {}
+    for name, step, scores in (("none", 1, (0, 0)), ("some", 2, (1, 0)), ("all", 2, (1, 1))):
+        family = make_task(family=f"family-{name}")
+        made[name] = make_group(experiment=experiment, step=step, task=family)
+        for score in scores:
+            make_trajectory(group=made[name], reward=float(score))
+    ReplayUseRecord.objects.create(
+        entry=make_replay_entry(team=team),
+        experiment=experiment,
+        group=made["none"],
+        replaced=made["none"].trajectories.first(),
+        step=1,
+        advantage=1.0,
+    )
+
+    def shown(**query: str) -> set[str]:
+        page = client.get(f"/experiments/{experiment.pk}/", {"tab": "groups", **query}).content.decode()
+        return {name for name, group in made.items() if f'id="group-{group.pk}"' in page}
+
+    assert shown() == shown(step="²", solved="few") == {"none", "some", "all"}
+    assert shown(step="2") == {"some", "all"}
+    assert shown(family="family-all") == {"all"}
+    assert [shown(solved=name) for name in made] == [{name} for name in made]
+    assert shown(injected="yes") == {"none"}
+    assert shown(step="1", solved="all") == set()
+
+
 def test_groups_appear_when_a_member_has_begun(client: Client, operator, team: Team):
     experiment = make_experiment(team=team)
     trajectory = make_trajectory(group=make_group(experiment=experiment), status="queued")
@@ -269,3 +302,12 @@ def test_the_fleet_page_shows_workers_desktops_and_hides_foreign_work(client: Cl
     assert ours.task.instruction in page
     assert foreign.task.instruction not in page
     assert "Another team" in page
+
+
+def test_a_control_run_says_so_beside_its_name(client: Client, operator, team: Team) -> None:
+    plain = make_experiment(team=team, owner=operator)
+    control = make_experiment(team=team, owner=operator)
+    control.config["algorithm"]["reward_control"] = "shuffled"
+    control.save()
+    assert "Control: shuffled rewards" in client.get(f"/experiments/{control.pk}/").content.decode()
+    assert "Control:" not in client.get(f"/experiments/{plain.pk}/").content.decode()

@@ -148,8 +148,9 @@ def test_a_frozen_x_server_becomes_an_error_and_its_desktop_is_rebuilt(desk_clie
     assert desktop.observe().width == 512
 
 
-def test_a_killed_x_server_ends_its_desktop_and_a_reset_brings_it_back(desktop):
-    desktop.agent.execute("pkill -9 Xvnc", shell=True)
+def test_a_killed_x_server_ends_its_desktop_and_a_reset_brings_it_back(desk_client, desktop):
+    row = next(r for r in desk_client.list() if r.info.desktop_id == desktop.lease.desktop.desktop_id)
+    next(p for p in family(row.pid) if p.name() == "Xvnc").kill()
 
     def observe_until_it_fails() -> None:
         for _ in range(200):

@@ -17,7 +17,7 @@ from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.qemu.keyboard_layout import keys_of_char, keys_of_chord
 from workers.desktops.qemu.monitor_client import MonitorRefused, QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput, axis
-from workers.desktops.qemu.qmp_console import image_of_ppm
+from workers.desktops.qemu.qmp_screen_and_input import image_of_ppm
 
 
 class Monitor:

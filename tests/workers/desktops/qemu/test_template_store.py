@@ -72,6 +72,14 @@ def test_a_missing_memory_file_is_refused_because_qemu_would_make_an_empty_one(s
         store.find("a", ARGV, VERSION)
 
 
+def test_a_memory_file_that_a_plain_user_cannot_open_is_refused(store):
+    publish(store, "a")
+    assert store.find("a", ARGV, VERSION) is not None
+    os.chmod(store.folder / "a" / "ram", 0o400)
+    with pytest.raises(TemplateRefused, match="ram cannot be opened for writing"):
+        store.find("a", ARGV, VERSION)
+
+
 def test_a_cut_off_file_is_refused(store):
     publish(store, "a")
     os.chmod(store.folder / "a" / "state", 0o600)

@@ -1,0 +1,78 @@
+"""Evaluations as trainers report them, without a run: totals follow from how each task went.
+
+result = evaluation_result(won=30, total=40)                  # 40 tasks of one family, one sample each
+evaluation = make_evaluation(experiment, tasks={"menu-1": (2, 3)}, temperature=0.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from testing.factories import make_group, make_trajectory
+from training.contracts.trainer_reports import EvaluationResult
+from training.contracts.types import Purpose
+from webapp.experiments.lifecycle.trainer_reports import record_evaluation
+from webapp.experiments.models import Evaluation, Experiment, TaskRecord
+
+TaskOutcome = tuple[int, int] | tuple[int, int, int]
+"""(solved, samples), with the id of the group when there is one."""
+
+
+def evaluation_result(
+    *,
+    tasks: Mapping[str, TaskOutcome] | None = None,
+    won: int = 1,
+    total: int = 2,
+    temperature: float = 1.0,
+    **values: Any,
+) -> EvaluationResult:
+    """A report; without `tasks`, the first `won` of `total` tasks are solved."""
+    outcomes = tasks or {f"menu-{number}": (int(number < won), 1) for number in range(total)}
+    by_task = {name: (*found, 0)[:3] for name, found in outcomes.items()}
+    num_samples, num_success = (sum(found[place] for found in by_task.values()) for place in (1, 0))
+    success = num_success / num_samples
+    per_family: dict[str, tuple[int, int]] = {}
+    for name, (solved, samples, _) in by_task.items():
+        family = name.rpartition("-")[0]
+        wins, count = per_family.get(family, (0, 0))
+        per_family[family] = (wins + solved, count + samples)
+    shared = {"name": "before", "step": 0, "policy_version": 0, "split": "heldout"}
+    spread = 1.96 * (success * (1 - success) / num_samples) ** 0.5
+    return EvaluationResult.model_validate(
+        {
+            **shared,
+            "temperature": temperature,
+            "samples_per_task": max(samples for _, samples, _ in by_task.values()),
+            "num_tasks": len(by_task),
+            "num_samples": num_samples,
+            "num_success": num_success,
+            "success": success,
+            "low": max(0.0, success - spread),
+            "high": min(1.0, success + spread),
+            "per_family": per_family,
+            "by_task": by_task,
+            **values,
+        }
+    )
+
+
+def make_evaluation(experiment: Experiment, **values: Any) -> Evaluation:
+    """The rows of a report; arguments are those of `evaluation_result`."""
+    result = evaluation_result(**values)
+    record_evaluation(experiment_id=experiment.pk, result=result)
+    return experiment.evaluations.get(name=result.name, step=result.step, temperature=result.temperature)
+
+
+def make_task_trajectories(
+    experiment: Experiment, task: TaskRecord, scores: Sequence[float], *, texts: Sequence[str], **values: Any
+) -> TaskOutcome:
+    """A group of an evaluation: a member per score, each types `texts` and ends. What `tasks` holds of it."""
+    group = make_group(
+        experiment=experiment, task=task, size=len(scores), purpose=Purpose.EVALUATION, **values
+    )
+    for member, score in enumerate(scores):
+        trajectory = make_trajectory(group=group, member=member, turns=len(texts) + 1, reward=score)
+        for index, text in enumerate(texts):
+            trajectory.turns.filter(index=index).update(action={"kind": "type", "text": text})
+    return int(sum(scores)), len(scores), group.pk

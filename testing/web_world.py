@@ -1,0 +1,76 @@
+"""One row of everything that a web route can name, the people around it, and the list of all routes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.urls import URLPattern, URLResolver
+from django.utils import timezone
+
+from testing.evaluation_rows import make_evaluation
+from testing.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
+from testing.fleet_rows import make_desktop, make_host, make_worker
+from webapp.screens.models import Control
+
+
+@dataclass
+class World:
+    """The owner's things, and the people."""
+
+    paths: dict[str, str]
+    users: dict[str, User]
+
+
+def all_routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
+    """Names of all routes; Django's admin has its own rule and test."""
+    found = []
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver):
+            namespace = f"{pattern.namespace}:" if pattern.namespace else ""
+            if pattern.namespace != "admin":
+                found += all_routes(pattern.url_patterns, prefix + namespace)
+        elif (operations := _api_operations(pattern)) is not None:
+            found += [f"{prefix}{name}" for name in operations]
+        else:
+            found.append(f"{prefix}{pattern.name or pattern.pattern}")
+    return found
+
+
+def _api_operations(pattern: URLPattern) -> list[str] | None:
+    """One API path has an operation per method; None for other routes."""
+    path_view = getattr(pattern.callback, "__self__", None)
+    cells: tuple[Callable, ...] = getattr(pattern.callback, "__closure__", None) or ()
+    for holder in (path_view, *(cell.cell_contents for cell in cells)):
+        if hasattr(holder, "operations"):
+            return [operation.operation_id for operation in holder.operations]
+    return None
+
+
+def make_world() -> World:
+    team = make_team()
+    owner = make_user("admin", team=team)
+    users = {"owner": owner, "teammate": make_user("viewer", team=team), "stranger": make_user("admin")}
+    entry = make_replay_entry(team=team, turns=2)
+    control = Control.objects.create(
+        trajectory=entry.trajectory, user=owner, status="held", expires_at=timezone.now()
+    )
+    experiment = make_experiment(team=team, owner=owner, status="queued")
+    checkpoint = experiment.checkpoints.create(step=1, policy_version=1, path="/nowhere/checkpoint")
+    paths = {
+        "control": control.pk,
+        "checkpoint": checkpoint.pk,
+        "export": checkpoint.exports.create(dtype="float32").pk,
+        "team": team.pk,
+        "member": users["teammate"].memberships.get().pk,
+        "experiment": experiment.pk,
+        "evaluation": make_evaluation(experiment).pk,
+        "task": entry.trajectory.task_id,
+        "trajectory": entry.trajectory_id,
+        "group": entry.trajectory.group_id,
+        "entry": entry.pk,
+        "desktop": make_desktop().name,
+        "worker": make_worker().pk,
+        "host": make_host().pk,
+        "frame": make_frame(team, 0),
+    }
+    return World({key: str(value) for key, value in paths.items()}, users)

@@ -1,0 +1,124 @@
+"""axe-core finds nothing to object to on any page, in light and in dark."""
+
+import json
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page
+
+from testing.browser.people import People, SignIn
+from testing.evaluation_rows import make_evaluation, make_task_trajectories
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_trajectory,
+    make_user,
+)
+from testing.paths import REPOSITORY
+from training.contracts.trainer_reports import Alarm, StepAlarms
+from webapp.accounts.models import Role
+from webapp.experiments.lifecycle import alarms
+from webapp.experiments.models import CheckpointRecord, Evaluation, MetricPoint, TaskSet
+from webapp.fleet.models import Desktop, Host
+from webapp.fleet.worker_reports import beat_worker
+
+AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+TABS = ("overview", "desktops", "groups", "log", "config", "checkpoints", "evaluations", "gpus", "attempts")
+MAX_SHOWN = 3
+
+
+def furnished(people: People) -> list[str]:
+    """A team with some of everything; the paths of its pages."""
+    experiment = make_experiment(
+        team=people.team, owner=people.operator, started_at=timezone.now(), preset="first-desk"
+    )
+    other = make_experiment(team=people.team, status="queued")
+    for step in (1, 2, 3):
+        MetricPoint.objects.create(experiment=experiment, name="rollout/success", step=step, value=step / 4)
+    fired = Alarm(name="zero_variance", step=3, value=1, limit=0.5, message="Flat groups", remedy="Look")
+    alarms.take_step(experiment_id=experiment.pk, report=StepAlarms(step=3, alarms=(fired,)))
+    checkpoint = CheckpointRecord.objects.create(
+        experiment=experiment, step=3, policy_version=3, path="/none/3", is_best=True
+    )
+    task = make_task(task_set=TaskSet.objects.get(name="first-desk"))
+    evaluations = []
+    for name, step, won, text in (("before", 0, 1.0, "save"), ("during", 3, 0.0, "close")):
+        for temperature in (1.0, 0.0):
+            outcome = make_task_trajectories(experiment, task, [won, 0.0], texts=["open", text])
+            of_point = {"name": name, "step": step, "policy_version": step, "temperature": temperature}
+            evaluations.append(make_evaluation(experiment, tasks={task.task_id: outcome}, **of_point))
+    Evaluation.objects.filter(pk=evaluations[-1].pk).update(checkpoint=checkpoint)
+    Host.objects.create(name="h", memory_mb=8000)
+    beat_worker(name="env@h", queue="env", host="h", pid=1, slots=2, version="")
+    values = {"host": "h", "provider": "x11", "width": 512, "height": 384}
+    desktop = Desktop.objects.create(name="desk", phase="leased", **values)
+    group = make_group(
+        experiment=experiment, size=3, num_final=2, num_scored=2, reward_mean=0.5, reward_std=0.5
+    )
+    solved = make_trajectory(group=group, turns=3, advantage=0.7, desktop=desktop)
+    make_trajectory(group=group, member=1, turns=2, reward=0.0, status="truncated", advantage=-0.7)
+    make_trajectory(group=group, member=2, turns=1, status="running", desktop=desktop)
+    entry = make_replay_entry(trajectory=solved, verdict="gold", labelled_by=people.operator, tags=["clean"])
+    make_replay_entry(team=people.team)
+    return [
+        "/experiments/",
+        "/experiments/launch/",
+        f"/experiments/launch/?clone={experiment.pk}",
+        "/queue/",
+        *(f"/experiments/{experiment.pk}/?tab={tab}" for tab in TABS),
+        f"/experiments/compare/?id={experiment.pk}&id={other.pk}",
+        f"/experiments/tasks/?id={experiment.pk}",
+        f"/experiments/tasks/c/{evaluations[0].pk}/{evaluations[2].pk}/{task.pk}/",
+        "/trajectories/",
+        f"/trajectories/{solved.pk}/",
+        f"/trajectories/{solved.pk}/tree/",
+        f"/groups/{group.pk}/",
+        f"/trajectories/{solved.pk}/desktop/",
+        "/demonstrate/",
+        "/replay/",
+        "/replay/?verdict=all",
+        f"/replay/{entry.pk}/",
+        "/replay/stats/",
+        "/replay/transfer/",
+        "/fleet/",
+        f"/fleet/desktops/{desktop.name}/",
+        "/team/",
+        "/profile/",
+        "/profile/password/",
+        "/no-such-page/",
+    ]
+
+
+def objections(page: Page) -> dict[str, list[str]]:
+    """Rule -> what breaks it on this page."""
+    page.evaluate(AXE.read_text())
+    found: dict[str, Any] = page.evaluate(
+        "tags => axe.run(document, { runOnly: tags, resultTypes: ['violations'] })", RULES
+    )
+    return {
+        rule["id"]: [f"{node['html'][:160]} | {node['failureSummary'][-120:]}" for node in rule["nodes"]][
+            :MAX_SHOWN
+        ]
+        for rule in found["violations"]
+    }
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_page_is_accessible(sign_in: SignIn, people: People, launchable: str, theme: str):
+    page = sign_in(make_user(Role.ADMIN, team=people.team))
+    page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    found = {}
+    for path in furnished(people):
+        page.goto(path)
+        page.wait_for_timeout(500)
+        if broken := objections(page):
+            found[path] = broken
+    page.context.clear_cookies()
+    page.goto("/login/")
+    if broken := objections(page):
+        found["/login/"] = broken
+    assert found == {}, json.dumps(found, indent=1)

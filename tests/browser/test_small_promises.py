@@ -1,0 +1,84 @@
+"""Small things that pages promise: questions before what cannot be undone, keys, orders, names."""
+
+from playwright.sync_api import expect
+
+from testing.browser.people import People, SignIn
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_trajectory,
+    make_user,
+)
+from webapp.accounts.models import Membership, Role
+from webapp.experiments.models import MetricPoint
+
+
+def test_removing_a_member_asks_first(sign_in: SignIn, people: People):
+    admin = make_user(Role.ADMIN, team=people.team)
+    page = sign_in(admin)
+    page.goto("/team/")
+    row = page.locator("tr", has_text=people.viewer.username)
+    row.get_by_role("button", name="Remove").click()
+    dialog = page.locator("#confirm")
+    expect(dialog).to_contain_text(f"Remove {people.viewer.username} from {people.team}?")
+    assert Membership.objects.filter(user=people.viewer).exists()
+    dialog.get_by_role("button", name="Remove").click()
+    expect(page.locator("tr", has_text=people.viewer.username)).to_have_count(0)
+
+
+def test_slash_searches_trajectories_and_the_replay_buffer(sign_in: SignIn, people: People):
+    wanted, other = (make_group(team=people.team, task=make_task()) for _ in range(2))
+    rows = [make_trajectory(group=group) for group in (wanted, other)]
+    for row in rows:
+        make_replay_entry(trajectory=row)
+    page = sign_in(people.viewer)
+    for url, found in (("/trajectories/", "tbody tr"), ("/replay/", "[data-queue] [data-entry]")):
+        page.goto(url)
+        expect(page.locator(found)).to_have_count(2)
+        page.keyboard.press("/")
+        page.keyboard.type(wanted.task.task_id)
+        page.keyboard.press("Enter")
+        expect(page.locator(found)).to_have_count(1)
+        expect(page.locator("[data-search]")).to_have_value(wanted.task.task_id)
+
+
+def test_trajectories_are_sorted_by_score_and_advantage(sign_in: SignIn, people: People):
+    for number in (0.2, 0.9, 0.5):
+        make_trajectory(team=people.team, score=number, advantage=-number)
+    page = sign_in(people.viewer)
+    page.goto("/trajectories/")
+    scores = page.locator("tbody tr td:nth-child(5)")
+    page.get_by_role("link", name="Score").click()
+    expect(scores).to_have_text(["0.90", "0.50", "0.20"])
+    page.get_by_role("link", name="Advantage").click()
+    expect(scores).to_have_text(["0.20", "0.50", "0.90"])
+    page.get_by_role("link", name="Advantage").click()
+    expect(scores).to_have_text(["0.90", "0.50", "0.20"])
+
+
+def test_an_ended_experiment_opens_with_its_curves(sign_in: SignIn, people: People):
+    for status, is_first in (("finished", True), ("running", False)):
+        experiment = make_experiment(team=people.team, status=status)
+        MetricPoint.objects.create(experiment=experiment, name="rollout/success", step=1, value=0.5)
+        page = sign_in(people.viewer)
+        page.goto(f"/experiments/{experiment.pk}/")
+        curves, wall = (page.locator(name).bounding_box() for name in ("[data-charts]", "[data-part=wall]"))
+        assert curves is not None
+        assert wall is not None
+        assert (curves["y"] < wall["y"]) is is_first
+
+
+def test_every_chart_stays_inside_its_place(sign_in: SignIn, people: People):
+    experiment = make_experiment(team=people.team, status="finished")
+    for name in ("rollout/success", "success/menu", "reward/task_score.v1", "advantage/std"):
+        for step in (1, 2, 3):
+            MetricPoint.objects.create(experiment=experiment, name=name, step=step, value=0.5)
+    page = sign_in(people.viewer)
+    page.goto(f"/experiments/{experiment.pk}/")
+    expect(page.locator(".chart .main-svg").nth(3)).to_be_attached()
+    page.wait_for_function("() => document.querySelectorAll('.chart .js-plotly-plot').length === 4")
+    too_wide = """[...document.querySelectorAll('.chart .js-plotly-plot')].filter(
+        (plot) => plot.querySelector('.main-svg').clientWidth > plot.clientWidth + 1).length"""
+    page.wait_for_function(f"() => {too_wide} === 0", timeout=5000)

@@ -1,0 +1,40 @@
+"""Combinations of the algorithm's knobs that would not do what they say are refused by their field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from training.contracts.config import ConfigError, parse_config
+
+RECOMPUTED = {"old_logprobs": "recomputed"}
+
+
+@pytest.mark.parametrize(
+    ("sections", "field"),
+    [
+        ({"algorithm": {"correction": "truncate"}}, "algorithm.old_logprobs: a ratio against the engine"),
+        ({"algorithm": {"updates_per_batch": 5}}, "algorithm.updates_per_batch: at most"),
+        ({"algorithm": RECOMPUTED | {"max_staleness": 1}}, "algorithm.correction: with recomputed"),
+        ({"algorithm": RECOMPUTED, "replay": {"enabled": True}}, "algorithm.correction: with recomputed"),
+        ({"algorithm": {"name": "cispo"}}, "algorithm.dual_clip: cispo is defined with 0"),
+        ({"algorithm": {"clip_high": 2.0}}, "algorithm.dual_clip: must be above 1 + clip_high"),
+    ],
+)
+def test_what_would_not_do_what_it_says_is_refused(sections: dict[str, Any], field: str) -> None:
+    with pytest.raises(ConfigError, match=field.replace("+", r"\+")):
+        parse_config(sections)
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"algorithm": RECOMPUTED | {"name": "gspo", "updates_per_batch": 4}},
+        {"algorithm": RECOMPUTED | {"correction": "mask", "max_staleness": 4}, "replay": {"enabled": True}},
+        {"algorithm": {"max_staleness": 2, "updates_per_batch": 2}, "replay": {"enabled": True}},
+        {"algorithm": {"name": "cispo", "dual_clip": 0}},
+    ],
+)
+def test_the_published_combinations_pass(sections: dict[str, Any]) -> None:
+    assert parse_config(sections).algorithm.group_size == 8

@@ -1,0 +1,84 @@
+"""In which form a replay entry enters a step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testing.training.toy_desktops import ToyDesktops, toy_tasks
+from tests.training.conftest import toy_config
+from training.batch.samples import has_behaviour_logprobs
+from training.contracts.coordinator import ReplayCandidate
+from training.contracts.types import Action, Trajectory
+from training.render.renderer import Renderer
+from training.rollouts.replay_admission import ReplayAdmission
+
+CLICK = Action(kind="click", x=20, y=40)
+
+
+@pytest.fixture
+def recorded(toy_desktops: ToyDesktops) -> Trajectory:
+    """What the toy policy sampled, with the actions that it meant."""
+    (member,) = toy_desktops.group(1, toy_tasks("train")[0], 1).trajectories
+    turns = [turn.model_copy(update={"action": CLICK}) for turn in member.turns]
+    return member.model_copy(update={"turns": tuple(turns)})
+
+
+@pytest.fixture
+def admission(toy_model: Path, toy_renderer: Renderer):
+    def admission(**sections: dict) -> ReplayAdmission:
+        config = toy_config(toy_model, **sections)
+        reader = Renderer(toy_renderer.tokenizer, toy_renderer.image_processor, config.prompt)
+        return ReplayAdmission(renderer=reader, config=config, vocabulary=400)
+
+    return admission
+
+
+def candidate(trajectory: Trajectory, age: int | None = 3) -> ReplayCandidate:
+    return ReplayCandidate(entry_id=5, label="gold", policy_age=age, trajectory=trajectory)
+
+
+def test_the_same_context_reuses_every_token_and_logprob(admission, recorded: Trajectory) -> None:
+    assert admission().admit(candidate(recorded)).trajectory == recorded
+
+
+@pytest.mark.parametrize("prompt", [{"dialect": "pyautogui"}, {"coordinate_space": "screen"}])
+def test_another_context_is_imitated_without_a_ratio(admission, recorded: Trajectory, prompt: dict) -> None:
+    entered = admission(prompt=prompt).admit(candidate(recorded)).trajectory
+    assert not has_behaviour_logprobs(entered)
+    expected = "pyautogui" if "dialect" in prompt else '"coordinate":[20,40]'
+    assert all(expected in turn.completion.text for turn in entered.turns)
+
+
+def test_a_completion_that_would_stand_elsewhere_is_rendered_again(admission, recorded: Trajectory) -> None:
+    completion = recorded.turns[0].completion.model_copy(update={"num_prompt_tokens": 3})
+    first = recorded.turns[0].model_copy(update={"completion": completion})
+    moved = recorded.model_copy(update={"turns": (first, *recorded.turns[1:])})
+    entered = admission().admit(candidate(moved)).trajectory
+    assert not has_behaviour_logprobs(entered)
+
+
+@pytest.mark.parametrize(
+    ("age", "replay", "reused", "reason"),
+    [
+        (3, {"max_policy_age": 3}, True, None),
+        (4, {"max_policy_age": 3}, None, "too_old"),
+        (None, {"max_policy_age": 3}, True, None),
+        (None, {"unknown_policy_age": "likelihood"}, False, None),
+        (None, {"unknown_policy_age": "skip"}, None, "unknown_age"),
+    ],
+)
+def test_the_age_of_the_policy_decides_over_a_ratio(
+    admission, recorded: Trajectory, age: int | None, replay: dict, reused: bool | None, reason: str | None
+) -> None:
+    mine = admission(replay=replay)
+    entered = mine.admit(candidate(recorded, age))
+    assert (has_behaviour_logprobs(entered.trajectory) if entered else None) is reused
+    assert [skip.reason for skip in mine.skips] == ([reason] if reason else [])
+
+
+def test_a_demonstration_never_ages(admission, recorded: Trajectory) -> None:
+    turns = tuple(turn.model_copy(update={"completion": None, "source": "human"}) for turn in recorded.turns)
+    shown = recorded.model_copy(update={"turns": turns})
+    assert admission(replay={"max_policy_age": 0, "unknown_policy_age": "skip"}).admit(candidate(shown, None))

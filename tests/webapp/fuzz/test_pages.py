@@ -1,0 +1,179 @@
+"""Every route outside the API, with values that no page sends: never an answer of 500.
+
+The names of fields are read from the source, so that a new field is tried without a row here.
+"""
+
+import json
+import re
+from functools import cache
+from urllib.parse import urlencode
+
+import pytest
+from django.contrib.admindocs.views import simplify_regex
+from django.db import connection
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from testing.hostile_values import json_values, texts
+from testing.paths import REPOSITORY
+from testing.web_world import World, make_world
+
+pytestmark = pytest.mark.django_db
+
+ROLES = ("owner", "viewer", "stranger", "anonymous")
+FIELD = re.compile(r"""(?:GET|POST|query|post|body|asked|values|form)\.get(?:list)?\(\s*["']([\w.]+)["']""")
+NOT_PAGES = ("admin/", "api/v1/", "healthz")
+QUICK, THOROUGH = 6, 150
+"""Requests of one person to one route."""
+BOUNDED = settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@cache
+def field_names() -> tuple[str, ...]:
+    """Every name that a view asks of its query or form."""
+    found: set[str] = set()
+    for file in (REPOSITORY / "webapp").rglob("*.py"):
+        found |= set(FIELD.findall(file.read_text()))
+    return tuple(sorted(found | {"after", "before", "sort", "tab", "model.path", "algorithm.group_size"}))
+
+
+def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> list[str]:
+    """Every page's path, with its parameters as `{name}`."""
+    found = []
+    for pattern in patterns:
+        text = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            found += routes(pattern.url_patterns, text)
+        elif not text.startswith(NOT_PAGES):
+            found.append(_as_template(text))
+    return found
+
+
+def _as_template(text: str) -> str:
+    return re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", simplify_regex(text)).replace("\\", "")
+
+
+CONTENT_TYPES = (
+    "application/json",
+    "application/json; charset=utf-16",
+    "multipart/form-data; boundary=b",
+    "multipart/form-data",
+    "application/x-www-form-urlencoded; charset=utf-16",
+    "text/plain",
+    "x",
+)
+PATHS = routes(get_resolver().url_patterns)
+OWN_ROWS = {
+    "/experiments/": "experiment", "/trajectories/": "trajectory", "/groups/": "group", "/replay/": "entry",
+    "/controls/": "control", "/fleet/workers/": "worker", "/fleet/hosts/": "host", "/teams/": "team",
+    "/team/members/": "member",
+}  # fmt: skip
+OTHER = {
+    "checkpoint_pk": "checkpoint",
+    "export_pk": "export",
+    "sha256": "frame",
+    "name": "desktop",
+    "verb": "kill",
+    "variant": "png",
+    "before": "evaluation",
+    "after": "evaluation",
+    "task_pk": "task",
+}
+
+
+def address(path: str, world: World) -> str:
+    """The path with the ids of the world's own rows."""
+    row = next((kind for start, kind in OWN_ROWS.items() if path.startswith(start)), "")
+    values = {name: world.paths.get(kind, kind) for name, kind in OTHER.items()}
+    if path.startswith("/experiments/"):
+        values["name"] = "groups"
+    return path.format(pk=world.paths.get(row, "1"), **values)
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> dict[str, object]:
+    """Method, query, body and content type."""
+    fields = st.dictionaries(st.sampled_from(field_names()) | texts, texts, max_size=5)
+    found: dict[str, object] = {"method": draw(st.sampled_from(["get", "post"])), "query": draw(fields)}
+    kind = draw(st.sampled_from(["form", "form", "multipart", "json", "raw"]))
+    if found["method"] == "get":
+        return found
+    if kind in ("form", "multipart"):
+        found["body"] = draw(fields)
+    elif kind == "json":
+        found["body"] = draw(json_values | st.dictionaries(st.sampled_from(field_names()), json_values))
+    else:
+        found["body"] = draw(st.binary(max_size=60))
+        found["content_type"] = draw(st.sampled_from(CONTENT_TYPES))
+    return found | {"kind": kind}
+
+
+def send(client: Client, path: str, wish: dict[str, object]) -> int:
+    """The status of the answer to one request."""
+
+    def form(values: object) -> str:
+        return urlencode({key: str(value) for key, value in dict(values).items()}, errors="surrogatepass")
+
+    where = f"{path}?{form(wish['query'])}" if wish["query"] else path
+    if wish["method"] == "get":
+        return client.get(where).status_code
+    body = wish["body"]
+    if wish["kind"] == "json":
+        return client.post(where, json.dumps(body), content_type="application/json").status_code
+    if wish["kind"] == "form":
+        kind = "application/x-www-form-urlencoded"
+        return client.post(where, form(body), content_type=kind).status_code
+    if wish["kind"] == "multipart":
+        values = {key: str(value).encode("utf-8", "replace").decode() for key, value in dict(body).items()}
+        return client.post(where, values).status_code
+    return client.generic("POST", where, body, content_type=str(wish["content_type"])).status_code
+
+
+@pytest.fixture
+def clients(db: None) -> tuple[World, dict[str, Client]]:
+    """A client of each person; errors of views become answers, as in production."""
+    world = make_world()
+    people = {"owner": "owner", "viewer": "teammate", "stranger": "stranger"}
+    found = {role: Client(raise_request_exception=False) for role in ROLES}
+    for role, person in people.items():
+        found[role].force_login(world.users[person])
+    return world, found
+
+
+def try_everything(clients: tuple[World, dict[str, Client]], path: str, examples: int) -> None:
+    world, found = clients
+    where = address(path, world)
+
+    @settings(BOUNDED, max_examples=examples)
+    @given(wish=requests(), role=st.sampled_from(ROLES))
+    def one(wish: dict[str, object], role: str) -> None:
+        if "logout" in path or "password" in path:
+            role = "anonymous"  # the others would be signed out for what follows
+        status = send(found[role], where, wish)
+        assert status < 500 or status in (503, 507), (role, where, wish)
+        assert connection.connection is None or not connection.needs_rollback
+
+    one()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_no_page_breaks(clients, path):
+    try_everything(clients, path, QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", PATHS)
+def test_no_page_breaks_thoroughly(clients, path):
+    try_everything(clients, path, THOROUGH)
+
+
+def test_all_pages_are_tried():
+    assert {"/experiments/{pk}/", "/replay/transfer/", "/fleet/desktops/{name}/{verb}/"} <= set(PATHS)
+    assert {"entry", "before", "from_step", "num_tasks", "priority", "indexes"} <= set(field_names())

@@ -1,0 +1,101 @@
+"""The whole OpenAPI schema, for every role: no answer of 500, every answer documented, every error JSON."""
+
+import pytest
+import requests
+import schemathesis
+from django.test import Client
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from testing.factories import make_user
+from testing.web_world import World, make_world
+from webapp.accounts.members_and_tokens import create_token
+from webapp.accounts.models import Role
+from webapp.api.urls import api
+
+pytestmark = pytest.mark.django_db
+
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+QUICK, THOROUGH = 4, 100
+"""Requests of one role to one operation."""
+ANONYMOUS, STRANGER = "anonymous", "stranger"
+ROLES = (ANONYMOUS, STRANGER, *Role.values)
+OWN_ROWS = {
+    "/experiments/": "experiment",
+    "/trajectories/": "trajectory",
+    "/replay/": "entry",
+}
+
+schema = schemathesis.openapi.from_dict(api.get_openapi_schema())
+
+
+@pytest.fixture
+def world(db: None) -> World:
+    return make_world()
+
+
+@pytest.fixture
+def tokens(world: World) -> dict[str, str]:
+    """role -> token of a person who has it in the world's team."""
+    team = world.users["owner"].memberships.get().team
+    people = {role: make_user(role, team=team) for role in Role.values} | {STRANGER: world.users["stranger"]}
+    return {role: create_token(user=user, name="fuzz") for role, user in people.items()}
+
+
+def send(case: schemathesis.Case, headers: dict[str, str]) -> schemathesis.Response:
+    """Through Django's test client, which shares the test's transaction."""
+    request = requests.Request(**case.as_transport_kwargs(base_url="http://testserver")).prepare()
+    request.headers.update(headers)
+    answer = Client(raise_request_exception=False).generic(
+        str(request.method),
+        request.path_url,
+        request.body or b"",
+        content_type=request.headers.get("Content-Type", ""),
+        headers=dict(request.headers),
+    )
+    heads = {name: [value] for name, value in answer.items()}
+    return schemathesis.Response(answer.status_code, heads, answer.content, request, 0.0, verify=False)
+
+
+def try_case(case: schemathesis.Case, world: World, tokens: dict[str, str]) -> None:
+    """Send it for every role, to rows that are there and to the ids that were generated."""
+    generated = dict(case.path_parameters or {})
+    kind = next((kind for part, kind in OWN_ROWS.items() if part in case.path), "")
+    there = {"pk": world.paths.get(kind, 1), "wanted": "best", "export_pk": world.paths["export"]}
+    known = {name: there.get(name, value) for name, value in generated.items()}
+    for role in ROLES:
+        headers = {} if role == ANONYMOUS else {"Authorization": f"Bearer {tokens[role]}"}
+        for parameters in [known] if generated in (known, {}) else [known, generated]:
+            case.path_parameters = parameters
+            response = send(case, headers)
+            case.validate_response(response, checks=CHECKS)
+            if response.status_code >= 400:
+                assert set(response.json()["error"]) == {"code", "message", "fields"}
+            assert role != ANONYMOUS or response.status_code >= 400
+            assert role == ANONYMOUS or response.status_code != 401
+
+
+SETTINGS = settings(
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@schema.parametrize()
+@settings(SETTINGS, max_examples=QUICK)
+def test_every_operation(case, world, tokens):
+    try_case(case, world, tokens)
+
+
+@pytest.mark.slow
+@schema.parametrize()
+@settings(SETTINGS, max_examples=THOROUGH)
+def test_every_operation_thoroughly(case, world, tokens):
+    try_case(case, world, tokens)

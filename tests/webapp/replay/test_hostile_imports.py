@@ -1,0 +1,105 @@
+"""Lines that once broke the import, or a team's replay pages for good: each is refused by its field."""
+
+import json
+import re
+from base64 import b64encode
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from testing.factories import make_replay_entry, make_team, make_user
+from webapp.replay.labels import MAX_NOTE
+from webapp.replay.models import ReplayEntry
+from webapp.replay.slime_export import export_record
+
+pytestmark = pytest.mark.django_db
+
+TERM = {"name": "task_score.v1", "value": 1.0, "weight": 1.0, "contribution": 1.0}
+
+
+def changed(record, path, value):
+    """`record` with the value at a dotted path replaced."""
+    *parents, last = path.split(".")
+    place = record
+    for name in parents:
+        place = place[int(name)] if isinstance(place, list) else place[name]
+    place[int(last) if isinstance(place, list) else last] = value
+
+
+CHANGES = {
+    "a reward of 400 digits": ("reward", int("9" * 400), "not JSON|reward: larger"),
+    "a reward that is no reward": ("reward", 1e7, "reward: 10000000.0 is above"),
+    "NaN": ("metadata.deskhand.terms", [{**TERM, "value": float("nan")}], "terms.0..value: not a finite"),
+    "terms that are numbers": ("metadata.deskhand.terms", [1], r"metadata.deskhand.terms\[0\]: "),
+    "terms that are a text": ("metadata.deskhand.terms", "x", "metadata.deskhand.terms: not a list"),
+    "a term without a weight": ("metadata.deskhand.terms", [{"name": "x"}], "terms.0..value: Field required"),
+    "a huge version": ("metadata.policy_version", 10**30, "metadata.policy_version: larger than"),
+    "a large version": ("metadata.policy_version", 2**40, "metadata.policy_version: not a version"),
+    "a repeated turn": ("metadata.deskhand.turns.1.index", 0, r"turns\[1\].index: 0 must come after 0"),
+    "a turn far away": ("metadata.deskhand.turns.1.index", 2**40, r"turns\[1\].index"),
+    "a wide screen": ("metadata.deskhand.turns.0.observation.width", 2**40, r"turns\[0\].observation"),
+    "a long dialect": ("metadata.deskhand.turns.0.dialect", "x" * 99, r"turns\[0\].dialect"),
+    "half a pair": ("metadata.deskhand.note", "\ud800", "metadata.deskhand.note: holds half"),
+    "a tag that is a number": ("metadata.deskhand.tags", 5, "metadata.deskhand: tags: not a list"),
+    "an unknown verdict": ("metadata.deskhand.verdict", "nice", "metadata.deskhand: verdict"),
+    "a long note": ("metadata.deskhand.note", "x" * (MAX_NOTE + 1), "metadata.deskhand: note: at most"),
+    "a long limit": ("metadata.deskhand.max_turns", 10**18, "metadata.deskhand.max_turns"),
+}
+
+
+def upload(user, text, task_set):
+    client = Client(raise_request_exception=False)
+    client.force_login(user)
+    file = SimpleUploadedFile("replay.jsonl", text.encode("utf-8", "surrogatepass"))
+    values = {"file": file, "task_set": task_set.name, "keep_labels": "1"}
+    return client, client.post("/replay/transfer/", values)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_hostile_line_is_refused_by_its_field(name):
+    path, value, said = CHANGES[name]
+    entry = make_replay_entry(turns=3)
+    record = export_record(entry)
+    changed(record, path, value)
+    user = make_user("admin", team=make_team())
+    client, response = upload(user, json.dumps(record), entry.trajectory.task.task_set)
+    assert response.status_code == 400
+    problems = " ".join(response.context["problems"])
+    assert problems.startswith("line 1: ")
+    assert re.search(said, problems), problems
+    assert not ReplayEntry.objects.filter(team=user.memberships.get().team).exists()
+
+
+@pytest.mark.parametrize("body", ["[" * 100_000, '{"a": 1e400}', "\x00", "²" * 10])
+def test_a_line_that_is_no_plain_json_is_refused(body):
+    entry = make_replay_entry(turns=1)
+    user = make_user("admin", team=make_team())
+    _, response = upload(user, body, entry.trajectory.task.task_set)
+    assert response.status_code == 400
+    assert response.context["problems"][0].startswith("line 1: ")
+
+
+@pytest.mark.parametrize(
+    "body", [b"GIF89a" + b"\xff" * 40, b"\x89PNG\r\n\x1a\n" + b"\x00" * 99, b"%!PS-Adobe"]
+)
+def test_a_picture_that_is_none_is_refused(body):
+    entry = make_replay_entry(turns=1)
+    record = export_record(entry)
+    record["images"] = [b64encode(body).decode()]
+    user = make_user("admin", team=make_team())
+    _, response = upload(user, json.dumps(record), entry.trajectory.task.task_set)
+    assert response.status_code == 400
+    assert "images[0]: not an image" in response.context["problems"][0]
+
+
+def test_what_is_imported_can_be_looked_at():
+    entry = make_replay_entry(turns=3)
+    record = export_record(entry)
+    record["metadata"]["deskhand"]["terms"] = [TERM]
+    user = make_user("admin", team=make_team())
+    client, response = upload(user, json.dumps(record), entry.trajectory.task.task_set)
+    assert response.status_code == 302
+    new = ReplayEntry.objects.get(team=user.memberships.get().team)
+    for path in ("/replay/", f"/replay/{new.pk}/", f"/trajectories/{new.trajectory_id}/", "/replay/export/"):
+        assert client.get(path).status_code == 200

@@ -1,0 +1,52 @@
+"""What the trainer hears of an entry's origin: whose turns, which tokens, how old its policy."""
+
+import pytest
+
+from testing.factories import make_experiment, make_group, make_replay_entry, make_trajectory
+from testing.training.tiny_model import renderer
+from training.contracts.config import SamplingConfig, parse_config
+from training.contracts.context_fingerprint import shared_fingerprint
+from training.contracts.coordinator import ReplayQuery
+from training.contracts.types import Source
+from training.render.demonstrations import as_demonstration
+from workers.gpu.coordinator.handler_contract import AttemptContext
+from workers.gpu.coordinator.rollout_routes import get_replay
+
+pytestmark = pytest.mark.django_db
+
+
+def candidates(experiment, task):
+    config = parse_config(experiment.config | {"tasks": {"task_set": task.task_set.name}})
+    context = AttemptContext(experiment.pk, experiment.team_id, 1, config, policy=None)
+    return get_replay(context, ReplayQuery(task_id=task.task_id)).entries
+
+
+def test_the_age_follows_the_weights_from_clone_to_clone():
+    recording = make_experiment(policy_version=12)
+    row = make_trajectory(group=make_group(experiment=recording), policy_version=5)
+    make_replay_entry(trajectory=row, verdict="gold")
+    clone = make_experiment(team=recording.team, policy_version=4, cloned_from=recording)
+    stranger = make_experiment(team=recording.team, policy_version=4)
+    ages = [candidates(one, row.task)[0].policy_age for one in (recording, clone, stranger)]
+    assert ages == [12 - 5, 5 + 4, None]
+
+
+def test_of_a_recorded_take_over_only_the_persons_turn_and_what_followed_are_learned():
+    experiment = make_experiment()
+    row = make_trajectory(group=make_group(experiment=experiment), turns=4, source=Source.HUMAN)
+    reader = renderer()
+    turns = list(row.turns.all())
+    for turn, source in zip(turns, ("policy", "policy", "human", "policy"), strict=True):
+        turn.source, turn.width, turn.height = source, 512, 384
+        turn.completion = (
+            turn.completion | {"fingerprint": reader.fingerprint} if source == "policy" else None
+        )
+    turns[1].action, turns[1].parse_error = None, "no action"
+    for turn in turns:
+        turn.save()
+    make_replay_entry(trajectory=row, verdict="accepted")
+    (candidate,) = candidates(experiment, row.task)
+    assert candidate.policy_age is None, "a person's trajectory has no policy"
+    assert shared_fingerprint(candidate.trajectory.turns) == reader.fingerprint
+    shown = as_demonstration(candidate.trajectory, reader, SamplingConfig())
+    assert [turn.is_context for turn in shown.turns] == [True, True, False, False]
