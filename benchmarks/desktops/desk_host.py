@@ -24,7 +24,7 @@ import psutil
 from benchmarks.report import finish, percentile, print_table
 from testing.desk_host_process import start_host, stop_host
 from training.contracts.types import Action
-from webapp.trajectories import viewing_images
+from webapp.trajectories import screenshot_jpegs
 from workers.desktops import frame_images
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
@@ -148,8 +148,8 @@ def measure_screen(env: DesktopEnv) -> dict[str, float]:
     jobs = {
         "pixels": env.console.display.pixels,
         "png": lambda: frame_images.png_of(image),
-        "jpeg": lambda: viewing_images.jpeg_of(image),
-        "thumb": lambda: viewing_images.thumb_of(image),
+        "jpeg": lambda: screenshot_jpegs.jpeg_of(image),
+        "thumb": lambda: screenshot_jpegs.thumb_of(image),
         "observe": lambda: env.observe(AT_ONCE),
         "type_and_observe": lambda: (env.act(Action(kind="type", text="x")), env.observe()),
         "click_without_effect": lambda: (env.act(Action(kind="click", x=5, y=5)), env.observe()),

@@ -2,12 +2,12 @@
 
     python -m benchmarks.gpu.engine_smoke [--size 2b] [--gpus-per-server 2] [--tiny]
 
-Through the whole policy server: trajectories with screenshots at 1312x736 are drawn; transformers scores the
-same tokens (teacher-forced, fp32 and bf16 weights in this process). Bars: mean |SGLang - transformers|
+Through the whole policy server: trajectories with screenshots at 1312x736; transformers scores the sampled
+tokens (teacher-forced, fp32 and bf16 weights in this process). Bars: mean |SGLang - transformers|
 <= 0.02 nats in bf16, sampled at temperature 1 and greedy; at 0.7, which magnifies rounding, and on the few
 tokens of the canary <= 1.5 times what bf16 does to transformers; bias and ban show in the logprobs; new
-weights from disk arrive, also in the middle of a completion; a killed server comes back and its turn is drawn
-anew; a colocated one gives its memory back and wakes up as it was; nothing stays behind.
+weights from disk arrive, also in the middle of a completion; a killed server comes back and generates its
+turn anew; a colocated one gives its memory back and wakes up as it was; nothing stays behind.
 """
 
 from __future__ import annotations

@@ -103,8 +103,11 @@ def arm(
         "algorithm.max_seconds": plan.train_s,
         "algorithm.groups_per_step": plan.groups_per_step,
         "algorithm.max_staleness": staleness,
-        # The same in all arms. It makes up for staleness, and for an engine that computes in bfloat16.
+        # The same in all arms: the decoupled objective. Its weight makes up for staleness, and for an engine
+        # that computes in bfloat16; its clip needs a second update.
+        "algorithm.old_logprobs": "recomputed",
         "algorithm.correction": "truncate",
+        "algorithm.updates_per_batch": min(2, plan.groups_per_step),
         "optimiser.learning_rate": plan.learning_rate,
         "checkpoints.every": plan.evaluate_every,
         "evaluation.before": plan.evaluates_before,
@@ -133,20 +136,31 @@ def outcome(described: dict[str, Any]) -> dict[str, Any]:
 def summary(described: dict[str, Any]) -> dict[str, Any]:
     """Held-out success over the steps, and the median cost of a step."""
     metrics = described["metrics"]
-    held_out = [
-        {key: item[key] for key in ("name", "step", "success", "low", "high", "num_tasks", "per_family")}
-        | {"at_s": since_start(described, item), "steps_s": steps_until(metrics["time/step_s"], item["step"])}
-        for item in described["evaluations"]
-    ]
     costs = {name: statistics.median(value for _, value in metrics[name]) for name in COSTS if metrics[name]}
     return {
         "before": evaluation(described, "before"),
         "after": evaluation(described, "after") or evaluation(described, "during"),
-        "held_out": held_out,
+        "before_greedy": evaluation(described, "before", greedy=True),
+        "after_greedy": evaluation(described, "after", greedy=True)
+        or evaluation(described, "during", greedy=True),
+        "held_out": held_out(described, greedy=False),
+        "held_out_greedy": held_out(described, greedy=True),
         "costs": costs,
         "curve": {name: metrics[name] for name in CURVE},
         "grpo_s": sum(value for _, value in metrics["time/step_s"]),
     }
+
+
+def held_out(described: dict[str, Any], *, greedy: bool) -> list[dict[str, Any]]:
+    """Every evaluation of one kind, with the seconds at which it stood."""
+    step_s = described["metrics"]["time/step_s"]
+    keys = ("name", "step", "temperature", "success", "low", "high", "num_tasks", "num_samples", "per_family")
+    return [
+        {key: item[key] for key in keys}
+        | {"at_s": since_start(described, item), "steps_s": steps_until(step_s, item["step"])}
+        for item in described["evaluations"]
+        if (item["temperature"] == 0) == greedy
+    ]
 
 
 def since_start(described: dict[str, Any], evaluated: dict[str, Any]) -> float:

@@ -197,7 +197,7 @@ class RecordedWorld:
             if self.draws:
                 turn = _turn(self.policy.client(), f"drawn-{time.monotonic_ns()}", 0, task, self.frames, 8)
                 self.drawn_by.append(turn.completion.policy_version if turn.completion else -1)
-            members = self.recorded[task.task_id][wanted.step % VARIANTS]
+            members = self.recorded[task.task_id][(wanted.step - 1) % VARIANTS]
             fresh = tuple(_as_of(member, number, wanted.policy_version or 0) for member in members)
             group = Group(
                 group_id=number, task=task, purpose=wanted.purpose, step=wanted.step, trajectories=fresh

@@ -168,8 +168,8 @@ def end_family(process: subprocess.Popen[bytes]) -> None:
 
 
 def at_step(route: str, body: dict[str, Any]) -> bool:
-    """When the groups of the step are asked for: between two checkpoints."""
-    return route == "/groups" and body["step"] == STRUCK_AT
+    """When the groups of the next step are asked for: between two checkpoints."""
+    return route == "/groups" and body["step"] == STRUCK_AT + 1
 
 
 def before_commit(route: str, body: dict[str, Any]) -> bool:

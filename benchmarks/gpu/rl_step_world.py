@@ -181,8 +181,7 @@ class PlayedWorld(RecordedWorld):
                 trajectories=tuple(members),
             )
         )
-        # Steps are counted from 0 in requests and from 1 in reports.
-        self.played.setdefault(wanted.step + 1, []).extend(members)
+        self.played.setdefault(wanted.step, []).extend(members)
         self._changed.notify_all()
 
     def _play(self, run: int, group: int, member: int, task: Task, wanted: routes.SampleGroup) -> Trajectory:

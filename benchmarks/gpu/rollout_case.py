@@ -12,7 +12,7 @@ from benchmarks.gpu.policy_process import PolicyProcess
 from benchmarks.gpu.rollout_load import Load, Plan, Talk, Told, Way
 from benchmarks.report import percentile
 from testing.training.sglang_client import Sglang
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 
 GROUP = 8
 DIRECT_S = 4.0
@@ -44,7 +44,7 @@ class Row:
     usage: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     """What the policy server counted."""
     lengths: dict[str, set[tuple[int, int, int]]] = field(default_factory=lambda: defaultdict(set))
-    """(turn, prompt tokens, drawn tokens) that occurred."""
+    """(turn, prompt tokens, generated tokens) that occurred."""
 
     def expected_s(self, way: Way) -> float:
         """How long a round will take."""
@@ -144,18 +144,18 @@ def rate(told: list[Told]) -> float:
 
 
 def same_tokens(load: Load, plan: Plan, turns: int) -> dict[str, Any]:
-    """One greedy trajectory by every way, alone and with empty caches: do they draw the same?
+    """One greedy trajectory by every way, alone and with empty caches: do they generate the same?
 
     The policy server's pixels are those of way direct_ready bit for bit; SGLang's own processor computes them
     on the GPU, and bf16 may then take another of two nearly equal tokens, after which the texts part.
     """
-    drawn: dict[Way, list[Told]] = {}
+    generated: dict[Way, list[Told]] = {}
     ways: tuple[Way, ...] = ("policy", "direct_ready", "direct")
     for way in ways:
         flush(plan)
         (talk,) = talks_of(Case(concurrent=1, turns=turns), f"greedy-{way}-{time.monotonic():.1f}")
-        drawn[way] = load.run(replace(plan, temperature=0.0), [talk], concurrent=1, way=way)
-    return {way: _compared(drawn["policy"], drawn[way]) for way in ways[1:]}
+        generated[way] = load.run(replace(plan, temperature=0.0), [talk], concurrent=1, way=way)
+    return {way: _compared(generated["policy"], generated[way]) for way in ways[1:]}
 
 
 def _compared(ours: list[Told], others: list[Told]) -> dict[str, Any]:
@@ -182,4 +182,4 @@ def flush(plan: Plan) -> None:
     """Empty the servers' prefix caches."""
     for url in plan.server_urls:
         with Sglang(url) as server:
-            server.run(http_calls.flush_cache())
+            server.run(server_endpoints.flush_cache())

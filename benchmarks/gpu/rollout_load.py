@@ -24,7 +24,7 @@ from testing.training.sglang_client import Sglang
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
 from training.sampler.engines.engine import SamplingSettings
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 from training.sampler.sglang.generate_requests import sampling_parameters
 from training.sampler.sglang.screenshot_decoders import write_pixels
 from workers.env.policy_client import PolicyClient
@@ -173,7 +173,6 @@ def _play_through_policy(plan: Plan, talk: Talk) -> list[Told]:
             )
         )  # fmt: skip
     client.forget(talk.name)
-    client.close()
     return found
 
 
@@ -196,7 +195,7 @@ def _play_directly(plan: Plan, talk: Talk, way: Way) -> list[Told]:
             started = time.monotonic()
             if started > plan.until:
                 break
-            answer = server.run(http_calls.generate(context, parameters, images=images))
+            answer = server.run(server_endpoints.generate(context, parameters, images=images))
             found.append(
                 Told(
                     talk=talk.number, turn=turn, started=started, ended=time.monotonic(),

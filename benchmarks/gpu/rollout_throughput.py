@@ -46,7 +46,7 @@ from benchmarks.report import RESULTS, finish, print_table
 from testing.training.sglang_client import Sglang, server_info
 from training.contracts.config import ModelConfig, PromptConfig
 from training.render.renderer import Renderer
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 
 MIN_HIT_RATE = 0.85
 MAX_OVERHEAD = 0.05
@@ -101,7 +101,7 @@ def versions(policy: PolicyProcess) -> dict[str, str]:
     try:
         with Sglang(url) as server:
             found["sglang"] = str(server.run(server_info()).get("version"))
-    except http_calls.SglangError:
+    except server_endpoints.SglangError:
         found["sglang"] = "stand-in"
     return found
 

@@ -13,7 +13,7 @@ import torch
 from benchmarks.gpu.smoke_bench import Bench, apart, masked, play, score
 from testing.training.sglang_client import Sglang
 from training.sampler.canary import canary_sequence
-from training.sampler.sglang import http_calls
+from training.sampler.sglang import server_endpoints
 from workers.env.policy_client import PolicyClient
 
 MAX_DRIFT = 0.02
@@ -25,20 +25,20 @@ MAX_ROUNDING = 1.5
 def parity(bench: Bench) -> dict[str, Any]:
     """Drift at three temperatures, against transformers in fp32 and bf16, and with the wrong pictures."""
     reader, client, found = bench.renderer(), bench.policy.client(), {}
-    drawn = {}
+    generated = {}
     for number, temperature in enumerate((1.0, 0.7, 0.0)):
         trajectory, turn_s = play(
             bench, client, f"parity-{number}", turns=3, temperature=temperature, seed=number
         )
         rendered = reader.render_trajectory(trajectory)
         banned = [token for turn in trajectory.turns for token in turn.completion.token_ids]
-        assert not set(banned) & set(reader.banned_ids), "a banned id was drawn"
-        drawn[temperature] = rendered
+        assert not set(banned) & set(reader.banned_ids), "a banned id was generated"
+        generated[temperature] = rendered
         found[f"turn_s_{temperature}"] = turn_s
     exact: dict[float, list[float]] = {}
     for dtype in (torch.float32, torch.bfloat16):
         model = bench.load("a", dtype)
-        for temperature, rendered in drawn.items():
+        for temperature, rendered in generated.items():
             scored = score(bench, model, rendered, temperature=temperature or 1.0)
             name = f"{str(dtype).removeprefix('torch.')}_t{temperature}"
             found[name] = apart(masked(rendered), scored)
@@ -51,10 +51,10 @@ def parity(bench: Bench) -> dict[str, Any]:
                 found[f"{name}_wrong_pictures"] = apart(masked(rendered), wrong)
         del model
         bench.free()
-    found["logprob_std"] = torch.tensor(masked(drawn[1.0])).std().item()
+    found["logprob_std"] = torch.tensor(masked(generated[1.0])).std().item()
     found["passed"] = all(
         found[f"bfloat16_t{t}"]["mean"] <= allowed(t, found[f"transformers_bfloat16_float32_t{t}"]["mean"])
-        for t in drawn
+        for t in generated
     )
     return found
 
@@ -65,22 +65,22 @@ def allowed(temperature: float, rounding: float) -> float:
 
 
 def bias(bench: Bench) -> dict[str, Any]:
-    """Straight to SGLang: a bias changes the draw and shows in the reported logprob, at temperature 0.5."""
+    """Straight to SGLang: a bias changes the tokens and shows in the logprob, at temperature 0.5."""
     reader = bench.renderer()
     prompt = reader.render_turn(0, "Say a word.", None, instruction="Say a word.")
     url = bench.policy.ask("GET", "/engine")["servers"][0]["url"]
     with Sglang(url) as server:
 
-        def draw(temperature: float, bias: dict[str, float]) -> http_calls.Generated:
+        def generate_first(temperature: float, bias: dict[str, float]) -> server_endpoints.Generated:
             parameters = {"temperature": temperature, "max_new_tokens": 1, "logit_bias": bias}
-            return server.run(http_calls.generate(prompt, parameters))
+            return server.run(server_endpoints.generate(prompt, parameters))
 
-        first = draw(0.0, {})
+        first = generate_first(0.0, {})
         top, p_top = first.token_ids[0], first.logprobs[0]
-        second = draw(0.0, {str(top): -1e9})
-        pushed = draw(0.5, {str(top): 100.0})
+        second = generate_first(0.0, {str(top): -1e9})
+        pushed = generate_first(0.5, {str(top): 100.0})
         plain = server.run(
-            http_calls.generate(
+            server_endpoints.generate(
                 prompt + [second.token_ids[0]], {"temperature": 1.0, "max_new_tokens": 1},
                 logprob_start=len(prompt) - 1, chosen_ids=[top],
             )
@@ -164,7 +164,7 @@ def across_a_sync(bench: Bench, client: PolicyClient, version: int) -> dict[str,
 
 
 def killed(bench: Bench) -> dict[str, Any]:
-    """kill -9 of the server in the middle of turns: they are drawn anew, once."""
+    """kill -9 of the server in the middle of turns: they are generated anew, once."""
     before = bench.policy.ask("GET", "/engine")
     started = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
@@ -194,7 +194,7 @@ def killed(bench: Bench) -> dict[str, Any]:
     found = {
         "seconds": seconds,
         "restarts": after["num_restarts"],
-        "redrawn": after["usage"]["num_redrawn"],
+        "restarted": after["usage"]["num_restarted"],
         "tokens": [len(one.token_ids) for one in completions],
         "repeat_is_same": again == completions[0],
         "canary_mean_after": sum(canary_logprobs(bench.policy.client())),

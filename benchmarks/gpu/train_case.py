@@ -2,9 +2,9 @@
 
     python -m training.distributed.launch --ranks N -m benchmarks.gpu.train_case OUTPUT CASE.json TURN
 
-CASE.json is a `Case`. The GPU is first touched when the file TURN exists: imports and drawing can go on while
-another case runs. Rank 0 writes OUTPUT: times, tokens per second, MFU, memory and, for `ours`, the split
-of a step. Every case is timed in two ways:
+CASE.json is a `Case`. The GPU is first touched when the file TURN exists: imports and screens
+can be made while another case runs. Rank 0 writes OUTPUT: times, tokens per second, MFU, memory and, for
+`ours`, the split of a step. Every case is timed in two ways:
 
     ready   all tensors lie on the GPU before the clock starts
     whole   from PNG files to new weights: ours decodes within the step, beside the GPU's work; to the peers'
@@ -31,14 +31,15 @@ import torch
 
 from benchmarks.gpu.flops import utilisation
 from benchmarks.gpu.models import SIZES, make_config, make_model, random_weights, write_text_files
-from benchmarks.gpu.workload import SCREEN, Drawn, draw
+from benchmarks.gpu.workload import SCREEN, Workload, make_workload
 from training.batch.micro_batch import MicroBatch
 from training.contracts.config import ExperimentConfig, parse_config
 from training.distributed.world import World, start_world, stop_world
 from training.model.load_by_block import empty_model
 from training.model.load_sharded import shard_model
 from training.render.renderer import Renderer
-from training.update.learner import Learner, TokenIds
+from training.update.learner import Learner
+from training.update.microbatch_maker import TokenIds
 
 PRODUCTS = "nvjet|gemm|cutlass"
 ATTENTION = "sdpa|flash"
@@ -79,7 +80,7 @@ class Prepared:
 
     config: ExperimentConfig
     renderer: Renderer
-    drawn: Drawn
+    workload: Workload
 
 
 def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
@@ -96,7 +97,7 @@ def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
     config = parse_config(values)
     renderer = Renderer.from_folder(folder, config.model, config.prompt)
     count, screen = case.trajectories * num_gpus, (case.screen[0], case.screen[1])
-    return Prepared(config, renderer, draw(folder / "frames", renderer, count=count, screen=screen))
+    return Prepared(config, renderer, make_workload(folder / "frames", renderer, count=count, screen=screen))
 
 
 def run(case: Case, world: World, ready: Prepared, save: Save) -> None:
@@ -106,7 +107,7 @@ def run(case: Case, world: World, ready: Prepared, save: Save) -> None:
         return
     makers = {"naive": naive_step, "trl": trl_step}
     step, inputs_s = makers[case.trainer](case, world, ready)
-    save(measure_peer(case, world, ready.drawn, step, inputs_s))
+    save(measure_peer(case, world, ready.workload, step, inputs_s))
 
 
 Step = Callable[[], dict[str, float]]
@@ -119,7 +120,7 @@ class Ours:
     """The product's own trainer, in both ways."""
 
     def __init__(self, case: Case, world: World, ready: Prepared) -> None:
-        renderer, self.drawn, self.world, self.config = ready.renderer, ready.drawn, world, ready.config
+        renderer, self.workload, self.world, self.config = ready.renderer, ready.workload, world, ready.config
         policy = shard_model(
             empty_model(make_config(case.size, layers=case.layers)),
             ready.config,
@@ -128,38 +129,39 @@ class Ours:
             read=random_weights(world.device),
         )
         ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
-        self.trainer = Learner(policy, world, ready.config, ids, self.drawn.pixels)
+        self.trainer = Learner(policy, world, ready.config, ids, self.workload.pixels)
 
     def use(self, optimiser: dict[str, Any]) -> None:
         """Go on with these keys of the config's section."""
         section = self.config.optimiser.model_copy(update=optimiser)
         self.trainer.config = self.config.model_copy(update={"optimiser": section})
+        self.trainer.microbatches.config = section
 
     def whole(self) -> dict[str, float]:
         """Every screenshot is read and decoded within the step."""
-        self.drawn.pixels.clear()
+        self.workload.pixels.clear()
         return self._step()
 
     def ready(self) -> Step:
         """A step whose microbatches lie on the device, screenshots as the bytes that they travel as."""
-        trainer, device = self.trainer, self.world.device
-        mine = trainer._shares(self.drawn.samples, trainer.config.optimiser.microbatch_size)[self.world.rank]
-        kept: list[MicroBatch] = [trainer._collate(rows).to(device) for rows in mine]
+        maker, device = self.trainer.microbatches, self.world.device
+        mine = maker.mine(self.workload.samples)
+        kept: list[MicroBatch] = [maker.collate(rows).to(device) for rows in mine]
 
         def step() -> dict[str, float]:
-            trainer._microbatches = lambda shares: map(trainer._moved, kept)  # type: ignore[method-assign]
+            maker.on_device = lambda shares: map(maker.moved, kept)  # type: ignore[method-assign]
             try:
                 return self._step()
             finally:
-                del trainer._microbatches  # the class' own again
+                del maker.on_device  # the class' own again
 
         return step
 
     def _step(self) -> dict[str, float]:
         started = _now(self.world)
-        gradient = self.trainer.policy_gradient(self.drawn.samples)
+        gradient = self.trainer.policy_gradient(self.workload.samples)
         summed = _now(self.world)
-        self.trainer._finish(self.drawn.samples, gradient, 1.0)
+        self.trainer.update(gradient)
         ended = _now(self.world)
         return {
             "gradient_s": summed - started, "update_s": ended - summed, "loss": gradient.sums["loss"],
@@ -173,25 +175,27 @@ def naive_step(case: Case, world: World, ready: Prepared) -> tuple[Step, float]:
     """
     from benchmarks.gpu.train_peers import inputs_of
 
-    renderer, drawn = ready.renderer, ready.drawn
+    renderer, workload = ready.renderer, ready.workload
     model = make_model(case.size, world.device, dtype=torch.bfloat16).train()
     model.config._attn_implementation = "sdpa"
     model.gradient_checkpointing_enable({"use_reentrant": False})
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6)
     started = _now(world)
-    tensors = [inputs_of(one, drawn.pixels, renderer.image_pad_id, world.device) for one in drawn.samples]
+    tensors = [
+        inputs_of(one, workload.pixels, renderer.image_pad_id, world.device) for one in workload.samples
+    ]
     inputs_s = _now(world) - started
 
     def step() -> dict[str, float]:
         total = 0.0
-        for sample, inputs in zip(drawn.samples, tensors, strict=True):
+        for sample, inputs in zip(workload.samples, tensors, strict=True):
             logits = model(**inputs.model, use_cache=False).logits[0, :-1].float()
             logprobs = torch.log_softmax(logits, dim=-1)
             logprobs = logprobs.gather(-1, inputs.model["input_ids"][0, 1:, None])[:, 0]
             ratio = (logprobs - inputs.behaviour[1:]).exp()
             loss = -(ratio * sample.advantage * inputs.mask[1:]).sum() / inputs.mask.sum()
-            (loss / len(drawn.samples)).backward()
-            total += loss.item() / len(drawn.samples)
+            (loss / len(workload.samples)).backward()
+            total += loss.item() / len(workload.samples)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
@@ -207,12 +211,14 @@ def trl_step(case: Case, world: World, ready: Prepared) -> tuple[Step, float]:
     """
     from benchmarks.gpu.train_peers import trl_inputs, trl_trainer
 
-    renderer, drawn = ready.renderer, ready.drawn
+    renderer, workload = ready.renderer, ready.workload
     model = make_model(case.size, world.device)
-    trainer = trl_trainer(model, renderer.tokenizer, max(2, len(drawn.samples)))
+    trainer = trl_trainer(model, renderer.tokenizer, max(2, len(workload.samples)))
     optimiser = trainer.create_optimizer()
     started = _now(world)
-    tensors = [trl_inputs(one, drawn.pixels, renderer.image_pad_id, world.device) for one in drawn.samples]
+    tensors = [
+        trl_inputs(one, workload.pixels, renderer.image_pad_id, world.device) for one in workload.samples
+    ]
     inputs_s = _now(world) - started
 
     def step() -> dict[str, float]:
@@ -220,8 +226,8 @@ def trl_step(case: Case, world: World, ready: Prepared) -> tuple[Step, float]:
         for inputs in tensors:
             with trainer.compute_loss_context_manager():
                 loss = trainer.compute_loss(trainer.model, inputs)
-            trainer.accelerator.backward(loss / len(drawn.samples))
-            total += loss.item() / len(drawn.samples)
+            trainer.accelerator.backward(loss / len(workload.samples))
+            total += loss.item() / len(workload.samples)
         torch.nn.utils.clip_grad_norm_(trainer.model.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
@@ -234,13 +240,13 @@ def measure_ours(case: Case, world: World, ready: Prepared, save: Save) -> None:
     """Warm up, time both ways, try other settings, profile."""
     ours = Ours(case, world, ready)
     figures = _warm_up(case, world, ours.whole)
-    figures["whole"] = _way(case, world, ready.drawn, _timed(case.steps, world, ours.whole))
+    figures["whole"] = _way(case, world, ready.workload, _timed(case.steps, world, ours.whole))
     figures |= _memory(world)
     _say(world, f"{case.name}, whole: {json.dumps(figures)}")
     save(figures)
     if case.is_ready:
         step = ours.ready()
-        figures["ready"] = _way(case, world, ready.drawn, _timed(case.steps, world, step))
+        figures["ready"] = _way(case, world, ready.workload, _timed(case.steps, world, step))
         _say(world, f"{case.name}, ready: {json.dumps(figures['ready'])}")
         save(figures)
         del step
@@ -257,19 +263,21 @@ def _tried(case: Case, world: World, ours: Ours, optimiser: dict[str, Any]) -> d
     row: dict[str, Any] = {"optimiser": optimiser}
     try:
         row |= _warm_up(case, world, ours.whole)
-        row["whole"] = _way(case, world, ours.drawn, _timed(min(2, case.steps), world, ours.whole))
+        row["whole"] = _way(case, world, ours.workload, _timed(min(2, case.steps), world, ours.whole))
     except torch.OutOfMemoryError as error:
         row["error"] = str(error)[:200]
     _say(world, f"{case.name}, tried: {json.dumps(row | _memory(world))}")
     return row | _memory(world)
 
 
-def measure_peer(case: Case, world: World, drawn: Drawn, step: Step, inputs_s: float) -> dict[str, Any]:
+def measure_peer(case: Case, world: World, workload: Workload, step: Step, inputs_s: float) -> dict[str, Any]:
     """The tensors are ready; making them is added for the whole."""
     figures = _warm_up(case, world, step)
     steps = _timed(case.steps, world, step)
-    figures["ready"] = _way(case, world, drawn, steps)
-    figures["whole"] = _way(case, world, drawn, [one | {"step_s": one["step_s"] + inputs_s} for one in steps])
+    figures["ready"] = _way(case, world, workload, steps)
+    figures["whole"] = _way(
+        case, world, workload, [one | {"step_s": one["step_s"] + inputs_s} for one in steps]
+    )
     figures |= {"inputs_s": inputs_s} | _memory(world)
     _say(world, f"{case.name}: {json.dumps(figures)}")
     return figures
@@ -295,9 +303,9 @@ def _timed(count: int, world: World, step: Step) -> list[dict[str, float]]:
     return rows
 
 
-def _way(case: Case, world: World, drawn: Drawn, steps: list[dict[str, float]]) -> dict[str, Any]:
+def _way(case: Case, world: World, workload: Workload, steps: list[dict[str, float]]) -> dict[str, Any]:
     """Figures of one way of timing, by the median step."""
-    work = drawn.work()
+    work = workload.work()
     seconds = statistics.median(one["step_s"] for one in steps)
     return {
         "step_s": seconds,

@@ -34,7 +34,8 @@ from training.model.policy import prepared
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient, CoordinatorError
 from training.sampler.canary import canary_png
-from training.update.learner import Learner, TokenIds
+from training.update.learner import Learner
+from training.update.microbatch_maker import TokenIds
 from training.weights.sync import WeightSync, build_weight_sync, canary_sample
 from training.weights.unsharded_weights import num_bytes, plain_weights
 from workers.env.policy_client import PolicyClient

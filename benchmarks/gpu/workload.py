@@ -28,7 +28,7 @@ GUESS = -math.log(151_936)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class Workload:
     """Trajectories and where their screens are."""
 
     samples: list[Sample]
@@ -43,9 +43,9 @@ class Drawn:
         )
 
 
-def draw(
+def make_workload(
     folder: Path, renderer: Renderer, *, count: int, seed: int = 0, screen: tuple[int, int] = SCREEN
-) -> Drawn:
+) -> Workload:
     """`count` trajectories in groups of four whose PNGs lie in `folder`; lengths differ by up to a tenth.
 
     The first ones are the same whatever `count` is.
@@ -58,7 +58,7 @@ def draw(
         _sample(renderer, number, row, screen, np.random.default_rng([seed, number]))
         for number, row in enumerate(names)
     ]
-    return Drawn(samples, ScreenshotCache(renderer, directory=folder))
+    return Workload(samples, ScreenshotCache(renderer, directory=folder))
 
 
 def _sample(

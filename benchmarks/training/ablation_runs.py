@@ -12,18 +12,30 @@ from typing import Any
 from testing.experiment_runs import evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 
+UPDATES = "algorithm.updates_per_batch"
 STALE: dict[str, object] = {"algorithm.max_staleness": 2}
 REPLAY: dict[str, object] = {"replay.enabled": True}
-GSPO: dict[str, object] = {"algorithm.name": "gspo"}
+DECOUPLED: dict[str, object] = {
+    "algorithm.old_logprobs": "recomputed",
+    "algorithm.correction": "truncate",
+    UPDATES: 2,
+}
+GSPO: dict[str, object] = {
+    "algorithm.name": "gspo",
+    "algorithm.clip_low": 3e-4,
+    "algorithm.clip_high": 4e-4,
+    "algorithm.old_logprobs": "recomputed",
+    UPDATES: 3,
+}
 ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
     "gspo": GSPO,
     "grpo, staleness 2": STALE,
-    "grpo, staleness 2, TIS": {**STALE, "algorithm.correction": "truncate"},
+    "grpo, staleness 2, decoupled": {**STALE, **DECOUPLED},
     "grpo, cold": {},
     "grpo, cold, replay": REPLAY,
     "gspo, cold": GSPO,
-    "gspo, cold, replay": {**GSPO, **REPLAY},
+    "gspo, cold, replay": {**GSPO, **REPLAY, "algorithm.correction": "truncate"},
 }
 """Name -> what differs from plain GRPO."""
 
@@ -94,6 +106,8 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "checkpoints.every": max(5, budget.steps),
         **ARMS[arm],
     }
+    if (updates := values.get(UPDATES)) is not None:  # a group is never split
+        values[UPDATES] = min(int(str(updates)), budget.groups)
     if is_cold(arm):
         values["model.path"] = str(budget.cold)
     accepted = 0
@@ -111,6 +125,8 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "step": described["step"],
         "before": evaluation(described, "before"),
         "after": evaluation(described, "after"),
+        "before_greedy": evaluation(described, "before", greedy=True),
+        "after_greedy": evaluation(described, "after", greedy=True),
         "step_s": sum(steps) / len(steps) if steps else None,
         "stage_s": stage_seconds(described),
         "accepted": accepted,

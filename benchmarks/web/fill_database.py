@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.utils import timezone
 
+from benchmarks.web.fill_evaluations import NUM_COMPARED, fill_task_evaluations, matrix_pages
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Task
 from webapp.accounts.models import Membership, Role, Team
@@ -51,9 +52,9 @@ COMPLETION = {
 TURNS = """
 INSERT INTO trajectories_turnrecord
   (trajectory_id, "index", source, frame, width, height, observation_text, completion, thought, action,
-   dialect, parse_error, action_error, screen_changed, terms, observed_at, completed_at, acted_at)
+   dialect, parse_error, action_error, screen_changed, is_context, terms, observed_at, completed_at, acted_at)
 SELECT t.id, n.number, 'policy', t.last_frame, 512, 384, '', %s, 'The third row is highlighted.', %s, 'json',
-       '', '', TRUE, '[]', t.started_at, t.started_at, t.started_at
+       '', '', TRUE, FALSE, '[]', t.started_at, t.started_at, t.started_at
 FROM trajectories_trajectory t, (SELECT id - (SELECT MIN(id) FROM experiments_stage) AS number
                                  FROM experiments_stage ORDER BY id LIMIT {num_turns}) n
 WHERE t.id > %s AND t.id <= %s
@@ -71,6 +72,7 @@ def fill(num_trajectories: int) -> tuple[Team, User]:
     Membership.objects.create(team=team, user=user, role=Role.ADMIN)
     _fill_experiments(other, user, 100)
     experiments = _fill_experiments(team, user, NUM_EXPERIMENTS)
+    fill_task_evaluations(experiments[:NUM_COMPARED])
     _fill_trajectories(other, [None], tasks, num_trajectories // 10, random)
     _fill_trajectories(team, experiments, tasks, num_trajectories, random)
     _fill_turns()
@@ -152,7 +154,9 @@ def _fill_evaluations(rows: list[Experiment]) -> None:
                 step=step,
                 policy_version=step,
                 split="heldout",
+                temperature=temperature,
                 num_tasks=72,
+                num_samples=72,
                 num_success=30 + step,
                 success=0.5,
                 low=0.4,
@@ -160,6 +164,7 @@ def _fill_evaluations(rows: list[Experiment]) -> None:
             )
             for row in rows
             for name, step in (("before", 0), ("after", 20))
+            for temperature in (1.0, 0.0)
         ),
         batch_size=BATCH,
     )
@@ -322,6 +327,7 @@ def list_pages(team_id: int) -> dict[str, str]:
         "experiments, failed": "/experiments/?status=failed",
         "experiments, search": "/experiments/?q=run+77",
         "experiments, by duration": "/experiments/?sort=duration",
+        **matrix_pages(team_id),
         "queue": "/queue/",
         "groups of an experiment": f"/experiments/{experiment.pk}/parts/groups/",
         "group": f"/groups/{group.pk}/",

@@ -2,7 +2,8 @@
 
     python -m benchmarks.web.pages [--trajectories 100000] [--requests 40] [--database sqlite]
 
-Bar: p95 <= 50 ms per list page at a real uvicorn, <= 8 queries, <= 60 KiB; label + next <= 50 ms.
+Bar: p95 <= 50 ms per list page at a real uvicorn, <= 8 queries, <= 60 KiB; label + next <= 50 ms; the matrix
+of 369 tasks and 20 evaluations and the comparison of six experiments <= 150 ms, <= 10 queries, <= 100 KiB.
 Times are taken at an HTTP client on this machine, so they hold the whole server: session, view, template.
 A page that misses is measured again, three times at most; `rounds` says how often.
 """
@@ -27,6 +28,9 @@ from testing.private_postgres import private_cluster
 from webapp.lib.supervisor.ports import free_port
 
 MAX_MS, MAX_QUERIES, MAX_BYTES = 50.0, 8, 60 * 1024
+WIDE_MAX_MS, WIDE_MAX_QUERIES, WIDE_MAX_BYTES = 150.0, 10, 100 * 1024
+WIDE = ("matrix", "compare")
+"""First words of the pages that hold many evaluations."""
 NUM_WARM_UP = 4
 MAX_ROUNDS = 4
 HEADER = ("database", "page", "p50 ms", "p95 ms", "CPU ms", "queries", "KiB")
@@ -81,6 +85,9 @@ def parse_options() -> argparse.Namespace:
 
 def is_within(result: Result) -> bool:
     """Label + next answers with whole entries for the browser to hold, so only its time has a bar."""
+    if result["page"].startswith(WIDE):
+        small = result["queries"] <= WIDE_MAX_QUERIES and result["kib"] * 1024 <= WIDE_MAX_BYTES
+        return small and result["p95_ms"] <= WIDE_MAX_MS
     in_time = result["p95_ms"] <= MAX_MS
     return in_time and (
         result["page"] == "label + next"
