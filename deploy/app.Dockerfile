@@ -5,7 +5,7 @@ ARG PYTHON=3.11-slim-bookworm
 FROM node:22-bookworm-slim AS assets
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --no-audit --no-fund --ignore-scripts
+RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts
 
 FROM python:${PYTHON} AS web
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
@@ -34,4 +34,4 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 USER deskhand
 CMD ["celery", "-q", "-A", "workers.app", "worker", "-Q", "env", "-n", "env@%h", "--pool=threads", "--concurrency=8", \
-     "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+     "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]

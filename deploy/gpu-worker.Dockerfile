@@ -15,4 +15,4 @@ RUN useradd --uid 1000 --create-home deskhand && install -d -o deskhand -g deskh
 USER deskhand
 VOLUME /data
 CMD ["celery", "-q", "-A", "workers.app", "worker", "-Q", "gpu", "-n", "gpu@%h", "--pool=solo", \
-     "--without-gossip", "--without-mingle", "--loglevel", "INFO"]
+     "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
