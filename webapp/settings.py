@@ -90,7 +90,7 @@ FLEET_TEAMS = env_list("DESKHAND_FLEET_TEAMS", [])
 
 # --- applications ----------------------------------------------------------------------------------
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "webapp.accounts.apps.AuditedAdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -162,6 +162,9 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+AUDIT_DAYS = env_int("DESKHAND_AUDIT_DAYS", 365)
+"""How long the audit log is kept; 0 = for ever."""
 
 # --- database --------------------------------------------------------------------------------------
 DATABASE_URL = env_str("DATABASE_URL", f"sqlite://{quote(str(DATA_DIR / 'deskhand.sqlite3'))}")

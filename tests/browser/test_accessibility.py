@@ -87,6 +87,7 @@ def furnished(people: People) -> list[str]:
         "/fleet/",
         f"/fleet/desktops/{desktop.name}/",
         "/team/",
+        "/audit/",
         "/profile/",
         "/profile/password/",
         "/no-such-page/",

@@ -9,7 +9,8 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from webapp.accounts.models import ApiToken, Membership, Role, Scope, Team
+from webapp.accounts.audit.log_action import log_action, only_team
+from webapp.accounts.models import ApiToken, AuditAction, Membership, Role, Scope, Team
 
 PASSWORD_BYTES = 12
 DEFAULT_DAYS = 90
@@ -22,7 +23,9 @@ class MemberError(ValueError):
 
 
 @transaction.atomic
-def add_member(*, team: Team, username: str, role: Role) -> tuple[Membership, str | None]:
+def add_member(
+    *, team: Team, username: str, role: Role, by: User | None = None
+) -> tuple[Membership, str | None]:
     """Put a user into the team; a new one gets a generated password, which is returned once."""
     user = User.objects.filter(username=username).first()
     password = None
@@ -32,21 +35,29 @@ def add_member(*, team: Team, username: str, role: Role) -> tuple[Membership, st
     if Membership.objects.filter(team=team, user=user).exists():
         raise MemberError(f"username: {username} is in {team} already; change the role in the list.")
     made = Membership.objects.create(team=team, user=user, role=role, made_account=password is not None)
+    _record(AuditAction.MEMBER_ADDED, made, by, role=role, new_account=made.made_account)
     return made, password
 
 
 @transaction.atomic
-def change_role(*, membership: Membership, role: Role) -> None:
+def change_role(*, membership: Membership, role: Role, by: User | None = None) -> None:
     """Give a member another role."""
     _keep_an_admin(membership, role)
     Membership.objects.filter(pk=membership.pk).update(role=role)
+    _record(AuditAction.ROLE_CHANGED, membership, by, before=membership.role, after=role)
 
 
 @transaction.atomic
-def remove_member(*, membership: Membership) -> None:
+def remove_member(*, membership: Membership, by: User | None = None) -> None:
     """Take a user out of the team; what they did stays."""
     _keep_an_admin(membership, None)
+    _record(AuditAction.MEMBER_REMOVED, membership, by, before=membership.role)
     Membership.objects.filter(pk=membership.pk).delete()
+
+
+def _record(action: AuditAction, membership: Membership, by: User | None, **detail: object) -> None:
+    name = membership.user.get_username()
+    log_action(action, person=by, team=membership.team_id, kind="person", object_id=name, **detail)
 
 
 def _keep_an_admin(membership: Membership, role: Role | None) -> None:
@@ -59,7 +70,7 @@ def _keep_an_admin(membership: Membership, role: Role | None) -> None:
 
 
 @transaction.atomic
-def reset_password(*, membership: Membership) -> str:
+def reset_password(*, membership: Membership, by: User | None = None) -> str:
     """Generate a new password for a member and return it once.
 
     Only of accounts that this team made and that no other team uses: an admin here has no rights there, and
@@ -75,9 +86,17 @@ def reset_password(*, membership: Membership) -> str:
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     membership.user.set_password(password)
     membership.user.save(update_fields=["password"])
+    _record(AuditAction.PASSWORD_CHANGED, membership, by)
     return password
 
 
+def record_own_password(user: User) -> None:
+    """Note in the audit log that a person changed their own password."""
+    name = user.get_username()
+    log_action(AuditAction.PASSWORD_CHANGED, person=user, team=only_team(user), kind="person", object_id=name)
+
+
+@transaction.atomic
 def create_token(*, user: User, name: str, scope: Scope = Scope.OPERATE, days: int = DEFAULT_DAYS) -> str:
     """A new API token of `user`, returned once: only its digest is kept."""
     secret = f"dh_{secrets.token_urlsafe(32)}"
@@ -90,12 +109,23 @@ def create_token(*, user: User, name: str, scope: Scope = Scope.OPERATE, days: i
         expires_at=timezone.now() + timedelta(days=days),
         password_mark=password_mark(user),
     )
+    detail = {"scope": scope, "days": days}
+    log_action(
+        AuditAction.TOKEN_CREATED, person=user, team=only_team(user), kind="token", object_id=name, **detail
+    )
     return secret
 
 
+@transaction.atomic
 def revoke_token(*, user: User, pk: int) -> bool:
     """Delete one of the user's own tokens; False when there is none such."""
-    return bool(ApiToken.objects.filter(user=user, pk=pk).delete()[0])
+    token = ApiToken.objects.filter(user=user, pk=pk).first()
+    if token is None or not token.delete()[0]:
+        return False
+    log_action(
+        AuditAction.TOKEN_REVOKED, person=user, team=only_team(user), kind="token", object_id=token.name
+    )
+    return True
 
 
 def find_token(secret: str) -> ApiToken | None:

@@ -5,6 +5,7 @@ Users are Django's own. Everything people see belongs to a team; a role is held 
 
 from django.conf import settings
 from django.db import models
+from django.urls import reverse
 
 
 class Role(models.TextChoices):
@@ -78,3 +79,80 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.user}"
+
+
+class AuditAction(models.TextChoices):
+    """What the audit log tells of."""
+
+    SIGNED_IN = "signed_in", "Signed in"
+    SIGN_IN_FAILED = "sign_in_failed", "Sign-in failed"
+    SIGNED_OUT = "signed_out", "Signed out"
+    PASSWORD_CHANGED = "password_changed", "Changed a password"
+    MEMBER_ADDED = "member_added", "Added a member"
+    ROLE_CHANGED = "role_changed", "Changed a role"
+    MEMBER_REMOVED = "member_removed", "Removed a member"
+    TOKEN_CREATED = "token_created", "Made a token"
+    TOKEN_REVOKED = "token_revoked", "Revoked a token"
+    LAUNCHED = "launched", "Launched"
+    PAUSED = "paused", "Paused"
+    RESUMED = "resumed", "Resumed"
+    CANCELLED = "cancelled", "Cancelled"
+    CANCEL_UNDONE = "cancel_undone", "Took a cancel back"
+    REORDERED = "reordered", "Changed the queue"
+    BRANCHED = "branched", "Branched"
+    LABELLED = "labelled", "Labelled"
+    LABEL_UNDONE = "label_undone", "Took a label back"
+    EXPORTED = "exported", "Exported"
+    EXPORT_REMOVED = "export_removed", "Removed an export"
+    IMPORTED = "imported", "Imported"
+    WATCHED = "watched", "Watched live"
+    TOOK_CONTROL = "took_control", "Took control"
+    ENDED_CONTROL = "ended_control", "Ended control"
+    OPERATED = "operated", "Operated the fleet"
+    SECRET_GRANTED = "secret_granted", "Granted a secret"
+    ADMINISTERED = "administered", "Used the admin site"
+
+
+OBJECT_PAGES = {
+    "experiment": "experiment-detail",
+    "trajectory": "trajectory-detail",
+    "group": "group-detail",
+    "entry": "replay-detail",
+    "desktop": "fleet-desktop",
+}
+"""Kind of an object -> route of its page."""
+
+
+class AuditEntry(models.Model):
+    """One thing that a person did or saw. Rows are added, and deleted when they are old; never changed."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    action = models.CharField(max_length=20, choices=AuditAction)
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    person_name = models.CharField(max_length=150)
+    """Stays when the account is deleted; "command line" without one."""
+    team = models.ForeignKey(Team, null=True, on_delete=models.SET_NULL, related_name="+")
+    """Whose admins see it; null: only the installation's administrators."""
+    kind = models.CharField(max_length=20, blank=True)
+    object_id = models.CharField(max_length=150, blank=True)
+    """With `kind` the object: experiment 12, desktop x11-3."""
+    detail = models.JSONField(default=dict)
+    """{name: value} of what else there is to know."""
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["team", "id"], name="audit_of_team"),
+            models.Index(fields=["person_name", "id"], name="audit_of_person"),
+            models.Index(fields=["kind", "object_id", "id"], name="audit_of_object"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_name}: {self.get_action_display()} {self.kind} {self.object_id}".rstrip()
+
+    @property
+    def url(self) -> str:
+        """The object's page; "" when it has none."""
+        name = OBJECT_PAGES.get(self.kind)
+        return reverse(name, args=[self.object_id]) if name and self.object_id else ""

@@ -4,6 +4,7 @@ from django.contrib.auth import views as auth_views
 from django.urls import path
 
 from webapp.accounts import views
+from webapp.accounts.audit import views as audit_views
 
 urlpatterns = [
     path("login/", views.LoginView.as_view(), name="login"),
@@ -17,5 +18,7 @@ urlpatterns = [
     path("team/members/<int:pk>/role/", views.change_role, name="member-role"),
     path("team/members/<int:pk>/remove/", views.remove_member, name="member-remove"),
     path("team/members/<int:pk>/password/", views.reset_password, name="member-password"),
+    path("audit/", audit_views.audit_log, name="audit-list"),
+    path("audit/export/", audit_views.export_audit_log, name="audit-export"),
     path("teams/<int:pk>/switch/", views.switch_team, name="team-switch"),
 ]

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.forms import PasswordChangeForm
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
@@ -41,7 +42,9 @@ class PasswordView(auth_views.PasswordChangeView):
 
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         messages.success(self.request, "Password changed; API tokens made before have ended.")
-        return super().form_valid(form)
+        with transaction.atomic():
+            members_and_tokens.record_own_password(form.user)
+            return super().form_valid(form)
 
 
 @require_safe
@@ -122,7 +125,7 @@ def add_member(request: MemberRequest) -> HttpResponse:
     values = form.cleaned_data
     try:
         added, password = members_and_tokens.add_member(
-            team=team, username=values["username"], role=Role(values["role"])
+            team=team, username=values["username"], role=Role(values["role"]), by=request.user
         )
     except members_and_tokens.MemberError as error:
         return _refuse(request, error)
@@ -141,7 +144,7 @@ def change_role(request: MemberRequest, pk: int) -> HttpResponse:
         return _tell_errors(request, form)
     role = Role(form.cleaned_data["role"])
     try:
-        members_and_tokens.change_role(membership=changed, role=role)
+        members_and_tokens.change_role(membership=changed, role=role, by=request.user)
     except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{changed.user} is now {role.label}.")
@@ -153,7 +156,7 @@ def remove_member(request: MemberRequest, pk: int) -> HttpResponse:
     """Take a person out of the current team."""
     removed = _get_member(request, pk)
     try:
-        members_and_tokens.remove_member(membership=removed)
+        members_and_tokens.remove_member(membership=removed, by=request.user)
     except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{removed.user} is no longer in {removed.team}.")
@@ -165,7 +168,7 @@ def reset_password(request: MemberRequest, pk: int) -> HttpResponse:
     """Generate a new password for a member, shown once."""
     chosen = _get_member(request, pk)
     try:
-        password = members_and_tokens.reset_password(membership=chosen)
+        password = members_and_tokens.reset_password(membership=chosen, by=request.user)
     except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     request.session["new_login"] = [chosen.user.get_username(), password]

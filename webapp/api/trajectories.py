@@ -61,7 +61,7 @@ def branch_trajectory(request: MemberRequest, pk: int, body: BranchIn) -> Any:
     wanted = branching.BranchRequest(
         turn=body.turn, size=body.size, temperature=body.temperature, source=body.source
     )
-    group = branching.branch_trajectory(trajectory=trajectory, request=wanted)
+    group = branching.branch_trajectory(trajectory=trajectory, request=wanted, user=request.user)
     members = group.trajectories.order_by("member").values_list("pk", flat=True)
     made = {
         "group_id": group.pk,

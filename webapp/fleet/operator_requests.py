@@ -12,6 +12,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from webapp.accounts.audit.log_action import log_action, only_team
+from webapp.accounts.models import AuditAction
 from webapp.fleet.models import (
     Desktop,
     DesktopPhase,
@@ -91,6 +93,8 @@ def _record(
         outcome=outcome,
         ended_at=timezone.now() if outcome else None,
     )
+    detail = {"verb": verb, "host": host, **({"reason": operation.reason} if reason else {})}
+    log_action(AuditAction.OPERATED, person=user, team=only_team(user), kind=kind, object_id=target, **detail)
     publish("fleet", "operation.updated", {"operation": operation.pk, "status": operation.status})
     return operation
 

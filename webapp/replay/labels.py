@@ -15,7 +15,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from webapp.accounts.models import Team
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Team
 from webapp.lib.request_values import shortened
 from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
@@ -67,6 +68,7 @@ def label_entry(
             return None
         event = LabelEvent.objects.create(entry=locked, by=user, before=before, after=after, batch=batch)
         _apply(locked, after, user)
+        _record(AuditAction.LABELLED, locked, user, before=before["verdict"], after=after["verdict"])
     _copy(locked, entry)
     return event
 
@@ -84,6 +86,7 @@ def undo_last(*, entry: ReplayEntry, user: User) -> LabelEvent:
         if last.by_id != user.pk:
             raise LabelConflict(locked, f"The last label is not yours: {conflict_message(locked)}")
         event = _undo(locked, last, user)
+        _record(AuditAction.LABEL_UNDONE, locked, user, verdict=locked.verdict)
     _copy(locked, entry)
     return event
 
@@ -106,6 +109,8 @@ def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
                 undone.append(_undo(entry, event, user))
             elif not event.batch:
                 raise LabelConflict(entry, f"Another person changed it after you: {conflict_message(entry)}")
+        if undone:
+            _record(AuditAction.LABEL_UNDONE, last.entry, user, entries=len(undone))
         return undone
 
 
@@ -133,7 +138,14 @@ def label_many(
                 by = {"labelled_by": user, "labelled_at": timezone.now()}
             for start in range(0, len(changed), 500):
                 ReplayEntry.objects.filter(pk__in=changed[start : start + 500]).update(**wanted, **by)
+            first = events[0].entry
+            _record(AuditAction.LABELLED, first, user, after=verdict, entries=len(changed))
     return len(changed)
+
+
+def _record(action: AuditAction, entry: ReplayEntry, user: User, **detail: object) -> None:
+    """One row, for many entries too: then it names one of them and how many they were."""
+    log_action(action, person=user, team=entry.team_id, kind="entry", object_id=entry.pk, **detail)
 
 
 LABEL_COLUMNS = ["verdict", "tags", "note", "labelled_by", "labelled_at"]

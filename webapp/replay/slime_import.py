@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from webapp.accounts.models import Team
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Team
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
 from webapp.replay.content_keys import key_of_record, known_keys
@@ -58,7 +59,10 @@ def import_lines(
 def store_plan(plan: Plan, team: Team, user: User, keep_labels: bool) -> list[ReplayEntry]:
     """All of it or nothing."""
     with transaction.atomic():
-        return [store_record(record, team, user, keep_labels) for record in plan.fresh]
+        stored = [store_record(line, team, user, keep_labels) for line in plan.fresh]
+        detail = {"entries": len(stored), "known": len(plan.known)}
+        log_action(AuditAction.IMPORTED, person=user, team=team, kind="entry", **detail)
+        return stored
 
 
 def plan_import(*, lines: Iterable[str], team: Team, task_set: TaskSet) -> Plan:

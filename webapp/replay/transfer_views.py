@@ -15,7 +15,8 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Role
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Role
 from webapp.experiments.models import TaskSet
 from webapp.replay import queries
 from webapp.replay.filters import EntryFilter
@@ -108,6 +109,8 @@ def export(request: MemberRequest) -> HttpResponseBase:
     if refused and "leave_out" not in request.GET:
         return _page(request, list(refused.values()), status=409, can_leave_out=True)
     labels = {pk: label for pk, label in labels.items() if pk not in refused}
+    detail = {"entries": len(labels), "filter": request.GET.urlencode()[:200]}
+    log_action(AuditAction.EXPORTED, person=request.user, team=team_id, kind="entry", **detail)
     response = StreamingHttpResponse(
         _stream(labels, form), content_type="application/x-ndjson; charset=utf-8"
     )

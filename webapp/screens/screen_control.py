@@ -16,6 +16,8 @@ from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.audit.log_action import log_action, log_viewing
+from webapp.accounts.models import AuditAction
 from webapp.experiments.models import TaskRecord
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
@@ -67,6 +69,12 @@ def close_screen(*, trajectory_id: int) -> None:
     publish(stream_of(trajectory_id), "screen.closed", {"trajectory": trajectory_id})
 
 
+def log_watching(user: User, trajectory_id: int) -> None:
+    """Note in the audit log who looks at this screen."""
+    team = Trajectory.objects.values_list("team_id", flat=True).get(pk=trajectory_id)
+    log_viewing(person=user, team=team, kind="trajectory", object_id=trajectory_id, how="screen")
+
+
 # --- control -----------------------------------------------------------------------------------------
 
 
@@ -86,6 +94,7 @@ def request_control(*, trajectory: Trajectory, user: User) -> Control:
         with transaction.atomic():
             expires_at = timezone.now() + CONTROL_TTL
             control = Control.objects.create(trajectory=trajectory, user=user, expires_at=expires_at)
+            _record(AuditAction.TOOK_CONTROL, control)
             _announce(control)
             return control
     except IntegrityError:
@@ -159,8 +168,20 @@ def _move(control: Control, to: ControlStatus, **values: Any) -> bool:
     if not Control.objects.filter(pk=control.pk, status__in=sources).update(status=to, **values):
         return False
     control.refresh_from_db()
+    if to not in ACTIVE_CONTROLS:
+        _record(
+            AuditAction.ENDED_CONTROL,
+            control,
+            how=to,
+            **({"claim": claim} if (claim := control.claim) else {}),
+        )
     _announce(control)
     return True
+
+
+def _record(action: AuditAction, control: Control, **detail: object) -> None:
+    team, trajectory = control.trajectory.team_id, control.trajectory_id
+    log_action(action, person=control.user, team=team, kind="trajectory", object_id=trajectory, **detail)
 
 
 def _announce(control: Control) -> None:

@@ -117,6 +117,7 @@ class ScreenSocket:
             logger.info("screen of trajectory %s: %s", self.trajectory_id, error)
             return GONE
         self.side = BrowserFilter(self.link.server_init, wants_control=self.control_id is not None)
+        await in_database(screen_control.log_watching, self.user, self.trajectory_id)
         if self.control_id is not None:
             self.scribe = InputRecorder(self.control_id, num_written)
         try:

@@ -76,7 +76,9 @@ def branch_from_turn(request: MemberRequest, pk: int) -> JsonResponse:
     """Queue continuations of a turn; the answer says where the tree is, or which field is wrong and why."""
     trajectory = get_trajectory(request, pk, Role.OPERATOR)
     try:
-        group = branching.branch_trajectory(trajectory=trajectory, request=_wanted(request))
+        group = branching.branch_trajectory(
+            trajectory=trajectory, request=_wanted(request), user=request.user
+        )
     except BadValue as bad:
         return JsonResponse({"error": str(bad), "field": bad.field}, status=BAD)
     except branching.BranchRefused as refused:

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.env_capacity import hosts_at_work
 from webapp.live.event_publishing import publish
@@ -58,7 +61,7 @@ class Continuation:
     """"" when it can."""
 
 
-def branch_trajectory(*, trajectory: Trajectory, request: BranchRequest) -> Group:
+def branch_trajectory(*, trajectory: Trajectory, request: BranchRequest, user: User | None = None) -> Group:
     """Queue the continuations. Raises BranchRefused, having written nothing."""
     if not 1 <= request.size <= MAX_SIZE:
         raise BranchRefused("size", f"A branch has 1 to {MAX_SIZE} continuations, not {request.size}.")
@@ -85,6 +88,15 @@ def branch_trajectory(*, trajectory: Trajectory, request: BranchRequest) -> Grou
             ),
             team_id=parent.team_id,
             experiment=parent.experiment,
+        )
+        log_action(
+            AuditAction.BRANCHED,
+            person=user,
+            team=parent.team_id,
+            kind="trajectory",
+            object_id=parent.pk,
+            turn=snapshot.turn,
+            group=group.pk,
         )
         payload = {"trajectory": parent.pk, "turn": snapshot.turn, "group": group.pk}
         for trajectory_id in sorted({parent.pk, root_of(parent).pk}):

@@ -9,6 +9,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.audit.log_action import log_viewing
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
@@ -65,6 +66,9 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The viewer. The stream's cursor is read before the rows: an event between is repeated, not missed."""
     cursor = last_seq(f"trajectory.{pk}")
     trajectory = get_trajectory(request, pk)
+    if not trajectory.is_final:
+        team = trajectory.team_id
+        log_viewing(person=request.user, team=team, kind="trajectory", object_id=pk, how="viewer")
     turns = page_queries.turns_of(trajectory)
     group = watched_group(request, trajectory)
     lane = page_queries.group_lane(group, trajectory.pk)
@@ -157,10 +161,12 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
-def group_detail(request: HttpRequest, pk: int) -> HttpResponse:
+def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """Members side by side: final screens, rewards, advantages, breakdowns."""
     group = get_group(request, pk)
     lane = page_queries.group_lane(group, None)
+    if any(not row.trajectory.is_final for row in lane.rows):
+        log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {
         "nav": "trajectories",
         "group": group,

@@ -16,7 +16,7 @@ from testing.factories import make_team, make_trajectory, make_user
 from testing.live_client import session_cookie
 from testing.rfb_messages import CLICK, HELLO, KEY, SERVER_INIT, UPDATE
 from training.contracts.types import TrajectoryStatus
-from webapp.accounts.models import Membership
+from webapp.accounts.models import AuditAction, AuditEntry, Membership
 from webapp.screens import screen_control
 from webapp.screens.models import Control, ControlStatus
 from webapp.screens.relay_tickets import read_ticket
@@ -169,6 +169,9 @@ async def test_input_passes_while_control_is_held_and_not_a_moment_longer(web_se
     assert control.is_drained
     assert {action["kind"] for action in actions} <= {"click", "double_click", "triple_click"}
     assert (actions[0]["x"], actions[0]["y"]) == (5, 6)
+    watched = AuditEntry.objects.filter(action=AuditAction.WATCHED, kind="trajectory")
+    seen = [(row.person_id, row.object_id, row.detail) async for row in watched]
+    assert seen == [(operator.pk, str(trajectory.pk), {"how": "screen"})]
 
 
 async def heard(desktop: ChattyDesktop, ending: bytes) -> None:

@@ -17,6 +17,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused, require_kept
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
@@ -42,15 +44,35 @@ def request_export(
         return known
     require_kept(checkpoint)
     export = CheckpointExport.objects.create(checkpoint=checkpoint, owner=user, dtype=dtype)
+    _record(AuditAction.EXPORTED, export, user)
     _publish(export)
     return export
 
 
-def request_removal(*, export: CheckpointExport) -> bool:
+@transaction.atomic
+def request_removal(*, export: CheckpointExport, user: User | None = None) -> bool:
     """Have its files deleted (a failed or waiting one only leaves the page); False when it is written now."""
-    if _change(export, ExportStatus.REMOVED, sources={ExportStatus.QUEUED, ExportStatus.FAILED}):
-        return True
-    return _change(export, ExportStatus.REMOVING)
+    unwritten = {ExportStatus.QUEUED, ExportStatus.FAILED}
+    removed = _change(export, ExportStatus.REMOVED, sources=unwritten) or _change(
+        export, ExportStatus.REMOVING
+    )
+    if removed:
+        _record(AuditAction.EXPORT_REMOVED, export, user)
+    return removed
+
+
+def record_download(*, export: CheckpointExport, user: User) -> None:
+    """Note in the audit log that a person takes the files away."""
+    _record(AuditAction.EXPORTED, export, user, downloaded=True)
+
+
+def _record(action: AuditAction, export: CheckpointExport, user: User | None, **detail: object) -> None:
+    checkpoint = export.checkpoint
+    detail = {"step": checkpoint.step, "dtype": export.dtype, **detail}
+    experiment = checkpoint.experiment
+    log_action(
+        action, person=user, team=experiment.team_id, kind="experiment", object_id=experiment.pk, **detail
+    )
 
 
 def claim_export(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
@@ -57,13 +57,13 @@ def remove_export(request: MemberRequest, pk: int, export_pk: int) -> HttpRespon
     """Delete the files of an export."""
     experiment = get_experiment(request, pk, Role.OPERATOR)
     found = get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
-    if not exports.request_removal(export=found):
+    if not exports.request_removal(export=found, user=request.user):
         messages.warning(request, f"The export is {found.status}; wait until it has ended.")
     return _back(pk)
 
 
 @require_safe
-def download_export(request: HttpRequest, pk: int, export_pk: int) -> HttpResponse | StreamingHttpResponse:
+def download_export(request: MemberRequest, pk: int, export_pk: int) -> HttpResponse | StreamingHttpResponse:
     """The folder as one .tar, made while it is sent."""
     experiment = get_experiment(request, pk)
     found = get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
@@ -76,6 +76,7 @@ def download_export(request: HttpRequest, pk: int, export_pk: int) -> HttpRespon
             "Copy it from there."
         )
         return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
+    exports.record_download(export=found, user=request.user)
     response = StreamingHttpResponse(stream_tar(folder), content_type="application/x-tar")
     response["Content-Length"] = str(tar_bytes(folder))
     response["Content-Disposition"] = f'attachment; filename="{folder.name}.tar"'

@@ -6,7 +6,8 @@ from django.db.models import Max
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import stages_of
-from webapp.accounts.models import Team
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Team
 from webapp.experiments.installation_limits import require_allowed
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status
 from webapp.experiments.models import (
@@ -48,8 +49,15 @@ def queue_experiment(
         Stage(experiment=experiment, name=stage, position=position)
         for position, stage in enumerate(stages_of(config))
     )
+    _record(AuditAction.LAUNCHED, experiment, owner, name=name, preset=preset)
     publish_status(experiment.pk, ExperimentStatus.QUEUED, experiment.message)
     return experiment
+
+
+def _record(action: AuditAction, experiment: Experiment, user: User | None, **detail: object) -> None:
+    log_action(
+        action, person=user, team=experiment.team_id, kind="experiment", object_id=experiment.pk, **detail
+    )
 
 
 WAITING = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}
@@ -59,49 +67,52 @@ WAITING = {ExperimentStatus.QUEUED, ExperimentStatus.PAUSED}
 # --- what people ask for -----------------------------------------------------------------------------
 
 
+@transaction.atomic
 def request_cancel(*, experiment: Experiment, user: User | None = None) -> bool:
     """Stop it: at once when it waits, at the next safe point when it runs."""
     by = f" by {user}" if user else ""
-    if change_status(
+    done = change_status(
         experiment.pk, ExperimentStatus.CANCELLED, sources=WAITING, message=f"Cancelled{by} while waiting."
-    ):
-        return True
-    return change_status(experiment.pk, ExperimentStatus.CANCELLING, message=f"Cancel requested{by}.")
+    ) or change_status(experiment.pk, ExperimentStatus.CANCELLING, message=f"Cancel requested{by}.")
+    return _recorded(done, AuditAction.CANCELLED, experiment, user)
 
 
+@transaction.atomic
 def undo_cancel(*, experiment: Experiment, former: str, user: User | None = None) -> bool:
     """Let one that was cancelled while it waited wait again, as `former` (queued or paused)."""
     to = ExperimentStatus(former)
     if to not in WAITING:
         return False
     by = f" by {user}" if user else ""
-    return change_status(
+    done = change_status(
         experiment.pk, to, sources={ExperimentStatus.CANCELLED}, message=f"Cancel taken back{by}.",
         ended_at=None, dispatched_at=None,
     )  # fmt: skip
+    return _recorded(done, AuditAction.CANCEL_UNDONE, experiment, user)
 
 
+@transaction.atomic
 def request_pause(*, experiment: Experiment, user: User | None = None) -> bool:
     """Finish the step, save a checkpoint, give the gpu worker back."""
     by = f" by {user}" if user else ""
-    if change_status(
+    done = change_status(
         experiment.pk,
         ExperimentStatus.PAUSED,
         sources={ExperimentStatus.QUEUED},
         message=f"Paused{by} before it started.",
-    ):
-        return True
-    return change_status(
+    ) or change_status(
         experiment.pk,
         ExperimentStatus.PAUSING,
         message=f"Pause requested{by}: finishing the step and saving a checkpoint.",
     )
+    return _recorded(done, AuditAction.PAUSED, experiment, user)
 
 
+@transaction.atomic
 def resume_experiment(*, experiment: Experiment, user: User | None = None) -> bool:
     """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
     by = f" by {user}" if user else ""
-    return change_status(
+    done = change_status(
         experiment.pk,
         ExperimentStatus.QUEUED,
         sources={ExperimentStatus.PAUSED, ExperimentStatus.FAILED},
@@ -109,17 +120,26 @@ def resume_experiment(*, experiment: Experiment, user: User | None = None) -> bo
         ended_at=None,
         dispatched_at=None,
     )
+    return _recorded(done, AuditAction.RESUMED, experiment, user)
 
 
-def set_priority(*, experiment: Experiment, priority: int) -> None:
-    """Higher runs first."""
-    with transaction.atomic():
-        Experiment.objects.filter(pk=experiment.pk).update(priority=priority)
-        publish("queue", "queue.reordered", {"experiment": experiment.pk})
+def _recorded(is_done: bool, action: AuditAction, experiment: Experiment, user: User | None) -> bool:
+    """`is_done`; when it is, the audit log says so."""
+    if is_done:
+        _record(action, experiment, user)
+    return is_done
 
 
 @transaction.atomic
-def move_in_queue(*, experiment: Experiment, before: Experiment | None) -> None:
+def set_priority(*, experiment: Experiment, priority: int, user: User | None = None) -> None:
+    """Higher runs first."""
+    Experiment.objects.filter(pk=experiment.pk).update(priority=priority)
+    _record(AuditAction.REORDERED, experiment, user, priority=priority)
+    publish("queue", "queue.reordered", {"experiment": experiment.pk})
+
+
+@transaction.atomic
+def move_in_queue(*, experiment: Experiment, before: Experiment | None, user: User | None = None) -> None:
     """Put it directly before another waiting experiment, or at the end (before=None)."""
     waiting = Experiment.objects.filter(status=ExperimentStatus.QUEUED).exclude(pk=experiment.pk)
     if before is None:
@@ -130,4 +150,5 @@ def move_in_queue(*, experiment: Experiment, before: Experiment | None) -> None:
         order = behind - 1 if ahead is None else (ahead + behind) / 2
         Experiment.objects.filter(pk=experiment.pk).update(priority=before.priority)
     Experiment.objects.filter(pk=experiment.pk).update(queue_order=order)
+    _record(AuditAction.REORDERED, experiment, user, before=before.pk if before else "the end")
     publish("queue", "queue.reordered", {"experiment": experiment.pk})

@@ -106,7 +106,7 @@ def priority(request: MemberRequest, pk: int) -> HttpResponse:
     experiment = get_experiment(request, pk, Role.OPERATOR)
     typed = request.POST.get("priority", "")
     priority = whole_number(typed, "priority", low=-MAX_PRIORITY, high=MAX_PRIORITY)
-    set_priority(experiment=experiment, priority=priority)
+    set_priority(experiment=experiment, priority=priority, user=request.user)
     return queue_rows(request)
 
 
@@ -119,5 +119,5 @@ def move(request: MemberRequest, pk: int) -> HttpResponse:
     if wanted and wanted != str(pk):
         other = whole_number(wanted, "before")
         before = get_object_or_404(Experiment, pk=other, status=ExperimentStatus.QUEUED)
-    move_in_queue(experiment=experiment, before=before)
+    move_in_queue(experiment=experiment, before=before, user=request.user)
     return queue_rows(request)

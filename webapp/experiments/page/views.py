@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
@@ -120,6 +121,9 @@ def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The page of one experiment; `?tab=` chooses what is below its header."""
     cursor = last_seq(stream_of(pk))
     experiment = get_experiment(request, pk)
+    if not ExperimentStatus(experiment.status).is_final():
+        team = experiment.team_id
+        log_viewing(person=request.user, team=team, kind="experiment", object_id=pk, how="wall")
     tab = request.GET.get("tab", "overview")
     tab = tab if tab in TABS else "overview"
     counts = counts_of(experiment)

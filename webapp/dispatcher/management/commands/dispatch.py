@@ -16,6 +16,7 @@ from django.db import close_old_connections
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from webapp.accounts.audit.log_action import prune_audit_log
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
@@ -62,6 +63,7 @@ class Command(BaseCommand):
                 if count % UPKEEP_TICKS == 1:
                     upkeep()
                     prune_gpu_samples()
+                    prune_audit_log()
             except (DatabaseOperationalError, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
 

@@ -6,7 +6,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from training.contracts.secret_grants import FILE, GrantError, add_grant
-from webapp.accounts.models import Team
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Team
 
 
 class Command(BaseCommand):
@@ -18,7 +19,8 @@ class Command(BaseCommand):
         parser.add_argument("urls", nargs="*", metavar="URL")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not Team.objects.filter(name=options["team"]).exists():
+        team = Team.objects.filter(name=options["team"]).first()
+        if team is None:
             known = ", ".join(Team.objects.values_list("name", flat=True)) or "none"
             raise CommandError(f"there is no team {options['team']!r}; known: {known}")
         try:
@@ -27,5 +29,9 @@ class Command(BaseCommand):
             )
         except GrantError as error:
             raise CommandError(str(error)) from error
+        secret, urls = options["secret"], options["urls"]
+        log_action(
+            AuditAction.SECRET_GRANTED, person=None, team=team, kind="secret", object_id=secret, urls=urls
+        )
         where = ", ".join(grant.urls) or "nowhere; it is no token of a URL"
         self.stdout.write(f"{options['secret']}: teams {', '.join(grant.teams)}; sent to {where}  ({FILE})")
