@@ -49,7 +49,13 @@ def _api_operations(pattern: URLPattern) -> list[str] | None:
 def make_world() -> World:
     team = make_team()
     owner = make_user("admin", team=team)
-    users = {"owner": owner, "teammate": make_user("viewer", team=team), "stranger": make_user("admin")}
+    users = {
+        "owner": owner,
+        "operator": make_user("operator", team=team),
+        "annotator": make_user("annotator", team=team),
+        "teammate": make_user("viewer", team=team),
+        "stranger": make_user("admin"),
+    }
     entry = make_replay_entry(team=team, turns=2)
     control = Control.objects.create(
         trajectory=entry.trajectory, user=owner, status="held", expires_at=timezone.now()

@@ -1,29 +1,39 @@
-"""Every route against four people: the owner, a teammate who may only look, a stranger, and nobody.
+"""Every route against every role of the team that owns the row, an admin of another team, and nobody.
 
-A route without a row in the table fails the test, so access is thought about when a route is added.
+The routes are read from the URL table: one without a row here fails the test, so access is thought about when
+a route is added.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 from asgiref.sync import sync_to_async
+from django.db import transaction
+from django.http import HttpResponse
 from django.test import Client
 from django.urls import get_resolver
 
 from testing.live_client import communicator, open_socket, session_cookie, subscribe
 from testing.web_world import World, all_routes, make_world
+from webapp.accounts.models import Role
 from webapp.routing import websocket_urlpatterns
 
 pytestmark = pytest.mark.django_db
 
-PEOPLE = ("owner", "teammate", "stranger", "anonymous")
+MEMBERS = {
+    "owner": Role.ADMIN,
+    "operator": Role.OPERATOR,
+    "annotator": Role.ANNOTATOR,
+    "teammate": Role.VIEWER,
+}
+PEOPLE = (*MEMBERS, "stranger", "anonymous")
 LOGIN = "login"
 """Redirect to the sign-in page."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What each of the four gets: a status code, or LOGIN."""
+    """What each person gets: a status code, or LOGIN."""
 
     method: str
     path: str
@@ -33,6 +43,13 @@ class Row:
     anonymous: int | str = LOGIN
     body: str = ""
     content_type: str = "application/x-www-form-urlencoded"
+    needs: Role = Role.OPERATOR
+    """Members from this role on get what the owner gets, the others what the teammate gets."""
+
+    def expected(self, person: str) -> int | str:
+        if person not in MEMBERS:
+            return getattr(self, person)
+        return self.owner if MEMBERS[person].includes(self.needs) else self.teammate
 
 
 def page(path: str, stranger: int = 200) -> Row:
@@ -57,6 +74,11 @@ def api_act(path: str, owner: int, *, stranger: int = 404, body: str = "{}") -> 
     return Row("post", path, owner, 403, stranger, 401, body, "application/json")
 
 
+def by(role: Role, row: Row) -> Row:
+    """The row, for members from another role on."""
+    return replace(row, needs=role)
+
+
 LABEL = '{"verdict": "gold"}'
 NEW = '{"name": "x"}'
 TABLE = {  # "name" or "name METHOD", for a second row of a route
@@ -72,10 +94,12 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "token-revoke": Row("post", "/profile/tokens/1/revoke/", 404, 404, 404),
     "team-show": page("/team/"),
     "team-switch": Row("post", "/teams/{team}/switch/", 302, 302, 404),
-    "member-add": act("/team/members/", stranger=302, body="username=new&role=viewer"),
-    "member-role": act("/team/members/{member}/role/", body="role=viewer"),
-    "member-remove": act("/team/members/{member}/remove/"),
-    "member-password": act("/team/members/{member}/password/"),
+    "member-add": by(Role.ADMIN, act("/team/members/", stranger=302, body="username=new&role=viewer")),
+    "member-role": by(Role.ADMIN, act("/team/members/{member}/role/", body="role=viewer")),
+    "member-remove": by(Role.ADMIN, act("/team/members/{member}/remove/")),
+    "member-password": by(Role.ADMIN, act("/team/members/{member}/password/")),
+    "audit-list": by(Role.ADMIN, Row("get", "/audit/", 200, 403, 200)),
+    "audit-export": by(Role.ADMIN, Row("get", "/audit/export/?format=jsonl", 200, 403, 200)),
     # --- experiments
     "experiment-list": page("/experiments/"),
     "experiment-rows": page("/experiments/rows/"),
@@ -137,23 +161,24 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "desktop-turns": thing("/trajectories/{trajectory}/desktop/turns/"),
     "desktop-state": thing("/trajectories/{trajectory}/desktop/state/"),
     "control-take": act("/trajectories/{trajectory}/control/", 409),
-    "control-renew": act("/controls/{control}/renew/", 200),
-    "control-hand-back": act("/controls/{control}/hand-back/", 200),
-    "control-finish": act("/controls/{control}/finish/", 200),
+    # Control is one person's, here the owner's: another operator may not end it.
+    "control-renew": by(Role.ADMIN, act("/controls/{control}/renew/", 200)),
+    "control-hand-back": by(Role.ADMIN, act("/controls/{control}/hand-back/", 200)),
+    "control-finish": by(Role.ADMIN, act("/controls/{control}/finish/", 200)),
     "demonstration-start": Row("get", "/demonstrate/", 200, 403, 200),
     "demonstration-start POST": act("/demonstrate/", 404, body="task=0"),
     # --- replay
     "replay-inbox": page("/replay/"),
     "replay-entries": page("/replay/entries/?ids={entry}"),
     "replay-stats": page("/replay/stats/"),
-    "replay-undo": act("/replay/undo/", stranger=302),
-    "replay-bulk": act("/replay/bulk/", stranger=302, body="verdict=gold&expected=1"),
+    "replay-undo": by(Role.ANNOTATOR, act("/replay/undo/", stranger=302)),
+    "replay-bulk": by(Role.ANNOTATOR, act("/replay/bulk/", stranger=302, body="verdict=gold&expected=1")),
     "replay-export": page("/replay/export/"),
     "replay-transfer": page("/replay/transfer/"),
-    "replay-transfer POST": act("/replay/transfer/", 400, stranger=400),
+    "replay-transfer POST": by(Role.ANNOTATOR, act("/replay/transfer/", 400, stranger=400)),
     "replay-detail": thing("/replay/{entry}/"),
-    "replay-label": act("/replay/{entry}/label/", body="verdict=gold"),
-    "replay-entry-undo": act("/replay/{entry}/undo/"),
+    "replay-label": by(Role.ANNOTATOR, act("/replay/{entry}/label/", body="verdict=gold")),
+    "replay-entry-undo": by(Role.ANNOTATOR, act("/replay/{entry}/undo/")),
     # --- REST API
     "api:api-root": Row("get", "/api/v1/", 404, 404, 404),
     "api:openapi-json": page("/api/v1/openapi.json"),
@@ -181,11 +206,17 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:show_tree": api_read("/api/v1/trajectories/{trajectory}/tree", 404),
     "api:list_snapshots": api_read("/api/v1/trajectories/{trajectory}/snapshots", 404),
     "api:keep_snapshots": api_act("/api/v1/trajectories/{trajectory}/snapshots", 409, body='{"keep": true}'),
+    "api:list_audit": by(Role.ADMIN, Row("get", "/api/v1/audit", 200, 403, 200, 401)),
     "api:list_entries": api_read("/api/v1/replay"),
     "api:show_entry": api_read("/api/v1/replay/{entry}", 404),
-    "api:label_entry": api_act("/api/v1/replay/{entry}/label", 200, body=LABEL),
-    "api:undo_label": api_act("/api/v1/replay/{entry}/undo", 409),
+    "api:label_entry": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/label", 200, body=LABEL)),
+    "api:undo_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/undo", 409)),
 }
+READ_BY_ANY_METHOD = {
+    *("healthz", "home", "frame-show", "queue-rows"),
+    *("api:api-root", "api:openapi-json", "api:openapi-view"),
+}
+"""They change nothing, so they ask for no method."""
 SOCKETS = {"live-socket": "/ws/live/", "screen-socket": "/ws/screens/{trajectory}/"}
 
 
@@ -202,34 +233,53 @@ def test_every_websocket_route_is_tested():
     assert {route.name for route in websocket_urlpatterns} == set(SOCKETS)
 
 
-@pytest.mark.parametrize("person", PEOPLE)
-@pytest.mark.parametrize("name", TABLE)
-def test_http(world, name, person):
-    row = TABLE[name]
-    client = Client()
-    if person in world.users:
-        client.force_login(world.users[person])
+@pytest.fixture
+def clients(world: World) -> dict[str, Client]:
+    found = {person: Client() for person in PEOPLE}
+    for person, user in world.users.items():
+        found[person].force_login(user)
+    return found
+
+
+def send(client: Client, world: World, row: Row, method: str) -> HttpResponse:
     path, body = row.path.format(**world.paths), row.body
     if not body.startswith("{"):
         body = body.format(**world.paths)
-    if row.method == "get":
-        response = client.get(path)
-    else:
-        response = client.post(path, body, content_type=row.content_type)
-    expected = getattr(row, person)
-    if expected == LOGIN:
-        assert response.status_code == 302
-        assert response["Location"].startswith("/login/")
-    else:
-        assert response.status_code == expected, response.content[:300]
-        assert person == "anonymous" or not response.get("Location", "").startswith("/login/?")
+    return client.get(path) if method == "get" else client.generic("POST", path, body, row.content_type)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_http(world, clients, name):
+    row, answers = TABLE[name], {}
+    for person, client in clients.items():
+        with transaction.atomic():  # what one person changes, the next one finds as it was
+            response = send(client, world, row, row.method)
+            transaction.set_rollback(True)
+        to_sign_in = response.status_code == 302 and response["Location"].startswith("/login/?next=")
+        answers[person] = LOGIN if to_sign_in else response.status_code
+    assert answers == {person: row.expected(person) for person in PEOPLE}
+
+
+def test_no_route_takes_a_method_without_a_row(world, clients):
+    by_path: dict[str, set[str]] = {}
+    for row in TABLE.values():
+        by_path.setdefault(row.path.partition("?")[0], set()).add(row.method)
+    taken = set()
+    for name, row in TABLE.items():
+        other = "post" if row.method == "get" else "get"
+        if other not in by_path[row.path.partition("?")[0]]:
+            with transaction.atomic():
+                status = send(clients["owner"], world, row, other).status_code
+                transaction.set_rollback(True)
+            taken |= {name} if status != 405 else set()
+    assert taken == READ_BY_ANY_METHOD | {"login", "password-change"}
 
 
 @pytest.mark.django_db(transaction=True)
 async def test_websocket_streams():
     made = await sync_to_async(make_world)()
     own = [f"experiment.{made.paths['experiment']}", f"trajectory.{made.paths['trajectory']}"]
-    for person, may in (("owner", True), ("teammate", True), ("stranger", False)):
+    for person, may in {**dict.fromkeys(MEMBERS, True), "stranger": False}.items():
         socket = await open_socket(made.users[person])
         answers = [await subscribe(socket, stream, after=None) for stream in own]
         assert ["subscribed" in answer for answer in answers] == [may, may], person
@@ -248,6 +298,8 @@ async def test_websocket_streams():
         ("owner", "", 4410),  # allowed, but the desktop of this old trajectory is gone
         ("teammate", "", 4410),
         ("teammate", "?control={control}", 4403),
+        ("annotator", "?control={control}", 4403),
+        ("operator", "?control={control}", 4410),
         ("stranger", "", 4404),
         ("stranger", "?control={control}", 4404),
         ("anonymous", "", 4401),
