@@ -1,7 +1,8 @@
 """What a config may ask of this installation: its executables, folders, addresses, secrets and other teams.
 
 An operator writes configs; only the administrator, by settings and `manage.py grant_secret`, says what on the
-machines they may touch. Checked where an experiment is queued, so that every way to launch is covered.
+machines they may touch. Checked where an experiment is queued, so that every way to launch is covered, and
+again when an attempt begins.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from training.contracts.config import (
     GatewayConfig,
     OsworldConfig,
     RemoteConfig,
+    parse_config,
 )
 from training.contracts.config.section import Problem
 from training.contracts.remote_addresses import RefusedAddress, check_url
@@ -43,6 +45,14 @@ def require_allowed(config: ExperimentConfig, team: Team) -> None:
     """Raise ConfigError naming every field that this installation does not allow to `team`."""
     if problems := dict(limit_problems(config, team)):
         raise ConfigError(problems)
+
+
+def require_runnable(experiment: Experiment) -> ExperimentConfig:
+    """The config of an experiment that an attempt may begin with now: a setting or a grant may have changed
+    since it was queued, and another version of Deskhand may have stored it. Raises ConfigError."""
+    config = parse_config(experiment.config)
+    require_allowed(config, experiment.team)
+    return config
 
 
 def limit_problems(config: ExperimentConfig, team: Team) -> Iterator[Problem]:

@@ -19,7 +19,7 @@ from celery.worker import state as celery_state
 from django.conf import settings
 from django.db import close_old_connections
 
-from training.contracts.config import ExperimentConfig, to_yaml
+from training.contracts.config import ConfigError, ExperimentConfig, to_yaml
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from workers import identity
 from workers.gpu.child_processes import start_child
@@ -38,6 +38,7 @@ from workers.gpu.webapp_imports import (
     ExperimentStatus,
     attempts,
     fill_free_slots,
+    require_runnable,
     status_changes,
     tell_start,
     trajectories,
@@ -73,16 +74,19 @@ def run(experiment_id: int, attempt_number: int) -> None:
         log.info("experiment %s attempt %s is taken or gone; stepping aside", experiment_id, attempt_number)
         return
     trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=attempt_number)
-    config = ExperimentConfig.model_validate(attempt.experiment.config)
+    config = attempt.experiment.settings
     only_own: dict[str, int] = {}
     try:
         with Heartbeat(attempt):
+            config = require_runnable(attempt.experiment)
             Supervision(attempt, config).run()
     except AttemptTakenBack:
         log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
         only_own = {"before_attempt": attempt_number + 1}
     except AttemptStopped as reason:
         _close_stopped(attempt, str(reason))
+    except ConfigError as error:
+        _close_crashed(attempt, config, f"not allowed here any more: {error}", max_restarts=0)
     except (ModelNotFound, TooFewGpus) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
         _close_crashed(attempt, config, str(error), max_restarts=0)
@@ -278,7 +282,7 @@ def _close_stopped(attempt: Attempt, reason: str) -> None:
         )
         return
     # The trainer saved and left because it was ended from outside: go on from there.
-    _close_crashed(attempt, ExperimentConfig.model_validate(attempt.experiment.config), reason)
+    _close_crashed(attempt, attempt.experiment.settings, reason)
 
 
 def _close_crashed(

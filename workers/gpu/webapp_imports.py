@@ -2,6 +2,7 @@
 
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.checkpoints import exports, usable_checkpoints
+from webapp.experiments.installation_limits import require_runnable
 from webapp.experiments.lifecycle import alarms, attempts, status_changes, trainer_reports
 from webapp.experiments.lifecycle.engine_wait_text import tell_start
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
@@ -42,6 +43,7 @@ __all__ = [
     "record_gpus",
     "record_skips",
     "record_uses",
+    "require_runnable",
     "status_changes",
     "tell_start",
     "trainer_reports",
