@@ -32,6 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.config.algorithm import imitates_successes
 
 BYTES = {"float32": 4, "bfloat16": 2}
 SCORED_PER_CHUNK = 2048
@@ -224,7 +225,10 @@ def footprint(config: ExperimentConfig, shape: ModelShape, gpu_bytes: float = 0.
 
 
 def _bytes_per_logit(config: ExperimentConfig) -> float:
-    reads_likelihoods = config.replay.enabled or config.algorithm.success_likelihood > 0
+    algorithm = config.algorithm
+    reads_likelihoods = (
+        config.replay.enabled or algorithm.success_likelihood > 0 or imitates_successes(algorithm)
+    )
     return 20.0 if reads_likelihoods and config.sampling.temperature != 1 else 12.0
 
 

@@ -21,6 +21,7 @@ from training.batch.samples import (
 )
 from training.batch.staleness_metrics import staleness, staleness_metrics
 from training.contracts.config import ExperimentConfig
+from training.contracts.config.algorithm import imitates_successes
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
@@ -175,6 +176,8 @@ def _teaches(result: GroupAdvantages | None, config: ExperimentConfig) -> bool:
     """Whether a group with these advantages enters the loss."""
     if result is None:
         return False
+    if imitates_successes(config.algorithm):
+        return True  # a group of successes alone has targets like any other
     return not (result.has_zero_variance and config.algorithm.skip_zero_variance)
 
 
@@ -199,7 +202,7 @@ def _trained(
             return result, [
                 sample
                 for member in group.scored()
-                if _is_trainable(member) and not _is_masked(member, config)
+                if _is_trainable(member) and not _is_left_out(member, config)
                 for sample in _samples(member, result, renderer, config)
             ]
         except Untrainable as error:
@@ -225,12 +228,16 @@ def _samples(
     except ValueError as error:
         raise Untrainable(member.trajectory_id, Reason.OTHER_CONTEXT, str(error)) from error
     check_lengths(samples, config.sampling.max_context_tokens)
+    if imitates_successes(config.algorithm):
+        return [replace(sample, as_likelihood=True, likelihood_weight=1.0) for sample in samples]
     weight = _imitation_weight(member, config)
     return [replace(sample, imitation_weight=weight) for sample in samples]
 
 
-def _is_masked(member: Trajectory, config: ExperimentConfig) -> bool:
-    """Overlong masking: the policy's own trajectory that a limit ended."""
+def _is_left_out(member: Trajectory, config: ExperimentConfig) -> bool:
+    """Rejected for want of a full score; or, own and ended by a limit, masked as overlong."""
+    if imitates_successes(config.algorithm) and not succeeded(member.score):
+        return True
     is_cut = member.status is TrajectoryStatus.TRUNCATED and member.replay_entry_id is None
     return is_cut and config.algorithm.mask_truncated
 

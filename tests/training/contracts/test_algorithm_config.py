@@ -19,6 +19,14 @@ RECOMPUTED = {"old_logprobs": "recomputed"}
         ({"algorithm": RECOMPUTED | {"max_staleness": 1}}, "algorithm.correction: with recomputed"),
         ({"algorithm": RECOMPUTED, "replay": {"enabled": True}}, "algorithm.correction: with recomputed"),
         ({"algorithm": {"name": "cispo"}}, "algorithm.dual_clip: cispo is defined with 0"),
+        (
+            {"algorithm": {"name": "rejection_fine_tuning", "reward_control": "random"}},
+            "algorithm.reward_control: rejection_fine_tuning is defined with none",
+        ),
+        (
+            {"algorithm": {"name": "rejection_fine_tuning"}, "replay": {"enabled": True}},
+            "replay.enabled: rejection_fine_tuning imitates",
+        ),
         ({"algorithm": {"clip_high": 2.0}}, "algorithm.dual_clip: must be above 1 + clip_high"),
     ],
 )
@@ -34,6 +42,7 @@ def test_what_would_not_do_what_it_says_is_refused(sections: dict[str, Any], fie
         {"algorithm": RECOMPUTED | {"correction": "mask", "max_staleness": 4}, "replay": {"enabled": True}},
         {"algorithm": {"max_staleness": 2, "updates_per_batch": 2}, "replay": {"enabled": True}},
         {"algorithm": {"name": "cispo", "dual_clip": 0}},
+        {"algorithm": {"name": "rejection_fine_tuning"}},
     ],
 )
 def test_the_published_combinations_pass(sections: dict[str, Any]) -> None:

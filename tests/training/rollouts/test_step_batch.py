@@ -247,3 +247,15 @@ def test_overlong_masking_keeps_the_reward_and_leaves_the_tokens_out(prepare) ->
 def test_only_own_successes_are_imitated_beside_their_gradient(prepare) -> None:
     batch = prepare([make_group([1.0, 0.0])], algorithm={"success_likelihood": 0.3})
     assert {sample.trajectory_id: sample.imitation_weight for sample in batch.samples} == {10: 0.3, 11: 0.0}
+
+
+def test_rejection_fine_tuning_keeps_own_full_scores_alone_flat_groups_too(prepare) -> None:
+    groups = [
+        make_group([1.0, 0.0, 0.5]),
+        make_group([1.0, 1.0], group_id=2),
+        make_group([0.0] * 2, group_id=3),
+    ]
+    batch = prepare(groups, algorithm={"name": "rejection_fine_tuning"})
+    assert [sample.trajectory_id for sample in batch.samples] == [10, 20, 21]
+    assert all(sample.as_likelihood and sample.likelihood_weight == 1 for sample in batch.samples)
+    assert batch.metrics["rollout/num_trajectories"] == 7, "as many were sampled as by any other algorithm"

@@ -157,6 +157,13 @@ def test_success_likelihood_is_a_weighted_nll_beside_the_policy_term() -> None:
     torch.testing.assert_close(gradient - plain_gradient, -weight, rtol=1e-4, atol=1e-6)
 
 
+def test_rejection_fine_tuning_equals_the_mean_nll_of_what_it_keeps() -> None:
+    tensors = {name: values.double() for name, values in make_tensors(10).items()}
+    tensors["likelihood"] = torch.ones(8)
+    found = ours(tensors, name="rejection_fine_tuning", clip_low=0.0, clip_high=0.0)
+    assert_same(found, derived(tensors, lambda policy, row: -policy), bar=1e-6)
+
+
 def test_discounted_turns_equal_their_formula() -> None:
     rewards, turns, gamma = {1: 1.0, 2: 0.0, 3: 1.0}, {1: 3, 2: 2, 3: 1}, 0.9
     found = group_advantages(rewards, scale=True, num_turns=turns, discount=gamma)

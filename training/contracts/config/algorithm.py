@@ -18,10 +18,11 @@ RewardControl = Literal["none", "shuffled", "random"]
 class AlgorithmConfig(Section):
     """The policy-gradient loss."""
 
-    name: Literal["grpo", "dr_grpo", "gspo", "gspo_token", "rloo", "cispo"] = knob(
+    name: Literal["grpo", "dr_grpo", "gspo", "gspo_token", "rloo", "cispo", "rejection_fine_tuning"] = knob(
         "grpo",
         "grpo, dr_grpo: token-level ratio; gspo: sequence-level ratio; gspo_token: the same with "
-        "credit per token; rloo: whole-sequence ratio; cispo: clipped weight, no lost gradients.",
+        "credit per token; rloo: whole-sequence ratio; cispo: clipped weight, no lost gradients; "
+        "rejection_fine_tuning: no policy gradient, own full scores are imitated and the rest is rejected.",
     )
     group_size: int = knob(8, "Trajectories of one task.", unit="trajectories", ge=2, le=128)
     groups_per_step: int = knob(4, "Tasks per step.", unit="groups", ge=1, le=1024)
@@ -122,6 +123,13 @@ REQUIRED: dict[str, dict[str, object]] = {
     "dr_grpo": {"scale_advantages": False, "aggregation": "constant"},
     "rloo": {"baseline": "leave_one_out", "scale_advantages": False, "aggregation": "trajectory_mean"},
     "cispo": {"dual_clip": 0},
+    "rejection_fine_tuning": {
+        "reward_control": "none",
+        "success_likelihood": 0,
+        "turn_discount": 1,
+        "max_extra_groups": 0,
+        "old_logprobs": "engine",
+    },
 }
 """Algorithm -> what its definition fixes."""
 PER_SEQUENCE = ("gspo", "rloo")
@@ -162,6 +170,11 @@ def _ratio_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:
 def ignores_age(algorithm: AlgorithmConfig) -> bool:
     """Whether nothing in the loss tells which policy sampled a token."""
     return algorithm.old_logprobs == "recomputed" and algorithm.correction == "none"
+
+
+def imitates_successes(algorithm: AlgorithmConfig) -> bool:
+    """Whether the batch holds own full scores alone, as likelihood."""
+    return algorithm.name == "rejection_fine_tuning"
 
 
 def _text(value: object) -> str:

@@ -12,7 +12,12 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from training.contracts.config.algorithm import AlgorithmConfig, algorithm_problems, ignores_age
+from training.contracts.config.algorithm import (
+    AlgorithmConfig,
+    algorithm_problems,
+    ignores_age,
+    imitates_successes,
+)
 from training.contracts.config.desktops import DesktopConfig
 from training.contracts.config.learning import (
     LoraConfig,
@@ -180,6 +185,8 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
             "with prompt.history window a trajectory is several sequences: use trajectory_mean",
         )
     yield from _control_problems(config)
+    if imitates_successes(algorithm) and config.replay.enabled:
+        yield "replay.enabled", "rejection_fine_tuning imitates the policy's own successes alone: turn it off"
     if ignores_age(algorithm) and (config.replay.enabled or algorithm.max_staleness):
         yield (
             "algorithm.correction",

@@ -13,6 +13,7 @@ from training.update.losses.grpo import grpo_loss
 from training.update.losses.gspo import gspo_loss
 from training.update.losses.gspo_token import gspo_token_loss
 from training.update.losses.policy_loss_contract import LossInputs, PolicyLoss, TokenLosses
+from training.update.losses.rejection_fine_tuning import rejection_fine_tuning_loss
 from training.update.losses.rloo import rloo_loss
 
 POLICY_LOSSES: dict[str, PolicyLoss] = {
@@ -22,6 +23,7 @@ POLICY_LOSSES: dict[str, PolicyLoss] = {
     "gspo_token": gspo_token_loss,
     "rloo": rloo_loss,
     "cispo": cispo_loss,
+    "rejection_fine_tuning": rejection_fine_tuning_loss,
 }
 
 __all__ = ["POLICY_LOSSES", "LossInputs", "PolicyLoss", "TokenLosses"]
