@@ -3,10 +3,12 @@
 NNNNN-STAGE-STEP/
     COMPLETE      written last, inside a *.tmp folder that is then renamed
     state.json    step, policy_version, data cursor, replay state, alarm history ...
-    shards/       weights and optimiser (torch.distributed.checkpoint: any number of processes reads it)
+    optimiser/    its tensors (torch.distributed.checkpoint: any number of processes reads it)
     rng-RANK.pt   torch's generator
-    model/        plain transformers folder: download, start of another experiment
+    model/        plain transformers folder, fp32: resume, download, start of another experiment
+    weights/      like optimiser/; stays only where adapters do, which model/ holds merged
 
+Older ones hold weights and optimiser together in shards/; they are read as well.
 Tensors are copied to host memory and written while training goes on; a process that dies before the rename
 leaves a *.tmp folder, from which no attempt resumes.
 """
@@ -16,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -25,10 +27,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from torch.distributed.checkpoint.state_dict_saver import AsyncSaveResponse
 
 from training.checkpoints.tensors import (
-    fill_optimiser,
-    optimiser_space,
+    OPTIMISER,
+    WEIGHTS,
+    load_optimiser,
+    load_weights,
     optimiser_state,
     weights_of,
     write_model_folder,
@@ -48,7 +53,8 @@ class CheckpointStore:
     def __init__(self, directory: Path, keep_last: int) -> None:
         self.directory = directory
         self.keep_last = keep_last
-        self._group: dist.ProcessGroup | None = None
+        self._groups: list[dist.ProcessGroup] = []
+        """One per part: their writers' agreements must not mix with each other's or the trainer's."""
         self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._saving: Future[Any] | None = None
         """On rank 0 the whole save, elsewhere this rank's shards."""
@@ -98,17 +104,19 @@ class CheckpointStore:
             folder.mkdir(parents=True)
         barrier()
         torch.save(torch.get_rng_state(), folder / f"rng-{world.rank}.pt")
-        tensors = weights_of(learner) | optimiser_state(learner)
-        # A group of its own: the writers' agreement must not mix with the trainer's collectives.
-        self._group = self._group or dist.new_group(backend="gloo")
-        saved = dcp.async_save(tensors, checkpoint_id=folder / "shards", process_group=self._group)
-        assert isinstance(saved, Future), "no asynchronous staging was asked for"
-        self._saving = saved
-        if world.is_main:
+        parts = {WEIGHTS: weights_of(learner), OPTIMISER: optimiser_state(learner)}
+        self._groups = self._groups or [dist.new_group(backend="gloo") for _ in parts]
+        saves = [
+            dcp.async_save(tensors, checkpoint_id=folder / name, process_group=group)
+            for (name, tensors), group in zip(parts.items(), self._groups, strict=True)
+        ]
+        if not world.is_main:
+            self._saving = self._finisher.submit(_results, saves)
+        else:
             values, scales = json.dumps(asdict(state), indent=2), adapter_scales(learner.policy.model)
 
             def finish() -> None:
-                saved.result()  # every rank has written its shards
+                _results(saves)  # every rank has written its shards
                 self._write_model(folder, source, scales)
                 (folder / "state.json").write_text(values + "\n")
                 (folder / COMPLETE).write_text("")
@@ -148,14 +156,15 @@ class CheckpointStore:
             barrier()
 
     def _write_model(self, folder: Path, source: Path, scales: dict[str, float]) -> None:
-        write_model_folder(folder / "shards", source, folder / "model", scales)
+        """Of the weights that were saved, which it then stands for unless they have adapters."""
+        write_model_folder(folder / WEIGHTS, source, folder / "model", scales)
+        if not scales:
+            shutil.rmtree(folder / WEIGHTS)
 
     def load(self, folder: Path, learner: Learner) -> None:
         """Read weights, optimiser and generator into `learner`. A collective."""
-        shards = folder / "shards"
-        tensors = weights_of(learner) | optimiser_space(learner, shards)
-        dcp.load(tensors, checkpoint_id=shards)
-        fill_optimiser(learner, tensors)
+        load_weights(learner, folder)
+        load_optimiser(learner, folder)
         generator = folder / f"rng-{learner.world.rank}.pt"
         if generator.exists():
             torch.set_rng_state(torch.load(generator, weights_only=True))
@@ -178,6 +187,13 @@ class CheckpointStore:
         for leftover in self.directory.glob("[0-9]*.tmp"):
             shutil.rmtree(leftover, ignore_errors=True)
         return doomed
+
+
+def _results(saves: Sequence[Future[Any] | AsyncSaveResponse]) -> None:
+    """Wait for all of them; raises what went wrong in the first that failed."""
+    for saved in saves:
+        assert isinstance(saved, Future), "no asynchronous staging was asked for"
+        saved.result()
 
 
 def folder_bytes(folder: Path) -> int:

@@ -14,7 +14,10 @@ from training.model.lora import BASE, is_adapter, merged
 from training.update.learner import Learner
 from training.weights.model_folder_writer import copy_settings, write_safetensors
 
-OPTIMISER = "optimiser|"
+WEIGHTS, OPTIMISER = "weights", "optimiser"
+"""Folders of a checkpoint; a tensor of the optimiser is named by the second, too."""
+OLD_SHARDS = "shards"
+"""Where older checkpoints have both."""
 MODEL = "policy.model."
 LAYERS_AT_ONCE = 64
 """Tensors read together while the model folder is written: bounds the memory that it takes."""
@@ -26,12 +29,12 @@ def weights_of(learner: Learner) -> dict[str, Any]:
 
 
 def optimiser_state(learner: Learner) -> dict[str, Any]:
-    """Every tensor that the optimiser keeps, as optimiser|PARAMETER|KEY."""
+    """Every tensor that the optimiser keeps, as OPTIMISER|PARAMETER|KEY."""
     names: dict[torch.Tensor, str] = {
         parameter: name for name, parameter in learner.policy.named_parameters()
     }
     return {
-        f"{OPTIMISER}{names[parameter]}|{key}": value
+        f"{OPTIMISER}|{names[parameter]}|{key}": value
         for member in learner.optimiser.members
         for parameter, state in member.state.items()
         for key, value in state.items()
@@ -39,12 +42,33 @@ def optimiser_state(learner: Learner) -> dict[str, Any]:
     }
 
 
+def load_weights(learner: Learner, checkpoint: Path) -> None:
+    """Fill the (sharded) weights: from their own folder, else from the plain model. A collective."""
+    weights = weights_of(learner)
+    for name in (WEIGHTS, OLD_SHARDS):
+        if (shards := checkpoint / name).is_dir():
+            dcp.load(weights, checkpoint_id=shards)
+            return
+    plain = {name.removeprefix(MODEL): weight for name, weight in weights.items()}
+    dcp.load(plain, storage_reader=dcp.HuggingFaceStorageReader(str(checkpoint / "model")))
+
+
+def load_optimiser(learner: Learner, checkpoint: Path) -> None:
+    """Fill the optimisers that own the saved tensors. A collective."""
+    shards = checkpoint / OPTIMISER
+    shards = shards if shards.is_dir() else checkpoint / OLD_SHARDS
+    tensors = optimiser_space(learner, shards)
+    if tensors:  # before the first update there are none
+        dcp.load(tensors, checkpoint_id=shards)
+    fill_optimiser(learner, tensors)
+
+
 def optimiser_space(learner: Learner, shards: Path) -> dict[str, Any]:
     """Empty tensors, sharded like their weights, for the optimiser state that the checkpoint holds."""
     parameters = dict(learner.policy.named_parameters())
     space = {}
     for key, shape in saved_shapes(shards).items():
-        if not key.startswith(OPTIMISER):
+        if not key.startswith(f"{OPTIMISER}|"):
             continue
         parameter = parameters[key.split("|")[1]]
         same = shape == tuple(parameter.shape)
@@ -70,7 +94,7 @@ def fill_optimiser(learner: Learner, tensors: dict[str, Any]) -> None:
         for parameter in group["params"]
     }
     for key, value in tensors.items():
-        if key.startswith(OPTIMISER):
+        if key.startswith(f"{OPTIMISER}|"):
             _, name, part = key.split("|")
             member, group, parameter = owners[name]
             member.state[parameter][part] = _placed(value, group, parameter)

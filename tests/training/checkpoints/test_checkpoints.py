@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,13 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
+import torch.distributed.checkpoint as dcp
 
 from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
-from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState
-from training.checkpoints.tensors import fill_optimiser
+from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
+from training.checkpoints.tensors import fill_optimiser, optimiser_state, weights_of
 from training.contracts.config import ExperimentConfig
 from training.distributed.world import World, start_world, stop_world
 from training.sampler.engines.transformers_engine import load_model
@@ -120,6 +122,30 @@ def test_an_interrupted_save_is_not_resumed_from(
     assert store.newest() == good
     store.prune(best="")
     assert not broken.exists()
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_weights_lie_in_a_checkpoint_once_and_come_back_bit_for_bit(
+    is_old: bool, toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    config = toy_config(toy_model)
+    trainer = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
+    walk(trainer, record_samples(toy_desktops), range(2))
+    store = CheckpointStore(tmp_path, keep_last=1)
+    folder = store.save(trainer, ExperimentState(stage="grpo", grpo_step=2), toy_model)
+    weights, optimiser = weights_of(trainer), optimiser_state(trainer)
+    num_bytes = sum(weight.nbytes for weight in weights.values())
+    assert not (folder / "weights").exists()
+    assert num_bytes < folder_bytes(folder / "model") < folder_bytes(folder) < 3.5 * num_bytes
+    if is_old:
+        dcp.save(weights | optimiser, checkpoint_id=folder / "shards")
+        for name in ("model", "optimiser"):
+            shutil.rmtree(folder / name)
+    again = toy_learner(config, world, toy_desktops.renderer, toy_desktops.frames)
+    store.load(folder, again)
+    for saved, loaded in ((weights, weights_of(again)), (optimiser, optimiser_state(again))):
+        assert saved.keys() == loaded.keys()
+        assert all(torch.equal(saved[name], loaded[name]) for name in saved)
 
 
 class HeldStore(CheckpointStore):
