@@ -11,6 +11,7 @@ is learned far slower than what to write:
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -38,6 +39,8 @@ class SftDataset:
     renderer: Renderer
     num_questions: int
     """Packed on one screenshot at most; 0 = demonstrations only."""
+    max_tokens: float
+    """Of a sequence (`sampling.max_context_tokens`): questions beyond it are left out."""
     demonstrations: dict[str, list[Trajectory]] = field(default_factory=dict)
     """Family -> demonstrations with at least one turn."""
     texts: dict[str, list[str]] = field(default_factory=dict)
@@ -45,10 +48,15 @@ class SftDataset:
 
     @classmethod
     def from_trajectories(
-        cls, trajectories: Iterable[Trajectory], renderer: Renderer, *, locator_questions: int = 10
+        cls,
+        trajectories: Iterable[Trajectory],
+        renderer: Renderer,
+        *,
+        locator_questions: int = 10,
+        max_tokens: float = math.inf,
     ) -> SftDataset:
         """Data from finished oracle trajectories. Raises ValueError when there are none."""
-        dataset = cls(renderer=renderer, num_questions=locator_questions)
+        dataset = cls(renderer=renderer, num_questions=locator_questions, max_tokens=max_tokens)
         for trajectory in trajectories:
             if not trajectory.turns:
                 continue
@@ -80,6 +88,7 @@ class SftDataset:
             if any(sequence.loss_mask)
         ]
         packed = [self._packed(self._moved(rng.choice(everything), rng), rng) for _ in range(num_packed)]
+        packed = [sequence for sequence in packed if any(sequence.loss_mask)]
         return [part for part in (whole, packed) if part]
 
     def _moved(self, trajectory: Trajectory, rng: random.Random) -> Trajectory:
@@ -98,22 +107,31 @@ class SftDataset:
         asked = rng.sample(locators, min(self.num_questions // 2, len(locators)))
         asked += rng.sample(instructions, min(self.num_questions - len(asked), len(instructions)))
         rng.shuffle(asked)
-        return pack_questions(self.renderer, trajectory, asked)
+        return pack_questions(self.renderer, trajectory, asked, self.max_tokens)
 
 
-def pack_questions(renderer: Renderer, trajectory: Trajectory, questions: list[Question]) -> RenderedSequence:
-    """A demonstration's first screenshot and several questions about it as one sequence."""
+def pack_questions(
+    renderer: Renderer,
+    trajectory: Trajectory,
+    questions: list[Question],
+    max_tokens: float = math.inf,
+) -> RenderedSequence:
+    """A demonstration's first screenshot and the questions about it that fit, as one sequence."""
     first = trajectory.turns[0].observation
     size = (first.width, first.height) if first.sha256 and not renderer.prompt.text_only else None
     rendered = RenderedSequence()
     if size:
         rendered.images.append(first.sha256)
         rendered.grids.append(renderer.image_grid(size))
-    for index, question in enumerate(questions):
-        prompt = renderer.question(question.text) if index else renderer.render_turn(0, question.text, size)
+    for question in questions:
+        is_first = not rendered.token_ids
+        prompt = (
+            renderer.render_turn(0, question.text, size) if is_first else renderer.question(question.text)
+        )
         answer = renderer.completion_ids(question.answer)
-        rendered.append_prompt(prompt)
-        rendered.append_completion(answer, [float("nan")] * len(answer), -1)
+        if len(rendered.token_ids) + len(prompt) + len(answer) <= max_tokens:
+            rendered.append_prompt(prompt)
+            rendered.append_completion(answer, [float("nan")] * len(answer), -1)
     return rendered
 
 

@@ -31,7 +31,10 @@ def run_sft(experiment: Experiment) -> None:
     state, config = experiment.state, experiment.config.sft
     collect = {"oracle": collect_demonstrations, "replay": curated_demonstrations}[config.source]
     dataset = SftDataset.from_trajectories(
-        collect(experiment), experiment.renderer, locator_questions=config.locator_questions
+        collect(experiment),
+        experiment.renderer,
+        locator_questions=config.locator_questions,
+        max_tokens=experiment.config.sampling.max_context_tokens,
     )
     if state.stage is not LearningStage.SFT:
         state.enter(LearningStage.SFT)

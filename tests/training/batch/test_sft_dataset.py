@@ -65,6 +65,18 @@ def test_a_batch_holds_whole_demonstrations_and_packed_questions(reader):
         assert pads == 48 * len(sample.images)
 
 
+def test_questions_that_do_not_fit_the_context_are_left_out(reader):
+    data, longest = [clicking(Frames())], 0
+    for limit in (150, 180, 10_000):
+        dataset = SftDataset.from_trajectories(data, reader, max_tokens=limit)
+        _, packed = dataset.batch(10, random.Random(1))
+        lengths = [len(sample.token_ids) for sample in packed]
+        assert longest < max(lengths) <= limit
+        longest = max(lengths)
+    nothing_fits = SftDataset.from_trajectories(data, reader, max_tokens=8)
+    assert len(nothing_fits.batch(10, random.Random(1))) == 1
+
+
 def test_the_same_seed_makes_the_same_batch(reader):
     frames = Frames()
     dataset = SftDataset.from_trajectories([clicking(frames), choosing(frames)], reader)
