@@ -29,12 +29,22 @@ def finish(name: str, figures: dict[str, Any], *, passed: bool, results: Path = 
 
     Call it last: `sys.exit(finish("loss_parity", figures, passed=worst < 1e-5))`.
     """
-    record = {"benchmark": name, "passed": passed, "figures": figures} | machine()
-    results.mkdir(parents=True, exist_ok=True)
-    (results / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n")
+    record = write_result(name, figures, passed=passed, results=results)
     sys.stdout.flush()
     print(json.dumps(record))
     return 0 if passed else 1
+
+
+def write_result(
+    name: str, figures: dict[str, Any], *, passed: bool, results: Path = RESULTS
+) -> dict[str, Any]:
+    """Write results/NAME.json with machine and date, whole or not at all; returns what it holds."""
+    record = {"benchmark": name, "passed": passed, "figures": figures} | machine()
+    results.mkdir(parents=True, exist_ok=True)
+    part = results / f".{name}.json"
+    part.write_text(json.dumps(record, indent=2) + "\n")
+    part.replace(results / f"{name}.json")
+    return record
 
 
 def machine() -> dict[str, Any]:

@@ -127,6 +127,12 @@ def evaluation(described: dict[str, Any], name: str, *, greedy: bool = False) ->
     return {key: found[-1][key] for key in keys} if found else None
 
 
+def curve_of(described: dict[str, Any], *, greedy: bool = False) -> list[tuple[int, float]]:
+    """(step, success) of all its evaluations, sampled or greedy, in order of steps."""
+    found = (item for item in described["evaluations"] if (item["temperature"] == 0) == greedy)
+    return sorted((item["step"], item["success"]) for item in found)
+
+
 def seconds(start: str | None, end: str | None) -> float | None:
     """Between two times as `manage.py experiment` prints them."""
     if not start or not end:

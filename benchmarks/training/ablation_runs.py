@@ -6,15 +6,13 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from testing.experiment_runs import evaluation, follow, launch, settings, stage_seconds
+from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 
 UPDATES = "algorithm.updates_per_batch"
 STALE: dict[str, object] = {"algorithm.max_staleness": 2}
-REPLAY: dict[str, object] = {"replay.enabled": True}
 DECOUPLED: dict[str, object] = {
     "algorithm.old_logprobs": "recomputed",
     "algorithm.correction": "truncate",
@@ -27,24 +25,18 @@ GSPO: dict[str, object] = {
     "algorithm.old_logprobs": "recomputed",
     UPDATES: 3,
 }
+REPLAY: dict[str, object] = {"replay.enabled": True}
 ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
+    "grpo, replay": REPLAY,
     "gspo": GSPO,
+    # What replay injects was sampled by another policy, which only a correction knows.
+    "gspo, replay": {**GSPO, **REPLAY, "algorithm.correction": "truncate"},
     "grpo, staleness 2": STALE,
-    "grpo, staleness 2, decoupled": {**STALE, **DECOUPLED},
-    "grpo, cold": {},
-    "grpo, cold, replay": REPLAY,
-    "gspo, cold": GSPO,
-    "gspo, cold, replay": {**GSPO, **REPLAY, "algorithm.correction": "truncate"},
+    "decoupled, staleness 2": {**STALE, **DECOUPLED},
+    "decoupled, staleness 2, replay": {**STALE, **DECOUPLED, **REPLAY},
 }
-"""Name -> what differs from plain GRPO."""
-
-
-def is_cold(arm: str) -> bool:
-    """Whether it begins with the policy of `ablation_cold` instead of the shipped one."""
-    return ", cold" in arm
-
-
+"""Name -> what differs from plain GRPO in turns."""
 SERIES = (
     "rollout/success",
     "time/step_s",
@@ -67,8 +59,6 @@ class Budget:
     """Held-out, before and after."""
     limit_s: float
     """Per run, without the installation's start."""
-    cold: Path | None = None
-    """Model folder of the arms that begin cold."""
 
 
 def cores_of(place: int, parallel: int) -> list[int]:
@@ -89,10 +79,11 @@ def run_once(arm: str, seed: int, budget: Budget, cores: list[int]) -> dict[str,
         with Instance(without=["web"], slots=slots, env_workers=workers, env=env) as deskhand:
             return _run(deskhand, arm, seed, budget, slots)
     except (InstanceFailed, subprocess.SubprocessError) as error:
-        return {"arm": arm, "seed": seed, "status": "failed", "message": str(error)[-2000:]} | EMPTY
+        return {"status": "failed", "message": str(error)[-2000:]} | EMPTY
 
 
-EMPTY: dict[str, Any] = {"step": 0, "before": None, "after": None, "step_s": None}
+EVALUATIONS = ("before", "after", "before_greedy", "after_greedy")
+EMPTY: dict[str, Any] = {"step": 0, "step_s": None, **dict.fromkeys(EVALUATIONS)}
 
 
 def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) -> dict[str, Any]:
@@ -108,8 +99,6 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
     }
     if (updates := values.get(UPDATES)) is not None:  # a group is never split
         values[UPDATES] = min(int(str(updates)), budget.groups)
-    if is_cold(arm):
-        values["model.path"] = str(budget.cold)
     accepted = 0
     if ARMS[arm].get("replay.enabled"):
         accepted = accept_demonstrations(deskhand, seed, budget.steps * budget.groups, budget.limit_s / 2)
@@ -118,8 +107,6 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
     metrics = described["metrics"]
     steps = [value for _, value in metrics["time/step_s"]]
     return {
-        "arm": arm,
-        "seed": seed,
         "status": described["status"],
         "message": described["message"],
         "step": described["step"],
@@ -132,7 +119,8 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "accepted": accepted,
         "failed_groups": sum(value for _, value in metrics["replay/failed_groups"]),
         "injected": sum(value for _, value in metrics["replay/injected"]),
-        "curve": metrics["rollout/success"],
+        "rollout_curve": metrics["rollout/success"],
+        "greedy_curve": curve_of(described, greedy=True),
         "staleness": [value for _, value in metrics["async/staleness_mean"]],
         "cut_fraction": [value for _, value in metrics["policy/correction_cut_fraction"]],
         "alarms": [alarm["name"] for alarm in described["alarms"]],

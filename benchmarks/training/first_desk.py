@@ -7,19 +7,21 @@ need the pixels; with --from-scratch only the SFT stage of the from-scratch pres
 Bar, in every seed, over >= 60 held-out tasks, greedy and three draws each: greedy <= 55 % and sampled >= 15 %
 before, both >= 80 % and >= 30 points above after, two families >= 30 points greedily; launch to the end of
 GRPO <= 600 s on two quiet cores where 2e7 turns of a Python loop take 2.5 s (`loop_s` is recorded).
-From scratch: SFT reaches 25-60 % within 30 minutes.
+From scratch: SFT reaches 25-60 % within 30 minutes. Finished seeds are kept in the result file, so an
+interrupted benchmark goes on.
 
-    python -m benchmarks.training.first_desk [--seeds 0 1 2] [--from-scratch]
+    python -m benchmarks.training.first_desk [--seeds 0 1 2] [--from-scratch] [--skip-blind] [--anew]
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
+from functools import partial
 from typing import Any
 
-from benchmarks.report import finish, print_table
+from benchmarks.finished_runs import FinishedRuns
+from benchmarks.report import print_table
 from testing.experiment_runs import evaluation, follow, launch, seconds
 from testing.private_installation import Instance
 
@@ -33,8 +35,8 @@ MIN_TASKS = 60
 BLIND_LIMIT = 0.35
 """Chance on colour is the mean of 1/3 to 1/5; on menu 1/5 and less. The limit allows for 48 trials."""
 POLL_S = 10.0
-"""Each look starts a process; that costs the two cores about a second."""
-
+"""Between two looks at the experiment."""
+CURVE = "rollout/success"
 
 HEADER = (
     "seed",
@@ -52,59 +54,55 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     arguments.add_argument("--from-scratch", action="store_true")
+    arguments.add_argument("--limit-s", type=float, default=2 * LAUNCH_LIMIT_S, help="of one run")
+    arguments.add_argument("--skip-blind", action="store_true", help="the bar is missed without it")
+    arguments.add_argument("--anew", action="store_true", help="forget the runs that are finished")
     options = arguments.parse_args()
-    with Instance() as deskhand:
-        loop_s = [python_loop_s()]
-        rows = [measure(deskhand, seed, options.from_scratch) for seed in options.seeds]
-        blind = None if options.from_scratch else measure_blind(deskhand)
-    print_table(HEADER, [row_of(row) for row in rows])
-    figures: dict[str, Any] = {"seeds": rows, "blind": blind, "loop_s": [*loop_s, python_loop_s()]}
     name = "first_desk_from_scratch" if options.from_scratch else "first_desk"
-    passed = all(row["passed"] for row in rows) and (blind is None or blind["passed"])
-    return finish(name, figures, passed=passed)
+    runs = FinishedRuns(name=name, budget={"samples_per_task": DRAWS}, anew=options.anew)
+    rows = [
+        runs.once({"seed": seed}, partial(measure, seed, options.from_scratch, options.limit_s))
+        for seed in options.seeds
+    ]
+    print_table(HEADER, [row_of(row) for row in rows])
+    needs_blind = not options.from_scratch
+    if needs_blind and not options.skip_blind:
+        rows.append(runs.once({"seed": "blind"}, measure_blind))
+    is_whole = not (needs_blind and options.skip_blind)
+    return runs.finish(passed=is_whole and all(row["passed"] for row in rows))
 
 
-def python_loop_s() -> float:
-    """Seconds of 2e7 turns of a plain loop: how fast, and how free, a core of this machine is."""
-    started = time.perf_counter()
-    for _ in range(20_000_000):
-        pass
-    return time.perf_counter() - started
-
-
-def measure(deskhand: Instance, seed: int, from_scratch: bool) -> dict[str, Any]:
+def measure(seed: int, from_scratch: bool, limit_s: float) -> dict[str, Any]:
     """One experiment of the preset with this seed."""
     arguments = ["--set", f"optimiser.seed={seed}", "--set", f"evaluation.samples_per_task={DRAWS}"]
     if from_scratch:
         # What GRPO makes of it is measured without this flag.
         arguments += ["--set", "algorithm.num_steps=1", "--set", "evaluation.after=false"]
     preset = "first-desk-from-scratch" if from_scratch else "first-desk"
-    limit = SCRATCH_LIMIT_S + LAUNCH_LIMIT_S if from_scratch else 2 * LAUNCH_LIMIT_S
-    described = run(deskhand, limit, "--preset", preset, *arguments)
-    return judge(described, seed, from_scratch)
+    limit_s += SCRATCH_LIMIT_S if from_scratch else 0
+    return judge(run(limit_s, "--preset", preset, *arguments), from_scratch)
 
 
-def run(deskhand: Instance, limit_s: float, *arguments: str) -> dict[str, Any]:
-    """Launch, wait until it ends, and describe it. Raises TimeoutError."""
-    described = follow(deskhand, launch(deskhand, *arguments), limit_s, poll_s=POLL_S, say=lambda line: None)
-    if described["ran_out"]:
-        raise TimeoutError(f"not finished after {limit_s:.0f} s: {described['message']}")
-    return described
+def run(limit_s: float, *arguments: str) -> dict[str, Any]:
+    """Launch, wait until it ends or its time is over, and describe it with its curve."""
+    with Instance() as deskhand:
+        return follow(deskhand, launch(deskhand, *arguments), limit_s, CURVE, poll_s=POLL_S)
 
 
-def judge(described: dict[str, Any], seed: int, from_scratch: bool) -> dict[str, Any]:
+def judge(described: dict[str, Any], from_scratch: bool) -> dict[str, Any]:
     """The figures of one seed and whether they reach the bar."""
     before, after = evaluation(described, "before"), evaluation(described, "after")
     stages = {stage["name"]: stage for stage in described["stages"]}
     row: dict[str, Any] = {
-        "seed": seed,
         "status": described["status"],
+        "step": described["step"],
         "to_end_of_grpo_s": seconds(described["created_at"], stages["grpo"]["ended_at"]),
         "sft_s": seconds(described["created_at"], stages["sft"]["ended_at"]) if "sft" in stages else None,
         "before": before,
         "after": after,
         "greedy_before": evaluation(described, "before", greedy=True),
         "greedy_after": evaluation(described, "after", greedy=True),
+        "rollout_curve": described["metrics"][CURVE],
     }
     row["passed"] = bool(before and (after or from_scratch)) and passes(row, from_scratch)
     return row
@@ -140,10 +138,9 @@ def families_gained(before: dict[str, Any], after: dict[str, Any]) -> int:
     return sum(share(after, one) - share(before, one) >= GAIN for one in before["per_family"])
 
 
-def measure_blind(deskhand: Instance) -> dict[str, Any]:
+def measure_blind() -> dict[str, Any]:
     """The start without screenshots on the families that need them: must stay at chance."""
     described = run(
-        deskhand,
         LAUNCH_LIMIT_S,
         "--preset",
         "first-desk",
@@ -152,11 +149,17 @@ def measure_blind(deskhand: Instance) -> dict[str, Any]:
         *("--set", "algorithm.groups_per_step=1"),
         *("--set", "evaluation.after=false"),
     )
-    before = next(item for item in described["evaluations"] if item["name"] == "before")
+    before = evaluation(described, "before") or {"per_family": {}}
     families = {name: tuple(value) for name, value in before["per_family"].items() if name != "note"}
     hits, tasks = (sum(value[i] for value in families.values()) for i in (0, 1))
     share = hits / tasks if tasks else 1.0
-    return {"success": share, "num_tasks": tasks, "per_family": families, "passed": share <= BLIND_LIMIT}
+    return {
+        "status": described["status"],
+        "success": share,
+        "num_tasks": tasks,
+        "per_family": families,
+        "passed": share <= BLIND_LIMIT,
+    }
 
 
 def row_of(row: dict[str, Any]) -> tuple[object, ...]:

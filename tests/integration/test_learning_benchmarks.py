@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.training.learning_curves_picture import draw
 from testing.private_installation import INHERITED_SETTINGS, REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.desktop, pytest.mark.timeout(2400)]
@@ -33,22 +34,31 @@ def run(module: str, *arguments: str) -> str:
 
 
 def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
-    record = tmp_path / "runs.json"
-    arms = ("gspo", "grpo, cold, replay", "grpo, staleness 2, decoupled")
-    assert "tiny: every run finished" in run(
-        "benchmarks.training.ablation", "--tiny", "--seeds", "0", "--arms", *arms, "--record", str(record),
-        "--cold", str(tmp_path / "cold"),
-    )  # fmt: skip
-    runs = {found["arm"]: found for found in json.loads(record.read_text())}
+    arms = ("gspo", "grpo, replay", "decoupled, staleness 2")
+    tiny = ("benchmarks.training.ablation", "--tiny", "--seeds", "0", "--results", str(tmp_path), "--arms")
+    assert "tiny: every run finished" in run(*tiny, *arms)
+    recorded = json.loads((tmp_path / "ablation.json").read_text())["figures"]["runs"]
+    runs = {found["arm"]: found for found in recorded}
     assert set(runs) == set(arms)
     assert all(found["step"] == 2 and found["after"]["num_tasks"] == 3 for found in runs.values())
-    assert runs["grpo, cold, replay"]["accepted"] > 0
+    assert runs["grpo, replay"]["accepted"] > 0
     assert runs["gspo"]["accepted"] == 0
-    # What is recorded is not repeated.
-    again = run(
-        "benchmarks.training.ablation", "--tiny", "--seeds", "0", "--arms", "gspo", "--record", str(record)
-    )
-    assert "seed 0: finished" not in again
+    again = run(*tiny, "gspo")
+    assert "{'arm': 'gspo', 'seed': 0}: measured" in again, "what is recorded is not repeated"
+
+
+def test_curves_of_arms_become_a_picture(tmp_path: Path):
+    run = {
+        "arm": "grpo",
+        "status": "finished",
+        "rollout_curve": [(1, 0.3), (2, 0.6)],
+        "greedy_curve": [(0, 0.2)],
+    }
+    draw([run, run | {"arm": "random"}, run | {"arm": "broken", "status": "failed"}], "toy", tmp_path)
+    picture = (tmp_path / "toy.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "grpo (1 seed)" in picture
+    assert "broken" not in picture
 
 
 def test_the_learning_run_warms_up_and_trains_both_arms(tmp_path: Path):
