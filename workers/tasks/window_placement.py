@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 from training.contracts.types import ActionKind
 from workers.desktops.console_contract import Console, Window
@@ -17,7 +18,8 @@ Box = tuple[int, int, int, int]
 FRAME_LEFT, FRAME_TOP = 1, 20
 """What the desktop's theme adds; programs place their frame, tasks place the content."""
 LIMIT_S = 10.0
-POLL_S = 0.004
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.004, 0.02
+"""Between two looks at windows or pixels; each is half as long again as the one before."""
 
 
 def limit_of(console: Console) -> float:
@@ -29,14 +31,22 @@ def wait_focused(desktop: TaskDesktop, text: str) -> Window:
     """The window that contains `text` in title or class, once it has the keyboard. Raises SetupError."""
     limit_s = limit_of(desktop.console)
     desktop.wait_for_window(text, timeout_s=limit_s, settled=False)
-    deadline = time.monotonic() + limit_s
+    deadline, pauses = time.monotonic() + limit_s, growing_pauses()
     while True:
         window = next((w for w in desktop.windows() if is_named(w, text)), None)
         if window is not None and window.is_active:
             return window
         if time.monotonic() > deadline:
             raise SetupError(TaskErrorKind.DESKTOP, f"window {text!r} did not get the focus in {limit_s:g} s")
-        time.sleep(POLL_S)
+        time.sleep(next(pauses))
+
+
+def growing_pauses() -> Iterator[float]:
+    """Seconds, without an end."""
+    pause_s = FIRST_PAUSE_S
+    while True:
+        yield pause_s
+        pause_s = min(1.5 * pause_s, LONGEST_PAUSE_S)
 
 
 def is_named(window: Window, text: str, strict: bool = False) -> bool:
@@ -54,12 +64,12 @@ def place(desktop: TaskDesktop, text: str, box: Box) -> Window:
             raise EnvError("this desktop's windows cannot be placed from outside", kind=ErrorKind.TASK)
         desktop.console.forget_changes()
         desktop.console.windows.move(window.window_id, box)
-        deadline = time.monotonic() + limit_of(desktop.console)
+        deadline, pauses = time.monotonic() + limit_of(desktop.console), growing_pauses()
         while box_of(window := wait_focused(desktop, text)) != box:
             if time.monotonic() > deadline:
                 message = f"window {text!r} stays at {box_of(window)} instead of {box}"
                 raise SetupError(TaskErrorKind.TASK, message)
-            time.sleep(POLL_S)
+            time.sleep(next(pauses))
     wait_until_settled(desktop.console, settle_limits_for(ActionKind.CLICK))
     return window
 
@@ -71,9 +81,10 @@ def box_of(window: Window) -> Box:
 def wait_painted(console: Console, points: dict[tuple[int, int], str]) -> None:
     """Wait until every screen point has its colour ("#rrggbb"). Raises SetupError naming the first other."""
     deadline = time.monotonic() + limit_of(console)
+    pauses = growing_pauses()
     for (left, top), color in points.items():
         while (seen := console.color_at(left, top)) != color.lower():
             if time.monotonic() > deadline:
                 message = f"the screen shows {seen} at ({left}, {top}) instead of {color}"
                 raise SetupError(TaskErrorKind.TASK, message)
-            time.sleep(POLL_S)
+            time.sleep(next(pauses))
