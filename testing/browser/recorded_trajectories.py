@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from testing import first_desk_screens
 from testing.factories import make_trajectory
+from training.contracts.turn_trace import TurnPart
 from training.contracts.types import Action, Completion, Observation, Source, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
 from webapp.trajectories import lifecycle
@@ -48,7 +49,9 @@ class Recorder:
         self.num_turns += 1
         return seen
 
-    def close_turn(self, seen: Observation, **values: object) -> None:
+    def close_turn(
+        self, seen: Observation, spent_ms: dict[TurnPart, float] | None = None, **values: object
+    ) -> None:
         """The completion came and its action was done; a press of Down when nothing else is said."""
         if not {"action", "parse_error"} & set(values):
             values["action"] = Action(kind="key", keys=("Down",))
@@ -65,6 +68,7 @@ class Recorder:
             turn=turn,
             thought=f"thought of turn {self.num_turns}",
             completed_at=timezone.now(),
+            spent_ms=spent_ms,
         )
 
     def turn(self, **values: object) -> None:

@@ -16,6 +16,7 @@ from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory, make_turn
 from testing.paths import REPOSITORY
+from training.contracts.turn_trace import TurnPart
 from webapp.lib.supervisor.ports import free_port
 
 
@@ -140,8 +141,11 @@ def test_a_running_trajectory_grows_live_can_be_scrubbed_and_ends_with_its_rewar
     expect(place(page)).to_have_text("Turn 2 of 2")
     expect(page.locator(f'[data-image] img[src*="{seen.sha256}"]')).to_be_visible()
     expect(page.locator(".turn-card:visible")).to_contain_text("The policy is deciding")
-    recorder.close_turn(seen)
+    recorder.close_turn(seen, {TurnPart.REPORT: 40.0, TurnPart.DECODE: 150.0, TurnPart.ACT: 10.0})
     expect(page.locator(".turn-card:visible")).to_contain_text("thought of turn 2")
+    bar = page.locator(".turn-card:visible").get_by_role("img", name="200 ms in all")
+    decode, whole = bar.locator(".is-decode").bounding_box(), bar.bounding_box()
+    assert decode["width"] == pytest.approx(0.75 * whole["width"], abs=3)
     expect(page.locator(".overlay .overlay-key")).to_have_text("↓")
 
     page.keyboard.press("Home")

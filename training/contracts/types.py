@@ -16,6 +16,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from training.contracts.turn_trace import SpentMs
+
 
 class Wire(BaseModel):
     """Base of all wire values: immutable, unknown fields refused."""
@@ -211,6 +213,8 @@ class Completion(Wire):
     """What made its token ids (`training.contracts.context_fingerprint`); "" = unknown."""
     waited_s: float = Field(default=0.0, ge=0, exclude_if=lambda waited: not waited)
     """Seconds in which no policy could have answered: engine asleep, in a weight sync, or restarting."""
+    spent_ms: SpentMs = Field(default_factory=dict, exclude_if=lambda spent: not spent)
+    """What the policy server measured of its part; stored with the turn, not with the completion."""
 
 
 class RewardTerm(Wire):

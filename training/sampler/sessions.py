@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from starlette.responses import Response
 from training.contracts.config import PromptConfig, SamplingConfig
 from training.contracts.policy_server import TurnRequest
 from training.contracts.route_types import Answered, Route
+from training.contracts.turn_trace import TurnPart, rounded
 from training.contracts.types import Completion
 from training.contracts.weight_requests import Canary, WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image
@@ -162,7 +164,7 @@ class PolicyService:
 
     async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
         """Build the turn's context and generate; on any failure the session is as before."""
-        before, renderer = session.sequence, self.renderer
+        before, renderer, started = session.sequence, self.renderer, time.perf_counter()
         size = image_size(png) if png is not None else None
         turn = SeenTurn(text=request.text, image_size=size)
         context = renderer.context([*session.turns, turn])
@@ -179,6 +181,7 @@ class PolicyService:
             cache=before.cache if keeps else None,
         )
         session.running = sequence
+        prepare_ms = 1000 * (time.perf_counter() - started)
         try:
             sampled = await self._sample(
                 sequence, SamplingSettings(temperature=request.temperature, max_tokens=request.max_tokens)
@@ -190,6 +193,8 @@ class PolicyService:
         session.sequence = sequence
         session.turns.append(replace(turn, completion=tuple(sampled.token_ids)))
         session.forget_pixels(renderer.prompt)
+        waited_s = sequence.waited_s()
+        own = {TurnPart.PREPARE: prepare_ms, TurnPart.PAUSE: 1000 * waited_s}
         return Completion(
             text=renderer.decode(sampled.token_ids),
             token_ids=tuple(sampled.token_ids),
@@ -200,7 +205,8 @@ class PolicyService:
             finish_reason=sampled.finish_reason,
             num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
             fingerprint=renderer.fingerprint,
-            waited_s=round(sequence.waited_s(), 3),
+            waited_s=round(waited_s, 3),
+            spent_ms=rounded(own | sampled.spent_ms),
         )
 
     async def _prepared(self, png: bytes) -> Any:

@@ -241,6 +241,8 @@ class TurnRecord(models.Model):
     observed_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
     acted_at = models.DateTimeField(null=True)
+    spent_ms = models.JSONField(null=True)
+    """Where its time went (`training.contracts.turn_trace`); null = not measured."""
 
     class Meta:
         ordering = ["index"]

@@ -8,6 +8,7 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 
 from training.contracts.types import Limit, TrajectoryStatus
+from webapp.lib.turn_time import time_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.turn_display import (
     action_caption,
@@ -47,6 +48,7 @@ def card_context(turn: TurnRecord) -> dict[str, Any]:
         "think_ms": None if think_ms is None else max(0, think_ms - waited_ms),
         "waited_ms": waited_ms,
         "act_ms": milliseconds(turn.completed_at, turn.acted_at),
+        "time": time_of(turn.spent_ms),
     }
 
 

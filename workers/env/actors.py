@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from training.actions.coordinates import resized_size
 from training.actions.parse import parse_completion
+from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
 from workers.env.policy_client import PolicyClient, RecordedTurn
 from workers.env.reporting.claims import Assignment, NoPolicy
@@ -24,6 +25,8 @@ class Decision:
     parse_error: str | None = None
     dialect: str = ""
     thought: str = ""
+    spent_ms: SpentMs = field(default_factory=dict)
+    """What the policy server measured."""
 
 
 class Actor(Protocol):
@@ -79,7 +82,8 @@ class PolicyActor:
         )
         return Decision(
             action=parsed.action,
-            completion=completion,
+            completion=completion.model_copy(update={"spent_ms": {}}),
+            spent_ms=completion.spent_ms,
             parse_error=parsed.error,
             dialect=parsed.dialect,
             thought=parsed.thought,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from training.actions.coordinates import off_screen_error
+from training.contracts.turn_trace import TurnPart
 from training.contracts.types import Action, ActionKind, Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
@@ -21,6 +22,7 @@ from workers.env.reporting import trajectories
 from workers.env.reporting.claims import Assignment
 from workers.env.takeover.takeovers import Takeovers
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
+from workers.env.turn_trace import TurnTrace
 from workers.environments.registry import Environment
 
 
@@ -84,7 +86,9 @@ class Rollout:
 
     def _take_turns(self) -> Ending:
         deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
+        trace = TurnTrace()
         frame = self._environment.observe()
+        trace.lap(TurnPart.SCREENSHOT)
         branch = self._assignment.branch
         text = branch.text if branch else self._task.instruction
         action = next((turn.action for turn in reversed(self._turns) if turn.action), None)
@@ -100,24 +104,31 @@ class Rollout:
                     return Ending(TrajectoryStatus.TERMINATED, action)
                 deadline += takeover.duration_s
                 frame, text = self._environment.observe(), takeover.text_for_agent(text, num_decided)
+                trace.skip()
                 continue
             index, num_decided = len(self._turns), num_decided + 1
             observation = trajectories.open_turn(self._row, index, frame, text, self._assignment.source)
-            deadline += snapshots.take(index)
+            trace.lap(TurnPart.REPORT)
+            took_s = snapshots.take(index)
+            deadline += took_s
+            trace.lap(TurnPart.SNAPSHOT if took_s else TurnPart.REPORT)
             try:
                 decision = self._actor.decide(index, frame.png, observation, self._turns)
             except ContextFull:
                 # The screenshot stays on record; without a completion it is no turn of a sample.
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TOKENS)
             deadline += decision.completion.waited_s if decision.completion else 0.0
+            trace.lap(TurnPart.TRANSFER, inside=decision.spent_ms)
             action, completed_at = decision.action, datetime.now(UTC)
             if action is not None and action.kind is ActionKind.TERMINATE:
-                self._close(index, observation, decision, None, None, completed_at)
+                self._close(index, observation, decision, None, None, completed_at, trace)
                 return Ending(TrajectoryStatus.TERMINATED, action)
             error = self._act(action)
+            trace.lap(TurnPart.ACT)
             after = self._environment.observe()
+            trace.lap(TurnPart.SCREENSHOT)
             changed = after.raw_digest != frame.raw_digest
-            self._close(index, observation, decision, error, changed, completed_at)
+            self._close(index, observation, decision, error, changed, completed_at, trace)
             text = result_text(decision, error)
             frame = after
             if time.monotonic() > deadline:
@@ -147,6 +158,7 @@ class Rollout:
         action_error: str | None,
         changed: bool | None,
         completed_at: datetime,
+        trace: TurnTrace,
     ) -> None:
         turn = Turn(
             index=index,
@@ -160,7 +172,7 @@ class Rollout:
             screen_changed=changed,
         )
         self._turns.append(turn)
-        trajectories.close_turn(self._row, turn, decision.thought, completed_at)
+        trajectories.close_turn(self._row, turn, decision.thought, completed_at, trace.take())
 
 
 def result_text(decision: Decision, action_error: str | None) -> str:

@@ -87,6 +87,12 @@ def test_the_page_tells_waiting_apart_from_deciding(machine, policy_url):  # noq
     assert 0 < card["waited_ms"] <= 1000 * (time.time() - first.observed_at.timestamp())
     whole_ms = 1000 * (first.completed_at - first.observed_at).total_seconds()
     assert card["think_ms"] + card["waited_ms"] == pytest.approx(whole_ms, abs=2)
+    spent = first.spent_ms
+    assert spent["pause"] == pytest.approx(card["waited_ms"], abs=1)
+    assert {"report", "transfer", "prepare", "queue", "prefill", "decode"} <= spent.keys()
+    assert "spent_ms" not in first.completion, "it is stored once"
+    all_ms = sum(sum(turn.spent_ms.values()) for turn in row.turns.all())
+    assert all_ms <= 1000 * (row.ended_at - row.started_at).total_seconds()
 
 
 def test_a_slow_policy_still_meets_its_limit(machine, policy_url):  # noqa: F811

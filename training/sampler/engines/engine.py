@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from training.contracts.turn_trace import SpentMs
 from training.render.rendered_sequence import Grid
 
 
@@ -53,6 +54,8 @@ class SampledCompletion:
     """Of the oldest weights that generated one of its tokens."""
     policy_versions: list[int] = field(default_factory=list)
     """Of the weights that generated each token; empty = `policy_version` for all. [num_tokens]"""
+    spent_ms: SpentMs = field(default_factory=dict)
+    """Where the engine's time went, as far as it can tell."""
 
     def __post_init__(self) -> None:
         assert len(self.logprobs) == len(self.token_ids), "one logprob per token"

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from training.contracts.turn_trace import TurnPart
 from training.sampler.engines.engine import EngineError, EngineSequence, SampledCompletion, SamplingSettings
 from training.sampler.stopwatch import Stopwatch
 
@@ -56,6 +58,7 @@ class PendingRequest:
     sequence: EngineSequence
     sampling: SamplingSettings
     done: asyncio.Future[SampledCompletion]
+    arrived_at: float = field(default_factory=time.perf_counter)
 
 
 class BatchingEngine:
@@ -149,6 +152,8 @@ class BatchingEngine:
             batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
             if not self._waiting:
                 self._arrived.clear()
+            began_at = time.perf_counter()
+            queued = [began_at - one.arrived_at - one.sequence.waited_s() for one in batch]
             try:
                 sampled = await self.call(
                     self.engine.generate, [one.sequence for one in batch], [one.sampling for one in batch]
@@ -157,7 +162,8 @@ class BatchingEngine:
                 for one in batch:
                     one.done.set_exception(EngineError(f"the engine failed: {error!r}"))
                 continue
-            for one, result in zip(batch, sampled, strict=True):
+            for one, result, queued_s in zip(batch, sampled, queued, strict=True):
+                result.spent_ms[TurnPart.QUEUE] = 1000 * max(0.0, queued_s)
                 one.done.set_result(result)
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:

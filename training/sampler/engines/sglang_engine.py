@@ -22,6 +22,7 @@ from typing import Any
 from PIL import Image
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.turn_trace import TurnPart
 from training.model.lora import ADAPTER_CONFIG
 from training.render.renderer import Renderer
 from training.sampler.canary import blank_png, canary_png, canary_sequence, engine_canary
@@ -111,7 +112,7 @@ class SglangEngine:
         """Raises EngineError when the servers were given up, or refuse the request."""
         partial = PartialCompletion()
         failed = 0
-        waits = Stopwatch()
+        waits, started = Stopwatch(), time.monotonic()
         sequence.waited_s = waits.lap()
         while True:
             with waits.running():
@@ -136,12 +137,14 @@ class SglangEngine:
             self.usage.num_restarted += 1
             waits.count_all()
         sequence.token_ids += partial.token_ids
+        generated_s = time.monotonic() - started - waits.seconds
         return SampledCompletion(
             token_ids=partial.token_ids,
             logprobs=partial.logprobs,
             finish_reason="stop" if partial.has_stopped else "length",
             policy_version=min(partial.versions),
             policy_versions=partial.versions,
+            spent_ms={TurnPart.GENERATE: 1000 * max(0.0, generated_s)},
         )
 
     async def score(self, sequence: EngineSequence, start: int) -> list[float]:

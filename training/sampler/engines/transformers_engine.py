@@ -10,6 +10,7 @@ Padding is masked out and never stored. Legend: B rows, H heads, D head width, V
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import torch
 from transformers import AutoModelForImageTextToText, DynamicCache, PreTrainedModel
 
 from training.batch.rope_positions import rope_positions
+from training.contracts.turn_trace import TurnPart
 from training.model.banned_tokens import without_tokens
 from training.model.cpu_vision_tower import use_cpu_paths
 from training.model.fp32_logits import use_fp32_logits
@@ -100,7 +102,9 @@ class TransformersEngine:
         self, sequences: list[EngineSequence], samplings: list[SamplingSettings]
     ) -> list[SampledCompletion]:
         """Generate one completion per sequence; appends its tokens and keeps the context."""
+        started = time.perf_counter()
         batch = self._prefill(sequences)
+        read = time.perf_counter()
         temperatures = torch.tensor([s.temperature for s in samplings], device=self.device)
         limits = [sampling.max_tokens for sampling in samplings]
         generated: list[list[int]] = [[] for _ in sequences]
@@ -121,12 +125,14 @@ class TransformersEngine:
         for row, sequence in enumerate(sequences):
             sequence.token_ids += generated[row]
         self._remember(sequences, batch)
+        decode_ms = 1000 * (time.perf_counter() - read)
         return [
             SampledCompletion(
                 token_ids=tokens,
                 logprobs=row_logprobs,
                 finish_reason="stop" if tokens[-1] == self.renderer.stop_id else "length",
                 policy_version=self.policy_version,
+                spent_ms={TurnPart.PREFILL: 1000 * (read - started), TurnPart.DECODE: decode_ms},
             )
             for tokens, row_logprobs in zip(generated, logprobs, strict=True)
         ]

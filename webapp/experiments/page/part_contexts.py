@@ -26,6 +26,7 @@ from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
 from webapp.experiments.page.log_files import log_files
 from webapp.experiments.stored_config import annotated_yaml
+from webapp.lib.turn_time import TurnTime, mean_time
 
 Context = dict[str, Any]
 
@@ -41,6 +42,8 @@ TABS = {
     "attempts": ("Attempts", ("attempts",)),
 }
 """Tab -> (title, parts below the header)."""
+TIMED_TRAJECTORIES = 48
+"""Newest trajectories whose turns the mean is made of."""
 NUM_INCIDENTS = 6
 NUM_ALARMS = 2
 MAX_TILES = 64
@@ -110,7 +113,14 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
         "has_ended": ExperimentStatus(experiment.status).is_final(),
         "is_evaluation": settings.evaluation.only,
         "num_steps": settings.algorithm.num_steps,
+        "time": _time_of_newest_turns(experiment),
     }
+
+
+def _time_of_newest_turns(experiment: Experiment) -> TurnTime | None:
+    newest = list(experiment.trajectories.order_by("-pk").values_list("pk", flat=True)[:TIMED_TRAJECTORIES])
+    measured = experiment.trajectories.filter(pk__in=newest, turns__spent_ms__isnull=False)
+    return mean_time(list(measured.values_list("turns__spent_ms", flat=True)))
 
 
 def wall(experiment: Experiment, request: MemberRequest) -> Context:

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, Turn
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.lib.storable_text import storable
@@ -45,8 +46,15 @@ def open_turn(
             publish(experiment_stream(trajectory.experiment_id), "turn.added", payload)
 
 
-def close_turn(*, trajectory: Trajectory, turn: Turn, thought: str, completed_at: datetime) -> None:
-    """Record what the policy said and what became of it."""
+def close_turn(
+    *,
+    trajectory: Trajectory,
+    turn: Turn,
+    thought: str,
+    completed_at: datetime,
+    spent_ms: SpentMs | None = None,
+) -> None:
+    """Record what the policy said, what became of it, and where its time went."""
     with transaction.atomic():
         TurnRecord.objects.filter(trajectory=trajectory, index=turn.index).update(
             completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
@@ -60,6 +68,7 @@ def close_turn(*, trajectory: Trajectory, turn: Turn, thought: str, completed_at
             screen_changed=turn.screen_changed,
             completed_at=completed_at,
             acted_at=timezone.now(),
+            spent_ms=spent_ms,
         )
         if turn.parse_error:
             Trajectory.objects.filter(pk=trajectory.pk).update(num_parse_errors=F("num_parse_errors") + 1)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from training.contracts.context_fingerprint import shared_fingerprint
+from training.contracts.turn_trace import SpentMs
 from training.contracts.types import (
     Limit,
     Observation,
@@ -63,8 +64,12 @@ def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: S
     return observation
 
 
-def close_turn(row: TrajectoryRow, turn: Turn, thought: str, completed_at: datetime) -> None:
-    trajectories.close_turn(trajectory=row, turn=turn, thought=thought, completed_at=completed_at)
+def close_turn(
+    row: TrajectoryRow, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None = None
+) -> None:
+    trajectories.close_turn(
+        trajectory=row, turn=turn, thought=thought, completed_at=completed_at, spent_ms=spent_ms
+    )
 
 
 def record_final_screen(row: TrajectoryRow, frame: Frame) -> None:
