@@ -120,7 +120,7 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
 def _time_of_newest_turns(experiment: Experiment) -> TurnTime | None:
     newest = list(experiment.trajectories.order_by("-pk").values_list("pk", flat=True)[:TIMED_TRAJECTORIES])
     measured = experiment.trajectories.filter(pk__in=newest, turns__spent_ms__isnull=False)
-    return mean_time(list(measured.values_list("turns__spent_ms", flat=True)))
+    return mean_time([spent for spent in measured.values_list("turns__spent_ms", flat=True) if spent])
 
 
 def wall(experiment: Experiment, request: MemberRequest) -> Context:
