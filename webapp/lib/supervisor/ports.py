@@ -1,11 +1,16 @@
 """TCP ports on this machine: is one free, who has it, give me any."""
 
+import secrets
 import socket
 import time
+from pathlib import Path
 
 import psutil
 
 LOOPBACK = "127.0.0.1"
+OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+LOWEST = 10_000
+"""Below are the ports that well-known services have."""
 PATIENCE_S = 2.0
 """How long a server that was told to stop may take to let go of its port."""
 
@@ -21,10 +26,15 @@ class PortTaken(Exception):
 
 
 def free_port() -> int:
-    """A port that nothing listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
+    """A port that nothing listens on at this moment, and that no outgoing connection will be given.
+
+    A server that is started again on its port would else find a client's connection there now and then.
+    """
+    above = int(OUTGOING.read_text().split()[0]) if OUTGOING.exists() else 32_768
+    while True:
+        port = LOWEST + secrets.randbelow(max(1000, above - LOWEST))
+        if is_free(port):
+            return port
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
