@@ -3,12 +3,22 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from testing.paths import REPOSITORY
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "web_server"}
 BROWSER_FIXTURES = {"page", "context", "browser"}
 BROWSER_TESTS = REPOSITORY / "tests" / "browser"
+# The same examples in every run: a new failure comes with the change that brought it.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

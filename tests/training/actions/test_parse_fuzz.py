@@ -49,14 +49,14 @@ def check(parsed: ParsedCompletion) -> None:
     ParsedCompletion.model_validate_json(parsed.model_dump_json())
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.one_of(SOUP, CALLS, st.text()))
 def test_any_text_is_an_action_or_an_error(text):
     for dialect in ("auto", "json", "pyautogui", "keyboard"):
         check(parse_completion(text, dialect=dialect, screen=SCREEN))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet=st.characters(exclude_categories=["Nd", "Nl", "No"]), max_size=60))
 def test_a_text_without_digits_never_points_anywhere(text):
     for wrapped in (text, f'{{"action":"left_click","coordinate":{text}}}', f"pyautogui.click({text})"):
@@ -64,7 +64,7 @@ def test_a_text_without_digits_never_points_anywhere(text):
         assert action is None or (action.x, action.y, action.to_x, action.to_y) == (None,) * 4
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(-2000, 2000), st.integers(-2000, 2000))
 def test_coordinates_are_the_ones_in_the_text(x, y):
     parsed = parse_completion(

@@ -44,7 +44,7 @@ def parse(text: str, dialect: str) -> Action | None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(action=EVERY_KIND)
 def test_every_dialect_reads_what_it_writes(dialect, action):
     try:
@@ -57,7 +57,7 @@ def test_every_dialect_reads_what_it_writes(dialect, action):
     assert parse(text, "auto") == action
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(actions(st.sampled_from([K.CLICK, K.MOVE]), **AT))
 def test_points_come_back_within_the_rounding_of_their_space(action):
     image = (640, 360)

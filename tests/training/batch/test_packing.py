@@ -23,7 +23,7 @@ SAMPLES = st.lists(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(rows=SAMPLES, num_ranks=st.integers(1, 4), tokens=st.integers(20, 80), patches=st.integers(8, 40))
 def test_every_sample_once_equal_rounds_and_both_budgets(rows, num_ranks, tokens, patches) -> None:
     samples = [sample(number, length, tuple(images)) for number, (length, images) in enumerate(rows)]

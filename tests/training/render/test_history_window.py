@@ -74,7 +74,7 @@ def samples_of(reader: Renderer, trajectory: Trajectory, **options: object) -> l
     return build_samples(trajectory, reader, advantage=0.5, image_token_id=reader.image_pad_id, **options)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(prompt=PROMPTS, turns=TURNS, last_turns=st.integers(0, 4))
 def test_pixels_grids_and_masks_stay_consistent_after_any_compression(prompt, turns, last_turns) -> None:
     reader = reader_of(prompt)
@@ -107,7 +107,7 @@ def test_pixels_grids_and_masks_stay_consistent_after_any_compression(prompt, tu
         assert len(samples) == 1
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(prompt=PROMPTS, turns=TURNS)
 def test_every_completion_is_trained_in_the_context_it_was_sampled_in(prompt, turns) -> None:
     reader = reader_of(prompt)

@@ -28,9 +28,6 @@ NOT_PAGES = ("admin/", "api/v1/", "healthz")
 QUICK, THOROUGH = 6, 150
 """Requests of one person to one route."""
 BOUNDED = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

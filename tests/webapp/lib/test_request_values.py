@@ -61,7 +61,7 @@ def test_a_decimal_number_is_finite(text):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e9, max_value=1e9))
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(max_examples=100)
 def test_every_usual_float_is_read_back(value):
     assert decimal_number(f"{value:.12f}", "x") == pytest.approx(value, abs=1e-9)
 
@@ -96,7 +96,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=200)
 def test_json_is_read_as_it_was_or_refused(value):
     text = json.dumps(value)
     try:

@@ -8,7 +8,7 @@ from webapp.replay.imported_messages import read_action
 from webapp.replay.slime_export import CannotExport, action_text
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(EVERY_KIND)
 def test_the_importer_reads_what_the_exporter_writes(action):
     assume(not is_answer(action))  # the format ends with a status alone

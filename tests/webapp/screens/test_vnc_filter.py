@@ -117,7 +117,7 @@ def test_a_long_clipboard_is_skipped_without_being_kept():
     assert bytes(side.hear(UPDATE).forward) == UPDATE
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(MESSAGES), max_size=30), st.integers(0, 2**32), st.booleans())
 def test_it_does_not_matter_how_the_bytes_are_cut(messages, seed, may_act):
     stream = b"".join(messages)
@@ -132,7 +132,7 @@ def test_it_does_not_matter_how_the_bytes_are_cut(messages, seed, may_act):
     assert inputs == whole.inputs
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=600), st.booleans())
 def test_no_bytes_make_it_fail_otherwise_or_let_a_watcher_act(data, wants_control):
     side = greeted(wants_control=wants_control)

@@ -10,7 +10,7 @@ from training.contracts.types import Action
 from workers.env_server.step_actions import read_program
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(EVERY_KIND)
 def test_a_desktop_that_takes_pyautogui_does_what_the_action_says(action):
     assume(action.kind is not K.TERMINATE)
