@@ -4,7 +4,8 @@ import pytest
 import requests
 import schemathesis
 from django.test import Client
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -21,8 +22,8 @@ from webapp.api.urls import api
 pytestmark = pytest.mark.django_db
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-QUICK, THOROUGH = 4, 100
-"""Requests of one role to one operation."""
+QUICK, THOROUGH = 8, 100
+"""Requests to one operation: each of one role, or of every role."""
 ANONYMOUS, STRANGER = "anonymous", "stranger"
 ROLES = (ANONYMOUS, STRANGER, *Role.values)
 OWN_ROWS = {
@@ -32,6 +33,10 @@ OWN_ROWS = {
 }
 
 schema = schemathesis.openapi.from_dict(api.get_openapi_schema())
+# Schemathesis' own parametrisation gives all of them one name.
+every_operation = pytest.mark.parametrize(
+    "operation", [found.ok() for found in schema.get_all_operations()], ids=lambda operation: operation.label
+)
 
 
 @pytest.fixture
@@ -62,13 +67,13 @@ def send(case: schemathesis.Case, headers: dict[str, str]) -> schemathesis.Respo
     return schemathesis.Response(answer.status_code, heads, answer.content, request, 0.0, verify=False)
 
 
-def try_case(case: schemathesis.Case, world: World, tokens: dict[str, str]) -> None:
-    """Send it for every role, to rows that are there and to the ids that were generated."""
+def try_case(case: schemathesis.Case, world: World, tokens: dict[str, str], roles: tuple[str, ...]) -> None:
+    """Send it for these roles, to rows that are there and to the ids that were generated."""
     generated = dict(case.path_parameters or {})
     kind = next((kind for part, kind in OWN_ROWS.items() if part in case.path), "")
     there = {"pk": world.paths.get(kind, 1), "wanted": "best", "export_pk": world.paths["export"]}
     known = {name: there.get(name, value) for name, value in generated.items()}
-    for role in ROLES:
+    for role in roles:
         headers = {} if role == ANONYMOUS else {"Authorization": f"Bearer {tokens[role]}"}
         for parameters in [known] if generated in (known, {}) else [known, generated]:
             case.path_parameters = parameters
@@ -81,21 +86,26 @@ def try_case(case: schemathesis.Case, world: World, tokens: dict[str, str]) -> N
 
 
 SETTINGS = settings(
-    deadline=None,
-    derandomize=True,
-    database=None,
     suppress_health_check=list(HealthCheck),
 )
 
 
-@schema.parametrize()
-@settings(SETTINGS, max_examples=QUICK)
-def test_every_operation(case, world, tokens):
-    try_case(case, world, tokens)
+@every_operation
+def test_every_operation(operation, world, tokens):
+    @settings(SETTINGS, max_examples=QUICK)
+    @given(case=operation.as_strategy(), role=st.sampled_from(ROLES))
+    def one(case: schemathesis.Case, role: str) -> None:
+        try_case(case, world, tokens, (role,))
+
+    one()
 
 
 @pytest.mark.slow
-@schema.parametrize()
-@settings(SETTINGS, max_examples=THOROUGH)
-def test_every_operation_thoroughly(case, world, tokens):
-    try_case(case, world, tokens)
+@every_operation
+def test_every_operation_thoroughly(operation, world, tokens):
+    @settings(SETTINGS, max_examples=THOROUGH)
+    @given(case=operation.as_strategy())
+    def one(case: schemathesis.Case) -> None:
+        try_case(case, world, tokens, ROLES)
+
+    one()
