@@ -1,16 +1,20 @@
-"""Fixtures of tests with Django: a private data folder, a real Redis, the chosen database, a web server.
+"""Fixtures of tests with Django: private data folder, real Redis, chosen database, web server, desk host.
 
 `DESKHAND_TEST_DB=postgres` runs the same tests on a PostgreSQL cluster that `testing.session.environment`
 starts.
 """
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +22,9 @@ from testing.paths import REPOSITORY
 from testing.session.environment import ON_POSTGRES, REDIS_PASSWORD, REDIS_PORT, TEST_ROOT
 from webapp.lib.supervisor.ports import free_port
 from webapp.lib.supervisor.redis_server import redis_command
+
+if TYPE_CHECKING:
+    from workers.desktops.host.client import DeskHostClient
 
 START_TIMEOUT_S = 60
 
@@ -84,6 +91,17 @@ def child_environment(django_db_setup: None, django_db_blocker: object) -> dict[
     else:
         url = f"sqlite://{quote(str(name))}"
     return {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "webapp.settings"}
+
+
+@pytest.fixture(scope="session")
+def desk_client() -> "Iterator[DeskHostClient]":
+    """Client of a desk host that lives as long as the test run. It cleans in place also on a busy machine."""
+    from testing.desk_host_process import running_host
+
+    folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
+    with running_host(folder, "--max-desktops", "6", "--slow-reset-s", "3600") as client:
+        yield client
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,6 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.browser.people_at_desktops import EnvWorker, record_of, wait_for
 from testing.factories import make_replay_entry
-from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
 from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, Task, Turn
 from training.tasks.sets import first_desk
 from webapp.trajectories.lifecycle import GroupSpec, create_group
@@ -42,7 +41,7 @@ def note(max_turns: int) -> Task:
 
 
 @pytest.fixture
-def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:  # noqa: F811
+def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:
     settings.DESKHOST_SOCKET = desk_client.socket_path
     worker = EnvWorker(desk_client)
     yield worker

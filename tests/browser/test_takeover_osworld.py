@@ -15,7 +15,6 @@ from testing.browser.people_at_desktops import (
     typed,
     wait_for,
 )
-from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
 from tests.workers.environments.test_osworld_episodes import write_note
 from webapp.experiments.import_task_set import import_task_set
 from webapp.trajectories.models import Trajectory
@@ -33,7 +32,7 @@ OPEN_LIMIT_S = 300
 
 
 @pytest.fixture
-def env_worker(desk_client: DeskHostClient, settings, people: People, tmp_path) -> Iterator[EnvWorker]:  # noqa: F811
+def env_worker(desk_client: DeskHostClient, settings, people: People, tmp_path) -> Iterator[EnvWorker]:
     settings.DESKHOST_SOCKET = desk_client.socket_path
     settings.DATA_DIR = tmp_path / "data"
     worker = EnvWorker(desk_client)

@@ -1,4 +1,4 @@
-"""One real desk host for the whole test run, in a short temporary folder (unix socket paths are short)."""
+"""Short temporary folders (unix socket paths are short), and clean desktops of the run's desk host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from testing.desk_host_process import running_host
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
@@ -23,15 +22,6 @@ def short_dir() -> Iterator[Path]:
     """A private folder with a path short enough for unix sockets."""
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
     yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@pytest.fixture(scope="session")
-def desk_client() -> Iterator[DeskHostClient]:
-    """Client of a desk host that lives as long as the test run. It cleans in place also on a busy machine."""
-    folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
-    with running_host(folder, "--max-desktops", "6", "--slow-reset-s", "3600") as client:
-        yield client
     shutil.rmtree(folder, ignore_errors=True)
 
 
