@@ -10,6 +10,27 @@ from webapp.asgi import application
 from webapp.live.event_publishing import publish
 
 ORIGIN = b"http://localhost"
+LIMIT_S = 60
+"""Of one answer; Channels' own limit of a second is too short for a busy machine."""
+
+
+class PatientCommunicator(WebsocketCommunicator):
+    """Channels' test client with limits that only a fault reaches."""
+
+    async def connect(self, timeout: float = LIMIT_S) -> tuple[bool, object]:
+        return await super().connect(timeout)
+
+    async def receive_output(self, timeout: float = LIMIT_S) -> dict:
+        return await super().receive_output(timeout)
+
+    async def receive_from(self, timeout: float = LIMIT_S) -> str | bytes:
+        return await super().receive_from(timeout)
+
+    async def receive_json_from(self, timeout: float = LIMIT_S) -> dict:
+        return await super().receive_json_from(timeout)
+
+    async def disconnect(self, code: int = 1000, timeout: float = LIMIT_S) -> None:
+        await super().disconnect(code, timeout)
 
 
 def session_cookie(user: User) -> str:
@@ -22,7 +43,7 @@ def communicator(cookie: str = "", origin: bytes = ORIGIN, path: str = "/ws/live
     headers = [(b"origin", origin), (b"host", b"localhost")]
     if cookie:
         headers.append((b"cookie", cookie.encode()))
-    return WebsocketCommunicator(application, path, headers)
+    return PatientCommunicator(application, path, headers)
 
 
 async def open_socket(user: User) -> WebsocketCommunicator:
@@ -35,14 +56,14 @@ async def open_socket(user: User) -> WebsocketCommunicator:
 async def subscribe(socket: WebsocketCommunicator, stream: str, after: int | None = 0) -> dict:
     """Send the subscription and return the answer."""
     await socket.send_json_to({"subscribe": stream} | ({} if after is None else {"after": after}))
-    return await socket.receive_json_from(timeout=5)
+    return await socket.receive_json_from()
 
 
 async def receive_events(socket: WebsocketCommunicator, number: int) -> list[dict]:
     """The next `number` events, pings left out."""
     events: list[dict] = []
     while len(events) < number:
-        message = await socket.receive_json_from(timeout=10)
+        message = await socket.receive_json_from()
         if "type" in message:
             events.append(message)
     return events

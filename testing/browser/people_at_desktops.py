@@ -17,8 +17,9 @@ from training.tasks.sets import first_desk
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.lifecycle import beat_trajectories
 from webapp.trajectories.models import Trajectory
+from workers.desktops.contract import Endpoints
 from workers.desktops.host.client import DeskHostClient
-from workers.desktops.registry import open_console
+from workers.desktops.registry import open_agent, open_console
 from workers.env import slots
 from workers.env.actors import Decision
 from workers.env.reporting.claims import claim
@@ -105,10 +106,22 @@ class EnvWorker:
             thread.join(LIMIT_S)
             assert not thread.is_alive()
 
-    def screenshot(self) -> Image.Image:
-        """What the only leased desktop shows, read from its display server and not by VNC."""
+    def _endpoints(self) -> Endpoints:
+        """Of the only leased desktop."""
         (leased,) = [row for row in self.client.list() if row.lease_id]
-        console = open_console(leased.info.endpoints)
+        return leased.info.endpoints
+
+    def file(self, path: str) -> str:
+        """Content of a file of the desktop; "" when it is not there."""
+        agent = open_agent(self._endpoints())
+        try:
+            return (agent.get(path) or b"").decode()
+        finally:
+            agent.close()
+
+    def screenshot(self) -> Image.Image:
+        """What the desktop shows, read from its display server and not by VNC."""
+        console = open_console(self._endpoints())
         try:
             return console.image()
         finally:

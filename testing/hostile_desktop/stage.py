@@ -30,8 +30,8 @@ from workers.tasks.errors import EvaluatorError
 SPEC = DesktopSpec(home_mb=32, memory_mb=512, max_processes=96)
 RIGHT, WRONG = "right", "wrong"
 ANSWER = "~/answer.txt"
-ANSWER_LIMIT_S = 4.0
-READY_LIMIT_S = 6.0
+ANSWER_LIMIT_S = 15.0
+READY_LIMIT_S = 15.0
 PRELUDE = """
 import ctypes, os, signal, socket, struct, subprocess, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)

@@ -56,7 +56,7 @@ def expect_verdicts(entries: list[ReplayEntry], verdicts: list[str], page: Page)
 
 def expect_stored(read: Callable[[], object], wanted: object, page: Page) -> None:
     """`read()` becomes `wanted`."""
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 45
     while read() != wanted and time.monotonic() < deadline:
         page.wait_for_timeout(50)
     assert read() == wanted

@@ -156,7 +156,7 @@ def test_a_tile_changes_its_words_and_its_picture_at_one_moment(
         Trajectory.objects.filter(pk=successor.pk).update(desktop=running.desktop)
         assert take_turn(successor, 0, Action(kind=ActionKind.WAIT, seconds=1)) == sha
 
-    for _ in range(100):  # the part has come, and asks for the picture
+    for _ in range(450):  # the part has come, and asks for the picture
         if held:
             break
         page.wait_for_timeout(100)

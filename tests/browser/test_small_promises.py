@@ -81,4 +81,4 @@ def test_every_chart_stays_inside_its_place(sign_in: SignIn, people: People):
     page.wait_for_function("() => document.querySelectorAll('.chart .js-plotly-plot').length === 4")
     too_wide = """[...document.querySelectorAll('.chart .js-plotly-plot')].filter(
         (plot) => plot.querySelector('.main-svg').clientWidth > plot.clientWidth + 1).length"""
-    page.wait_for_function(f"() => {too_wide} === 0", timeout=5000)
+    page.wait_for_function(f"() => {too_wide} === 0")

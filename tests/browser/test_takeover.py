@@ -26,8 +26,8 @@ from testing.browser.people_at_desktops import (
     wait_for,
 )
 from testing.factories import make_user
-from tests.workers.conftest import desk_client  # noqa: F401  (a fixture of the env workers' tests)
 from training.contracts.types import Purpose, Source
+from training.tasks.sets import first_desk
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry
@@ -41,7 +41,7 @@ SOON = timedelta(seconds=4)
 
 
 @pytest.fixture
-def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:  # noqa: F811
+def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:
     settings.DESKHOST_SOCKET = desk_client.socket_path
     worker = EnvWorker(desk_client)
     yield worker
@@ -158,7 +158,7 @@ def test_a_demonstration_is_recorded_scored_and_offered_to_the_replay_inbox(
     typed(page, "blue hen")
     page.keyboard.press("Control+s")
     expect(page.locator(".turn-row")).not_to_have_count(0)
-    time.sleep(0.5)  # the editor writes its file
+    wait_for(lambda: env_worker.file(first_desk.NOTE_FILE).strip() == "blue hen")
     page.get_by_role("button", name="Finish").click()
     expect(page.locator('#desktop[data-screen="ended"]')).to_be_visible(timeout=LIMIT_S * 1000)
     expect(page.locator("[data-note]")).to_contain_text("The evaluator gave 1.00 of 1")

@@ -50,7 +50,7 @@ def test_packages_are_not_committed():
 
 def test_static_files_are_served_compressed_without_signing_in():
     with Instance(without=["deskhost", "gpu", "env", "dispatcher"]) as instance:
-        answer = httpx.get(f"{instance.url}/static/vendor/tabler/css/tabler.min.css")
+        answer = httpx.get(f"{instance.url}/static/vendor/tabler/css/tabler.min.css", timeout=60)
     assert answer.status_code == 200
     assert answer.headers["content-type"].startswith("text/css")
     assert answer.headers["content-encoding"] == "gzip"

@@ -15,8 +15,8 @@ def test_healthz_needs_no_sign_in(client):
 
 
 def test_a_real_web_server_answers_healthz_and_static_files(web_server):
-    assert httpx.get(f"{web_server}/healthz").json() == {"status": "ok"}
-    assert httpx.get(f"{web_server}/static/nothing.css").status_code in {302, 404}
+    assert httpx.get(f"{web_server}/healthz", timeout=60).json() == {"status": "ok"}
+    assert httpx.get(f"{web_server}/static/nothing.css", timeout=60).status_code in {302, 404}
 
 
 @pytest.mark.django_db

@@ -18,12 +18,12 @@ def test_without_a_system_redis_the_one_from_pip_serves(monkeypatch, tmp_path):
     try:
         wait_for(client)
         client.rpush("jobs", "one")
-        assert client.blpop("jobs", timeout=5) == (b"jobs", b"one")
+        assert client.blpop("jobs", timeout=30) == (b"jobs", b"one")
         assert client.config_get("appendonly")["appendonly"] == "yes"
     finally:
         client.close()
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def test_its_configuration_with_the_password_is_for_its_owner_only(tmp_path):

@@ -44,7 +44,7 @@ async def supervisor(tmp_path):
     await made.stop()
 
 
-async def until(condition, timeout_s=20):
+async def until(condition, timeout_s=60):
     async with asyncio.timeout(timeout_s):
         while not condition():
             await asyncio.sleep(0.02)

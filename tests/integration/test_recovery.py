@@ -143,7 +143,11 @@ def check_nothing_is_lost(deskhand: Instance, described: dict[str, Any]) -> None
 
 def test_pausing_gives_the_worker_back_and_resuming_goes_on(deskhand: Instance, tmp_path: Path) -> None:
     config = tmp_path / "pause.yaml"
-    config.write_text(json.dumps(CONFIG))
+    endless = {
+        **CONFIG,
+        "algorithm": {**CONFIG["algorithm"], "num_steps": 1000},
+    }  # it must not finish meanwhile
+    config.write_text(json.dumps(endless))
     experiment = launch(deskhand, "--config", str(config))
     wait_for("the first step", lambda: describe(deskhand, experiment)["step"] >= 1)
     deskhand.manage("experiment", str(experiment), "pause")

@@ -311,7 +311,7 @@ async def test_websocket_screens(person, query, code):
     cookie = "" if person == "anonymous" else await sync_to_async(session_cookie)(made.users[person])
     socket = communicator(cookie, path=path)
     assert (await socket.connect())[0]
-    assert (await socket.receive_output(timeout=5))["code"] == code
+    assert (await socket.receive_output())["code"] == code
 
 
 async def test_a_screen_refuses_pages_of_other_origins():

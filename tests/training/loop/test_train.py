@@ -339,14 +339,14 @@ def test_after_sigterm_two_processes_leave_a_checkpoint_from_which_one_goes_on(
         assert process.poll() is None, (output / "log").read_text()[-3000:]
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    process.wait(60)
+    process.wait(150)
     paused = outcome(output)
     assert (paused["exit_code"], paused["status"]) == (75, "paused"), (output / "log").read_text()[-3000:]
 
     done = paused["step"]
     shorter = toy_config(toy_model, algorithm={"num_steps": done + 1}, checkpoints={"every": 400})
     process = start_process(shorter, output, coordinator, processes=1)
-    assert process.wait(90) == 0, (output / "log").read_text()[-3000:]
+    assert process.wait(150) == 0, (output / "log").read_text()[-3000:]
     steps = [point["step"] for point in coordinator.seen["/metrics"] if "loss/policy" in point["values"]]
     assert steps == list(range(1, done + 2))
 

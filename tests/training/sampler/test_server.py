@@ -44,7 +44,7 @@ def server(tmp_path_factory):
         yield f"http://127.0.0.1:{_port(port_file, process)}"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _port(port_file, process) -> str:
@@ -55,7 +55,7 @@ def _port(port_file, process) -> str:
         time.sleep(0.1)
     port = port_file.read_text().strip()
     for _ in range(600):
-        answer = httpx.get(f"http://127.0.0.1:{port}/health", headers=_auth(), trust_env=False)
+        answer = httpx.get(f"http://127.0.0.1:{port}/health", headers=_auth(), trust_env=False, timeout=60)
         if answer.status_code == 200:
             return port
         assert answer.status_code == 503
@@ -187,7 +187,9 @@ def test_a_bad_request_names_its_field(server, request_json, file, field):
     files = {"request": (None, json.dumps(request_json), "application/json")}
     if file:
         files["screenshot"] = ("s.png", file, "image/png")
-    answer = httpx.post(f"{server}/trajectories/bad/turns", files=files, headers=_auth(), trust_env=False)
+    answer = httpx.post(
+        f"{server}/trajectories/bad/turns", files=files, headers=_auth(), trust_env=False, timeout=60
+    )
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].startswith(field)
 
@@ -200,7 +202,9 @@ def test_without_the_token_nothing_is_answered(server):
         ("POST", "/weights"),
         ("POST", "/canary"),
     ]:
-        answer = httpx.request(method, server + path, headers={"Authorization": "Bearer no"}, trust_env=False)
+        answer = httpx.request(
+            method, server + path, headers={"Authorization": "Bearer no"}, trust_env=False, timeout=60
+        )
         assert answer.status_code == 401
 
 

@@ -34,9 +34,6 @@ def generated(number: int) -> list[str | bytes]:
 
     @settings(
         max_examples=number,
-        derandomize=True,
-        database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(MESSAGES)
@@ -56,9 +53,9 @@ async def answer_all(number: int) -> None:
         await socket.send_input({"type": "websocket.receive", kind: message})
         # An unsubscription has no answer; the ping behind each message says that the line is alive.
         await socket.send_json_to({"ping": "alive"})
-        answer = await socket.receive_json_from(timeout=5)
+        answer = await socket.receive_json_from()
         while answer != {"pong": "alive"}:
-            answer = await socket.receive_json_from(timeout=5)
+            answer = await socket.receive_json_from()
     assert "subscribed" in await subscribe(socket, "queue", after=None)
     await socket.disconnect()
     assert len(messages) > number / 2
@@ -80,4 +77,4 @@ async def test_a_screen_is_refused_by_its_code_whatever_is_asked(pk, control):
     cookie = await sync_to_async(session_cookie)(user)
     socket = communicator(cookie, path=f"/ws/screens/{pk}/?control={control}")
     assert (await socket.connect())[0]
-    assert (await socket.receive_output(timeout=5))["code"] == 4404
+    assert (await socket.receive_output())["code"] == 4404

@@ -6,7 +6,7 @@ import pytest
 from asgiref.sync import sync_to_async
 
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
-from testing.live_client import communicator, open_socket, publish_many, receive_events, subscribe
+from testing.live_client import LIMIT_S, communicator, open_socket, publish_many, receive_events, subscribe
 from webapp.live import consumers, stream_access
 from webapp.live.event_publishing import publish
 from webapp.live.models import Event
@@ -173,7 +173,7 @@ async def test_losing_the_membership_ends_the_stream(watcher, monkeypatch):
     socket = await open_socket(viewer)
     await subscribe(socket, stream)
     await viewer.memberships.all().adelete()
-    while "error" not in (message := await socket.receive_json_from(timeout=5)):
+    while "error" not in (message := await socket.receive_json_from()):
         pass
     assert message["error"]["code"] == "denied"
     await socket.disconnect()
@@ -202,7 +202,7 @@ async def test_a_slow_browser_holds_a_bounded_backlog_and_misses_nothing(watcher
     socket = await open_socket(viewer)
     await subscribe(socket, stream)
     await publish_many(stream, range(1))
-    await asyncio.wait_for(entered.wait(), 5)
+    await asyncio.wait_for(entered.wait(), LIMIT_S)
     await publish_many(stream, range(1, num_events))
     while len(backlog) < num_events:
         await asyncio.sleep(0.01)

@@ -50,7 +50,7 @@ def policy_url(tmp_path_factory) -> Iterator[str]:
         yield f"http://127.0.0.1:{_port(port_file, process)}"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 @pytest.fixture

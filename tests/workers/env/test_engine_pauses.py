@@ -64,7 +64,7 @@ def paused(url: str, seconds: float) -> Iterator[None]:
 def _sync(url: str, step: WeightsRequest) -> None:
     wire = WEIGHTS.write_request(step)
     headers = {"Authorization": f"Bearer {TOKEN}"}
-    answer = httpx.post(url + wire.path, content=wire.body, headers=headers, trust_env=False)
+    answer = httpx.post(url + wire.path, content=wire.body, headers=headers, trust_env=False, timeout=60)
     answer.raise_for_status()
 
 

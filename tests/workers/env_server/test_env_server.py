@@ -213,13 +213,13 @@ def test_a_slow_episode_holds_up_nobody_else(client, episodes):
 
 
 def test_a_silent_episode_is_closed_and_its_desktop_given_back(desk_client):
-    episodes = episodes_over(desk_client, ttl_s=0.5)
+    episodes = episodes_over(desk_client, ttl_s=2)
     with serving(application(episodes, token="")) as url:
         client = Client(url)
         episode = client.reset()
         (held,) = episodes.held()
         desktop = held.environment.desktop_id
-        for _ in range(400):
+        for _ in range(1200):
             if client.ask("/evaluate", {"episode_id": "none"}) and not len(episodes):
                 break
             threading.Event().wait(0.05)

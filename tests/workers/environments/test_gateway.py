@@ -126,10 +126,10 @@ def test_a_second_create_with_the_same_key_gets_the_same_sandbox(cluster):
 
 
 def test_a_slow_answer_is_asked_for_again(cluster):
-    environment = GatewayEnvironment.open(request_for(cluster, request_timeout_s=1.0))
-    cluster.door.faults = [Fault("/v1/screenshot", method="GET", delay_s=2.5)]
+    environment = GatewayEnvironment.open(request_for(cluster, request_timeout_s=2.0))
+    cluster.door.faults = [Fault("/v1/screenshot", method="GET", delay_s=5)]
     assert environment.observe().width == 512
-    assert len(cluster.door.seen("GET", "/v1/screenshot")) == 2
+    assert len(cluster.door.seen("GET", "/v1/screenshot")) >= 2
     environment.close()
 
 

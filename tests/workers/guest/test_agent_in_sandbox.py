@@ -65,7 +65,7 @@ def test_python_code_is_ended_with_its_children_at_the_timeout(desktop):
     )
     assert status == 500
     assert "no end after 1 s" in said["message"]
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while "sleep" in answer(desktop, "GET", "/health")[1]["programs"].values():
         assert time.monotonic() < deadline
 
@@ -120,7 +120,7 @@ def test_pyautogui_types_clicks_and_presses_in_an_editor(desktop):
         "pyautogui.typewrite(['x', 'y', 'left', 'z']); pyautogui.hotkey('ctrl', 's')"
     )
     assert python(desktop, code).error == ""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while (text := desktop.agent.get("~/note.txt").decode()) != f"{TEXT}\nxzy":
         assert time.monotonic() < deadline, text
 
@@ -137,7 +137,7 @@ def test_more_characters_are_typed_than_the_keyboard_has_free_keys(desktop):
         code = "import pyautogui, time; pyautogui.FAILSAFE = False; time.sleep(1); pyautogui.write({!r})"
         assert python(desktop, code.format(text)).error == ""
     python(desktop, "import pyautogui; pyautogui.FAILSAFE = False; pyautogui.hotkey('ctrl', 's')")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while (text := desktop.agent.get("~/note.txt").decode()) != wanted:
         assert time.monotonic() < deadline, text
 
@@ -172,7 +172,7 @@ def test_windows_are_found_activated_measured_and_closed_by_name(desktop):
     assert status == 200
     assert said["verification"] == {"window_exists": True, "command_success": True}
     assert answer(desktop, "POST", "/setup/activate_window", {"window_name": "ONE.txt"})[0] == 200
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not next(w for w in desktop.windows() if "one.txt" in w.title).is_active:
         assert time.monotonic() < deadline
     form = urllib.parse.urlencode({"app_class_name": "mousepad"}).encode()

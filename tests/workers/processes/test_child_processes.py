@@ -22,7 +22,7 @@ from workers.processes.unix_socket import MAX_PATH_BYTES, connect_unix, listen_u
 WITH_GRANDCHILD = "sleep 100 & echo $!; exec sleep 100"
 
 
-def eventually(is_true: Callable[[], bool], limit_s: float = 20.0) -> bool:
+def eventually(is_true: Callable[[], bool], limit_s: float = 60.0) -> bool:
     deadline = time.monotonic() + limit_s
     while not is_true() and time.monotonic() < deadline:
         time.sleep(0.02)

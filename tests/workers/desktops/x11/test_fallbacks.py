@@ -20,6 +20,7 @@ from workers.desktops.x11.provider import X11Provider
 from workers.desktops.x11.window_control import Windows
 from workers.desktops.x11.xtest_input import X11Input
 from workers.guest import session_processes
+from workers.processes.process_group import start_ticks
 
 pytestmark = pytest.mark.desktop
 
@@ -53,7 +54,7 @@ async def test_without_a_sandbox_a_desktop_still_starts_acts_resets_and_ends_wit
     finally:
         display.close()
         await desktop.destroy()
-    assert not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in members)
+    assert all(start_ticks(process.pid) is None for process in members)
     assert not (short_dir / "p").exists()
 
 
