@@ -10,8 +10,8 @@ RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts
 FROM python:${PYTHON} AS web
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
-COPY requirements/core.txt requirements/
-RUN pip install -r requirements/core.txt
+COPY requirements/hashed/core.txt requirements/
+RUN pip install --require-hashes --no-deps -r requirements/core.txt
 COPY --from=assets /app/node_modules node_modules
 COPY manage.py ./
 COPY webapp webapp

@@ -6,6 +6,8 @@ ARG TORCH_INDEX=https://pypi.org/simple
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
 COPY requirements/core.txt requirements/training.txt requirements/base.txt requirements/
+COPY requirements/hashed/base.txt requirements/hashed/
+RUN pip install --require-hashes --no-deps -r requirements/hashed/base.txt
 RUN pip install --extra-index-url "${TORCH_INDEX}" -r requirements/base.txt
 COPY manage.py ./
 COPY webapp webapp

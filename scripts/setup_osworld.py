@@ -9,8 +9,9 @@ import shutil
 import sys
 import time
 
+from requirement_files import HASHED, REQUIREMENTS
 from setup_common import REPOSITORY, SetupError, announce, digest, run
-from setup_python import PIP_NOISE, REQUIREMENTS, torch_options
+from setup_python import PIP_NOISE, torch_options
 
 FOLDER = REPOSITORY / ".venv-osworld"
 PYTHON = FOLDER / "bin" / "python"
@@ -30,13 +31,16 @@ def install_osworld(level: str) -> bool:
     pip = [str(PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
     # Without dependencies: desktop-env's own pins ask for old versions of nearly everything and for torch,
     # which its code does not need. The files name every package.
-    wanted = ["--no-deps", "-r", str(pins(level))]
     run(
-        [*pip, *wanted, *(torch_options() if level == "full" else [])],
+        [*pip, "--no-deps", "--require-hashes", "-r", str(HASHED / pins(level).name)],
         f"installing level {level}",
         quiet=PIP_NOISE,
     )
-    LEVEL_FILE.write_text(f"{level} {digest([pins(level)])}\n")
+    if level == "full":
+        run(
+            [*pip, "--no-deps", "-r", str(pins(level)), *torch_options()], "installing torch", quiet=PIP_NOISE
+        )
+    LEVEL_FILE.write_text(f"{level} {expected_state(level)}\n")
     return True
 
 
@@ -44,12 +48,17 @@ def pins(level: str):
     return REQUIREMENTS / f"osworld-{level}.txt"
 
 
+def expected_state(level: str) -> str:
+    """Digest of everything that decides what is installed."""
+    return digest([pins(level), HASHED / pins(level).name])
+
+
 def installed_at_least(level: str) -> bool:
     """The environment has this or a higher level, at the pinned versions of that one."""
     if not LEVEL_FILE.is_file() or not PYTHON.exists():
         return False
     have, _, state = LEVEL_FILE.read_text().strip().partition(" ")
-    return have in LEVELS[LEVELS.index(level) :] and state == digest([pins(have)])
+    return have in LEVELS[LEVELS.index(level) :] and state == expected_state(have)
 
 
 def main() -> int:

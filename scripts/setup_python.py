@@ -7,9 +7,9 @@ import sys
 import urllib.error
 import urllib.request
 
-from setup_common import REPOSITORY, VENV, VENV_PYTHON, SetupError, announce, digest, is_done, mark_done, run
+from requirement_files import HASHED, REQUIREMENTS
+from setup_common import VENV, VENV_PYTHON, SetupError, announce, digest, is_done, mark_done, run
 
-REQUIREMENTS = REPOSITORY / "requirements"
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PROBE_TIMEOUT_S = 5
 PIP_NOISE = ("Requirement already", "  ", "Looking", "WARNING: Location")
@@ -23,9 +23,12 @@ def install_python(*, with_tests: bool) -> bool:
         return False
     make_environment()
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
+    by_hash = ["--require-hashes", "--no-deps", "-r", str(HASHED / f"{names[-1]}.txt")]
+    run([*pip, *by_hash], "installing Python packages", quiet=PIP_NOISE)
+    # What is left: torch, whose builds come from two indexes.
     run(
         [*pip, "-r", str(REQUIREMENTS / f"{names[-1]}.txt"), *torch_options()],
-        "installing Python packages",
+        "installing torch",
         quiet=PIP_NOISE,
     )
     for name, state in expected.items():
@@ -36,7 +39,8 @@ def install_python(*, with_tests: bool) -> bool:
 def expected_state(name: str) -> str:
     """Digest of everything that decides what is installed for base.txt or dev.txt."""
     names = ["core", "training", "base", *(["dev"] if name == "dev" else [])]
-    return digest([*(REQUIREMENTS / f"{name}.txt" for name in names), f"{sys.version_info[:2]}"])
+    files = [*(REQUIREMENTS / f"{name}.txt" for name in names), HASHED / f"{name}.txt"]
+    return digest([*files, f"{sys.version_info[:2]}"])
 
 
 def make_environment() -> None:
