@@ -68,7 +68,8 @@ def furnished(people: People) -> list[str]:
     return [
         "/experiments/",
         "/experiments/launch/",
-        f"/experiments/launch/?clone={experiment.pk}",
+        f"/experiments/launch/?clone={experiment.pk}&remedy=zero_variance",
+        f"/experiments/{experiment.pk}/alarms/zero_variance/",
         "/queue/",
         *(f"/experiments/{experiment.pk}/?tab={tab}" for tab in TABS),
         f"/experiments/compare/?id={experiment.pk}&id={other.pk}",

@@ -121,6 +121,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-metrics": thing("/experiments/{experiment}/metrics/"),
     "experiment-gpus": thing("/experiments/{experiment}/gpus/"),
     "experiment-log": Row("get", "/experiments/{experiment}/log/?file=none", 404, 404, 404),
+    "alarm-show": Row("get", "/experiments/{experiment}/alarms/none/", 404, 404, 404),
     "alarm-acknowledge": act("/experiments/{experiment}/alarms/none/acknowledge/", 404),
     "experiment-pause": act("/experiments/{experiment}/pause/"),
     "experiment-resume": act("/experiments/{experiment}/resume/"),

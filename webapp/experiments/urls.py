@@ -3,6 +3,7 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
+from webapp.experiments.alarms import views as alarm_views
 from webapp.experiments.checkpoints import views as checkpoint_views
 from webapp.experiments.evaluations import views as evaluation_views
 from webapp.experiments.launch import views as launch_views
@@ -50,6 +51,7 @@ urlpatterns = [
         checkpoint_views.download_export,
         name="export-download",
     ),
+    path("experiments/<int:pk>/alarms/<slug:name>/", alarm_views.alarm, name="alarm-show"),
     path(
         "experiments/<int:pk>/alarms/<slug:name>/acknowledge/",
         action_views.acknowledge,

@@ -1,6 +1,7 @@
 // The metric panels: Plotly is loaded when the panels come near the screen, drawn at most once a second.
 import { Refresher } from "../lib/refresher.js";
 import { getJson, Refused } from "../lib/requests.js";
+import { alarmsOf } from "./alarm_shapes.js";
 import { placeOf, removeNotes, showNote } from "./chart_figures.js";
 import { layoutOf } from "./chart_layout.js";
 import { evaluationTraces, lineTrace, namesOf, wordsOf } from "./traces.js";
@@ -19,6 +20,7 @@ export class MetricCharts {
     this.series = new Map();
     this.panels = [];
     this.evaluations = [];
+    this.alarms = [];
     this.lastFullMs = -Infinity;
     this.isVisible = false;
     this.refresher = new Refresher(() => this.refresh(), {
@@ -53,9 +55,10 @@ export class MetricCharts {
   }
 
   // A resumed attempt repeats steps: everything from the answer's first step on is replaced.
-  take({ panels, evaluations, series, from_step: fromStep }) {
+  take({ panels, evaluations, alarms = [], series, from_step: fromStep }) {
     this.panels = panels;
     this.evaluations = evaluations;
+    this.alarms = alarms;
     if (!fromStep) this.series.clear();
     for (const [name, line] of Object.entries(series)) {
       const known = this.series.get(name) ?? { x: [], y: [] };
@@ -104,6 +107,6 @@ export class MetricCharts {
   }
 
   layoutOf(panel, traces) {
-    return layoutOf(panel, traces);
+    return layoutOf(panel, traces, alarmsOf(panel, this.alarms));
   }
 }

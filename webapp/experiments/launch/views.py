@@ -17,6 +17,7 @@ from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.access import get_experiment
+from webapp.experiments.alarms.remedies import remedy_of
 from webapp.experiments.checkpoints.usable_checkpoints import config_to_continue
 from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.launch.form import (
@@ -33,7 +34,7 @@ from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
-from webapp.experiments.models import CheckpointRecord, Experiment, TaskSet
+from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.lib.request_values import BadValue, whole_number
 
@@ -48,10 +49,17 @@ def launch(request: MemberRequest) -> HttpResponse:
     sent = request.POST if request.method == "POST" else request.GET
     preset, clone = _starting_point(request, sent)
     baseline = baseline_of(preset)
+    ctx: dict[str, Any] = {}
     if request.method == "GET":
-        checkpoint = _checkpoint(request, clone)
+        alarm = _alarm(request, clone)
+        remedy = remedy_of(alarm) if alarm else None
+        checkpoint = remedy.checkpoint if remedy else _checkpoint(request, clone)
         draft = _first_draft(clone, checkpoint, baseline)
         typed = _first_values(preset, clone, checkpoint)
+        if alarm and remedy and clone:
+            draft.values |= remedy.changes
+            typed["note"] = f"Remedy of {alarm.name} in #{clone.pk}, which began at step {alarm.since_step}"
+            ctx |= {"alarm": alarm, "remedy_changes": remedy.knob_changes(clone.settings)}
     else:
         checkpoint = None
         draft, typed = _read(request, baseline), _typed(request.POST)
@@ -71,7 +79,7 @@ def launch(request: MemberRequest) -> HttpResponse:
             )
             messages.success(request, f"Queued as #{experiment.pk}.")
             return redirect("experiment-detail", experiment.pk)
-    ctx = {
+    ctx |= {
         "nav": "launch",
         "preset_groups": preset_groups(preset),
         "preset": preset,
@@ -186,6 +194,12 @@ def _checkpoint(request: HttpRequest, clone: Experiment | None) -> CheckpointRec
     if clone is None or not wanted:
         return None
     return get_object_or_404(clone.checkpoints, pk=whole_number(wanted, "checkpoint"))
+
+
+def _alarm(request: HttpRequest, clone: Experiment | None) -> AlarmRecord | None:
+    """The alarm of `?remedy=`, which the clone shall do without."""
+    name = request.GET.get("remedy", "")
+    return get_object_or_404(clone.alarms, name=name) if clone and name else None
 
 
 def _first_draft(

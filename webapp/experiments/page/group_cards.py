@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from django.http import HttpRequest
 
 from training.contracts.types import Purpose, TrajectoryStatus
@@ -46,21 +46,26 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
     before = request.GET.get("before", "")
     if before:
         rows = rows.filter(pk__lt=whole_number(before, "before"))
-    members = members_model.objects.only(*MEMBER_FIELDS).order_by("member", "id")
-    rows = rows.select_related("task").defer("task__spec").annotate(num_replays=Count("replay_uses"))
-    found = list(rows.order_by("-id").prefetch_related(Prefetch("trajectories", members))[: limit + 1])
+    found = group_cards(rows.order_by("-id")[: limit + 1])
     shown = found[:limit]
     return {
-        "groups": [_group_card(group) for group in shown],
+        "groups": shown,
         "chosen": chosen,
         "purposes": [(value, label, chosen.address(purpose=value)) for value, label in PURPOSES],
         "families": experiment.groups.order_by().values_list("task__family", flat=True).distinct()
         if tab == "groups"
         else (),
         "solved_choices": SOLVED,
-        "older": chosen.address(before=shown[-1].pk) if len(found) > limit else "",
+        "older": chosen.address(before=shown[-1]["group"].pk) if len(found) > limit else "",
         "newer": chosen.address() if before else "",
     }
+
+
+def group_cards(rows: QuerySet[Any]) -> list[Context]:
+    """What group_card.html shows of each of the groups, in their order; two queries."""
+    members = rows.model.trajectories.rel.related_model.objects.only(*MEMBER_FIELDS).order_by("member", "id")
+    rows = rows.select_related("task").defer("task__spec").annotate(num_replays=Count("replay_uses"))
+    return [_group_card(group) for group in rows.prefetch_related(Prefetch("trajectories", members))]
 
 
 def _group_card(group: Any) -> Context:

@@ -12,6 +12,7 @@ from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
+from webapp.experiments.alarms.guards import causes_first, likely_cause
 from webapp.experiments.checkpoints.checkpoint_table import (
     all_evaluations,
     checkpoints_context,
@@ -72,13 +73,10 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def incidents(experiment: Experiment, request: MemberRequest) -> Context:
-    """Active alarms first (critical ones on top), then what happened lately."""
-    alarms = sorted(
-        experiment.alarms.select_related("acknowledged_by"),
-        key=lambda alarm: (
-            alarm.status != AlarmStatus.ACTIVE, alarm.severity != "critical", -alarm.at.timestamp()
-        ),
-    )  # fmt: skip
+    """Active alarms first, likely causes before what they bring about; then what happened lately."""
+    alarms = causes_first(experiment.alarms.select_related("acknowledged_by"))
+    for alarm in alarms:
+        alarm.likely_cause = likely_cause(alarm, alarms)  # type: ignore[attr-defined]
     # While it runs, active ones need a person; afterwards one line says that there were some.
     has_ended = ExperimentStatus(experiment.status).is_final()
     shown = 0 if has_ended else min(NUM_ALARMS, sum(row.status == AlarmStatus.ACTIVE for row in alarms))

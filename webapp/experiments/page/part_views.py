@@ -10,6 +10,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest
 from webapp.experiments.access import get_experiment
+from webapp.experiments.alarms.thresholds import alarm_marks
 from webapp.experiments.page.chart_panels import panels_of
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
@@ -39,7 +40,7 @@ def _as_json(values: dict[str, list[float]]) -> dict[str, list[float | None]]:
 
 @require_safe
 def metrics(request: MemberRequest, pk: int) -> JsonResponse:
-    """Panels, evaluations, and the series from `from_step` on."""
+    """Panels, evaluations, alarms, and the series from `from_step` on."""
     experiment = get_experiment(request, pk)
     from_step = whole_number(request.GET.get("from_step", "0"), "from_step")
     series = series_of(experiment, from_step)
@@ -47,6 +48,7 @@ def metrics(request: MemberRequest, pk: int) -> JsonResponse:
         {
             "panels": panels_of(experiment),
             "evaluations": evaluation_points(experiment),
+            "alarms": alarm_marks(experiment),
             "series": {name: _as_json(values) for name, values in series.items()},
             "from_step": from_step,
         }

@@ -1,0 +1,1 @@
+"""From an alarm to its cause and to its remedy."""
