@@ -16,7 +16,7 @@ def finished(people: People, name: str, rate: float):
     optimiser = config.optimiser.model_copy(update={"learning_rate": rate})
     values = config.model_copy(update={"optimiser": optimiser}).model_dump(mode="json")
     experiment = make_experiment(team=people.team, status="finished", name=name, config=values)
-    for metric in ("rollout/success", "loss/entropy", "success/menu"):
+    for metric in ("rollout/success", "loss/entropy", "success/menu", "optimiser/learning_rate"):
         points = [(step, 1 - math.exp(-step * rate * 300)) for step in range(1, 30)]
         MetricPoint.objects.bulk_create(
             MetricPoint(experiment=experiment, name=metric, step=step, value=value, attempt=1)
@@ -40,4 +40,7 @@ def test_two_ticked_experiments_are_compared_with_their_lines_in_one_chart(sign_
     expect(page.get_by_role("row", name="optimiser.learning_rate")).to_contain_text("0.0001")
     chart = page.locator("#chart-success-and-reward-success .scatterlayer .trace")
     expect(chart).to_have_count(2)
-    expect(page.locator("figure.chart")).to_have_count(3)
+    expect(page.locator("figure.chart")).to_have_count(4)
+    page.get_by_label("Find a metric").fill("learning")
+    expect(page.locator("figure.chart")).to_have_count(1)
+    expect(page.locator("figure.chart")).to_contain_text("optimiser/learning_rate")

@@ -1,7 +1,7 @@
 """/experiments: list, launch, look at, steer."""
 
 from collections import defaultdict
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import Http404
 from ninja import Query, Router, Status
@@ -25,9 +25,12 @@ from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle import operator_actions, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.lib.request_values import BadValue
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
+MAX_STEP = 2**31 - 1
+StepNumber = Annotated[int, Query(ge=0, le=MAX_STEP)]
 
 
 @router.get("", response=ExperimentPage, operation_id="list_experiments")
@@ -71,13 +74,24 @@ def show_experiment(request: MemberRequest, pk: int) -> Any:
 
 
 @router.get("/{int:pk}/metrics", response=dict[str, Series], operation_id="show_metrics")
-def show_metrics(request: MemberRequest, pk: int, name: list[str] = Query([])) -> Any:  # noqa: B008
-    """Metric series by name; all of them when no `name` is given. At most 20,000 points in all."""
-    rows = get_experiment(request, pk).metrics.order_by("name", "step")
+def show_metrics(
+    request: MemberRequest,
+    pk: int,
+    name: list[str] = Query([]),  # noqa: B008
+    from_step: StepNumber = 0,
+    to_step: StepNumber = MAX_STEP,
+) -> Any:
+    """Metric series by name, all of them when no `name` is given, with every point of the steps asked for.
+    More than 20,000 points are refused: name fewer series, or ask for fewer steps."""
+    rows = get_experiment(request, pk).metrics.filter(step__range=(from_step, to_step))
     if name:
         rows = rows.filter(name__in=name)
+    points = list(rows.order_by("name", "step").values_list("name", "step", "value")[: MAX_POINTS + 1])
+    if len(points) > MAX_POINTS:
+        problem = f"more than {MAX_POINTS} points; name fewer series, or give from_step and to_step"
+        raise BadValue("name", problem)
     found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"steps": [], "values": []})
-    for series, step, value in rows.values_list("name", "step", "value")[:MAX_POINTS]:
+    for series, step, value in points:
         found[series]["steps"].append(step)
         found[series]["values"].append(value)
     return found

@@ -51,6 +51,13 @@ def row_id(text: str) -> int | None:
     return int(text) if WHOLE.fullmatch(text) and 0 <= int(text) <= MAX_WHOLE else None
 
 
+def whole_range(text: str) -> tuple[int, int] | None:
+    """(first, last) that "12" or "12-40" means; None for anything else, which a filter drops."""
+    left, _, right = text.replace(" ", "").partition("-")
+    first, last = row_id(left), row_id(right or left)
+    return None if first is None or last is None else (min(first, last), max(first, last))
+
+
 def whole_numbers(text: str, field: str, *, at_most: int) -> list[int]:
     """Numbers separated by commas; "" = none."""
     parts = text.split(",") if text else []

@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
-from webapp.lib.request_values import row_id
+from webapp.lib.request_values import row_id, whole_range
 from webapp.trajectories.models import Trajectory
 
 ACTIVE = "active"
@@ -51,6 +51,8 @@ class TrajectoryFilter:
     source: str = ""
     experiment: str = ""
     """Primary key, as text."""
+    step: str = ""
+    """ "12", or "12-40" of a range."""
     success: str = ""
     """yes | no: task score at least SUCCESS_SCORE, or scored and below."""
     problem: str = ""
@@ -70,6 +72,8 @@ class TrajectoryFilter:
                 continue
             if each.name == "experiment" and row_id(text) is None:
                 continue
+            if each.name == "step" and whole_range(text) is None:
+                continue
             values[each.name] = text[:60]
         return cls(**values)
 
@@ -88,6 +92,8 @@ class TrajectoryFilter:
             rows = rows.filter(status=self.status)
         if self.experiment:
             rows = rows.filter(experiment_id=self.experiment)
+        if self.step:
+            rows = rows.filter(step__range=whole_range(self.step))
         if self.search:
             rows = rows.filter(task__in=TaskRecord.objects.with_words(self.search))
         return self._apply_outcome(rows)

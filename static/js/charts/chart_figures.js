@@ -7,8 +7,8 @@ const widths = new ResizeObserver((entries) => {
 });
 
 // The element that Plotly draws into; made when it is not there yet.
-export function placeOf(root, panels, panel) {
-  const id = `chart-${panel.title.toLowerCase().replace(/[^a-z]+/g, "-")}`;
+export function placeOf(root, panels, panel, furnish) {
+  const id = `chart-${panel.title.toLowerCase().replace(/[^a-z0-9]+/g, "-")}`;
   const known = document.getElementById(id);
   if (known) return known;
   const figure = make("figure", "chart");
@@ -16,6 +16,7 @@ export function placeOf(root, panels, panel) {
   const place = make("div");
   place.id = id;
   figure.append(captionOf(panel), place);
+  furnish(figure);
   insertInOrder(root, figure);
   widths.observe(place);
   if (panel.group) placeGroup(root, panels, panel);

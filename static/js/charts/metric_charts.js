@@ -7,8 +7,7 @@ import { layoutOf } from "./chart_layout.js";
 import { evaluationTraces, lineTrace, namesOf, wordsOf } from "./traces.js";
 
 const MIN_MS = 1000;
-const FULL_RELOAD_MS = 10000;
-const MAX_INCREMENTAL = 900; // points; beyond it the server thins the series, so they are fetched whole
+const MAX_POINTS = 2000; // of a line that grows; then the whole is fetched anew, thinned by the server
 
 export class MetricCharts {
   emptyNote = "The first numbers appear after the first optimiser step.";
@@ -21,7 +20,6 @@ export class MetricCharts {
     this.panels = [];
     this.evaluations = [];
     this.alarms = [];
-    this.lastFullMs = -Infinity;
     this.isVisible = false;
     this.refresher = new Refresher(() => this.refresh(), {
       minMs: MIN_MS,
@@ -42,15 +40,11 @@ export class MetricCharts {
     this.root.classList.remove("is-stale");
   }
 
-  // Only what is new, as long as the server need not thin the series.
+  // Only what is new, until there is too much of it.
   async fetchAll() {
-    const longest = Math.max(0, ...[...this.series.values()].map((line) => line.x.length));
-    const isLong = longest > MAX_INCREMENTAL;
-    const waitMs = this.lastFullMs + FULL_RELOAD_MS - performance.now();
-    if (isLong && waitMs > 0) return void setTimeout(() => this.refresher.soon(), waitMs);
-    const lastStep = Math.max(0, ...[...this.series.values()].map((line) => line.x.at(-1) ?? 0));
-    const fromStep = isLong ? 0 : lastStep;
-    if (!fromStep) this.lastFullMs = performance.now();
+    const lines = [...this.series.values()];
+    const isLong = lines.some((line) => line.x.length > MAX_POINTS);
+    const fromStep = isLong ? 0 : Math.max(0, ...lines.map((line) => line.x.at(-1) ?? 0));
     this.take(await getJson(`${this.url}?from_step=${fromStep}`));
   }
 
@@ -90,11 +84,12 @@ export class MetricCharts {
 
   draw() {
     if (!window.Plotly || !this.panels.length) return;
-    const shown = this.panels.map((panel) => [panel, this.tracesOf(panel)]).filter(([, traces]) => traces.length);
+    const panels = this.panelsInOrder();
+    const shown = panels.map((panel) => [panel, this.tracesOf(panel)]).filter(([, traces]) => traces.length);
     if (!shown.length) return showNote(this.root, this.emptyNote);
     removeNotes(this.root);
     // All places first: a chart takes its width from its row, and later neighbours would make it narrower.
-    const places = shown.map(([panel]) => placeOf(this.root, this.panels, panel));
+    const places = shown.map(([panel]) => placeOf(this.root, panels, panel, (figure) => this.furnish(figure, panel)));
     for (const [index, [panel, traces]] of shown.entries()) {
       window.Plotly.react(places[index], traces, this.layoutOf(panel, traces), { displayModeBar: false, responsive: true });
     }
@@ -105,6 +100,13 @@ export class MetricCharts {
     if (panel.kind === "success" && this.evaluations.length) traces.push(...evaluationTraces(this.evaluations));
     return traces;
   }
+
+  panelsInOrder() {
+    return this.panels;
+  }
+
+  // Called once for every new chart.
+  furnish() {}
 
   layoutOf(panel, traces) {
     return layoutOf(panel, traces, alarmsOf(panel, this.alarms));

@@ -1,5 +1,7 @@
 // The experiment page: charts, screenshots of its desktops, log; number keys change the tab.
-import { MetricCharts } from "../charts/metric_charts.js";
+import { MetricScatter } from "../charts/metric_scatter.js";
+import { StepCharts } from "../charts/step_charts.js";
+import { StepRangeBar } from "../charts/step_range_bar.js";
 import { frameUrl } from "../lib/frame_images.js";
 import { bind } from "../lib/keyboard_shortcuts.js";
 import { subscribe } from "../lib/live_events.js";
@@ -15,7 +17,13 @@ for (const [index, tab] of document.querySelectorAll("[data-tab]").entries()) {
 
 const holder = document.querySelector("[data-charts]");
 if (holder) {
-  const charts = new MetricCharts(holder, { url: page.dataset.metricsUrl, plotly: page.dataset.plotly });
+  const options = { url: page.dataset.metricsUrl, plotly: page.dataset.plotly, bar: document.querySelector("[data-chart-bar]") };
+  const charts = new StepCharts(holder, { ...options, choose: (first, last) => range.show(first, last) });
+  const range = new StepRangeBar(document.querySelector("[data-step-range]"), (steps) => {
+    if (!steps) charts.navigation.clear();
+    charts.zoomTo(steps);
+  });
+  new MetricScatter(document.querySelector("[data-scatter]"), charts);
   onEvent(({ type }) => {
     if (type.startsWith("metrics.") || type.startsWith("evaluation.")) charts.refresher.soon();
     if (type === "stream.reset" || type === "experiment.updated") charts.restart();

@@ -150,6 +150,18 @@ def test_metrics_come_as_series(api, team):
     assert answer == {"loss/policy": {"steps": [1, 2], "values": [0.5, 1.0]}}
 
 
+def test_metrics_are_refused_rather_than_cut(api, team, monkeypatch):
+    monkeypatch.setattr("webapp.api.experiments.MAX_POINTS", 3)
+    experiment = make_experiment(team=team)
+    for step in range(1, 5):
+        MetricPoint.objects.create(experiment=experiment, name="loss/policy", step=step, value=step)
+    refused = api.get(f"/experiments/{experiment.pk}/metrics")
+    assert refused.status_code == 400
+    assert "from_step" in refused.json()["error"]["fields"]["name"]
+    answer = api.get(f"/experiments/{experiment.pk}/metrics", from_step=2, to_step=3).json()
+    assert answer["loss/policy"]["steps"] == [2, 3]
+
+
 def test_replay_entries_are_listed_by_verdict(api, team):
     make_replay_entry(team=team)
     gold = make_replay_entry(team=team, verdict="gold", tags=["short"])

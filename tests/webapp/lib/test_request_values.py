@@ -15,6 +15,7 @@ from webapp.lib.request_values import (
     row_id,
     whole_number,
     whole_numbers,
+    whole_range,
 )
 
 NO_WHOLE_NUMBERS = [
@@ -42,6 +43,11 @@ def test_a_whole_number_is_ascii_digits_in_range(text):
         whole_number(text, "step")
     assert len(str(refused.value)) < 120
     assert row_id(text) is None
+
+
+def test_a_range_is_one_number_or_two_in_either_order():
+    assert [whole_range(text) for text in ("12", "12-40", "40 - 12")] == [(12, 12), (12, 40), (12, 40)]
+    assert [whole_range(text) for text in ("", "-", "-3", "a-b", "1-2-3", "²")] == [None] * 6
 
 
 def test_whole_numbers_have_their_bounds():

@@ -10,9 +10,9 @@ from typing import Any
 from django.db.models import Count, Q
 
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
-from training.contracts.stage_names import StageName
 from training.contracts.types import Limit
 from webapp.experiments.alarms.evidence import Evidence, evidence_of
+from webapp.experiments.checkpoints.usable_checkpoints import is_of_sft
 from webapp.experiments.launch.form import flatten
 from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
 from webapp.experiments.models import AlarmRecord, CheckpointRecord
@@ -171,10 +171,6 @@ def checkpoint_before(alarm: AlarmRecord) -> CheckpointRecord | None:
     The rollouts of step S come from weights with S - 1 finished steps: these are suspect, too.
     """
     kept = alarm.experiment.checkpoints.filter(deleted_at=None, created_at__lt=alarm.since_at)
-    grpo = alarm.experiment.stages.filter(name=StageName.GRPO).first()
-    starts = grpo.started_at if grpo else None
-    for checkpoint in kept.order_by("-id"):
-        is_of_sft = starts is not None and checkpoint.created_at < starts
-        if is_of_sft or checkpoint.step < alarm.since_step - 1:
-            return checkpoint
-    return None
+    of_sft = is_of_sft(alarm.experiment)
+    found = (one for one in kept.order_by("-id") if of_sft(one) or one.step < alarm.since_step - 1)
+    return next(found, None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.stage_names import StageName
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
 from webapp.lib.request_values import row_id
 
@@ -65,6 +67,12 @@ def config_to_continue(checkpoint: CheckpointRecord) -> ExperimentConfig:
         "evaluation": settings.evaluation.model_copy(update={"only": False}),
     }
     return settings.model_copy(update=changes)
+
+
+def is_of_sft(experiment: Experiment) -> Callable[[CheckpointRecord], bool]:
+    """Tells its SFT stage's checkpoints, whose steps count on their own, from those of GRPO; one query."""
+    started = experiment.stages.filter(name=StageName.GRPO).values_list("started_at", flat=True).first()
+    return lambda checkpoint: started is not None and checkpoint.created_at < started
 
 
 def paths_in_use(experiment_id: int) -> list[str]:

@@ -11,7 +11,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from training.contracts.types import Purpose
 from webapp.experiments.models import Experiment
-from webapp.lib.request_values import check_text, row_id
+from webapp.lib.request_values import check_text, whole_range
 
 NO_VARIANCE = "no-variance"
 PURPOSES = (
@@ -33,6 +33,7 @@ class GroupFilter:
 
     purpose: str = ""
     step: str = ""
+    """ "12", or "12-40" of a range."""
     family: str = ""
     solved: str = ""
     """One of SOLVED: by how many of the scored members."""
@@ -46,7 +47,7 @@ class GroupFilter:
         check_text(family, "family")
         return cls(
             purpose=query.get("purpose", purpose),
-            step="" if row_id(step) is None else step,
+            step="" if whole_range(step) is None else step,
             family=family,
             solved=solved if solved in SOLVED else "",
             injected=query.get("injected", ""),
@@ -69,7 +70,7 @@ class GroupFilter:
         elif self.purpose:
             rows = rows.filter(purpose=self.purpose)
         if self.step:
-            rows = rows.filter(step=row_id(self.step))
+            rows = rows.filter(step__range=whole_range(self.step))
         if self.family:
             rows = rows.filter(task__family=self.family)
         if self.solved:

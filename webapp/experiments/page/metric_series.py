@@ -1,13 +1,13 @@
-"""What the charts show: series of at most MAX_POINTS points, and held-out evaluations."""
+"""What the charts show: series of at most MAX_POINTS points with all their peaks, and held-out evaluations."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from operator import itemgetter
 from typing import Any
 
-from webapp.experiments.checkpoints.checkpoint_table import all_evaluations, is_on_demand
-from webapp.experiments.models import Experiment
+from webapp.experiments.checkpoints.checkpoint_table import is_on_demand
+from webapp.experiments.models import Evaluation, Experiment
 
 MAX_POINTS = 1000
 
@@ -21,24 +21,34 @@ def series_of(experiment: Experiment, from_step: int = 0) -> dict[str, dict[str,
     return {name: thinned(values) for name, values in points.items()}
 
 
+def whole_series(experiment: Experiment, names: list[str]) -> dict[str, dict[str, list[float]]]:
+    """The series of these names, every point of them."""
+    points: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
+    rows = experiment.metrics.filter(name__in=names).order_by("step")
+    for name, step, value in rows.values_list("name", "step", "value"):
+        points[name].append((step, value))
+    return {name: _as_axes(values) for name, values in points.items()}
+
+
 def thinned(points: list[tuple[int, float]]) -> dict[str, list[float]]:
-    """At most MAX_POINTS: means of equal buckets, at the bucket's last step."""
-    width = -(-len(points) // MAX_POINTS)
-    if width <= 1:
-        return {"x": [step for step, _ in points], "y": [value for _, value in points]}
-    buckets = [points[start : start + width] for start in range(0, len(points), width)]
-    return {
-        "x": [bucket[-1][0] for bucket in buckets],
-        "y": [_mean(v for _, v in bucket) for bucket in buckets],
-    }
+    """At most MAX_POINTS of them, true ones: the first and the last, and of equal buckets the lowest and
+    the highest, so that no peak is lost."""
+    if len(points) <= MAX_POINTS:
+        return _as_axes(points)
+    inner = points[1:-1]
+    width = -(-len(inner) // (MAX_POINTS // 2 - 1))
+    kept = [points[0]]
+    for start in range(0, len(inner), width):
+        bucket = inner[start : start + width]
+        kept += sorted({min(bucket, key=itemgetter(1)), max(bucket, key=itemgetter(1))})
+    return _as_axes([*kept, points[-1]])
 
 
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found)
+def _as_axes(points: list[tuple[int, float]]) -> dict[str, list[float]]:
+    return {"x": [step for step, _ in points], "y": [value for _, value in points]}
 
 
-def evaluation_points(experiment: Experiment) -> list[dict[str, Any]]:
+def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> list[dict[str, Any]]:
     """Held-out success with its 95 % interval, for the success chart; those on demand at their checkpoint."""
     return [
         {
@@ -52,5 +62,5 @@ def evaluation_points(experiment: Experiment) -> list[dict[str, Any]]:
             "num_samples": found.num_samples,
             "num_success": found.num_success,
         }
-        for found in all_evaluations(experiment)
+        for found in evaluations
     ]

@@ -11,12 +11,16 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest
 from webapp.experiments.access import get_experiment
 from webapp.experiments.alarms.thresholds import alarm_marks
+from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
+from webapp.experiments.page.chart_markers import markers_of
 from webapp.experiments.page.chart_panels import panels_of
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.experiments.page.log_files import first_error, log_path, read_chunk
-from webapp.experiments.page.metric_series import evaluation_points, series_of
+from webapp.experiments.page.metric_series import evaluation_points, series_of, whole_series
 from webapp.experiments.page.part_contexts import PARTS, context_of
-from webapp.lib.request_values import whole_number
+from webapp.lib.request_values import BadValue, check_text, whole_number
+
+MAX_WHOLE_SERIES = 2
 
 
 @require_safe
@@ -40,19 +44,32 @@ def _as_json(values: dict[str, list[float]]) -> dict[str, list[float | None]]:
 
 @require_safe
 def metrics(request: MemberRequest, pk: int) -> JsonResponse:
-    """Panels, evaluations, alarms, and the series from `from_step` on."""
+    """Panels, evaluations, alarms, markers, and the series from `from_step` on, thinned; or, with one `name`
+    or two, just these series with all their points."""
     experiment = get_experiment(request, pk)
     from_step = whole_number(request.GET.get("from_step", "0"), "from_step")
-    series = series_of(experiment, from_step)
+    if names := request.GET.getlist("name"):
+        series = whole_series(experiment, _series_names(names))
+        return JsonResponse({"series": {name: _as_json(values) for name, values in series.items()}})
+    series, evaluations = series_of(experiment, from_step), all_evaluations(experiment)
     return JsonResponse(
         {
             "panels": panels_of(experiment),
-            "evaluations": evaluation_points(experiment),
+            "evaluations": evaluation_points(evaluations, experiment),
+            "markers": markers_of(experiment, evaluations, from_step),
             "alarms": alarm_marks(experiment),
             "series": {name: _as_json(values) for name, values in series.items()},
             "from_step": from_step,
         }
     )
+
+
+def _series_names(names: list[str]) -> list[str]:
+    if len(names) > MAX_WHOLE_SERIES:
+        raise BadValue("name", f"at most {MAX_WHOLE_SERIES} whole series, these are {len(names)}")
+    for name in names:
+        check_text(name, "name")
+    return names
 
 
 @require_safe

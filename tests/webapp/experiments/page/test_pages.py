@@ -263,11 +263,62 @@ def test_metrics_come_from_a_step_on_with_gaps_for_what_is_not_finite(client: Cl
     assert limits["Groups without variance"] == 0.8
 
 
-def test_long_series_are_thinned_to_means_that_keep_the_last_step():
-    line = thinned([(step, float(step)) for step in range(2500)])
-    assert len(line["x"]) <= MAX_POINTS
-    assert line["x"][-1] == 2499
-    assert line["y"][0] == 1.0
+@pytest.mark.parametrize("number", [1000, 1001, 1002, 2500, 5000])
+def test_long_series_are_thinned_to_points_of_theirs_that_keep_every_peak(number: int):
+    points = [(step, step % 7 / 7) for step in range(number)]
+    points[number // 3] = (number // 3, 48.0)
+    points[number // 2] = (number // 2, -3.0)
+    line = thinned(points)
+    shown = list(zip(line["x"], line["y"], strict=True))
+    assert len(shown) <= MAX_POINTS
+    assert set(shown) <= set(points)
+    assert shown == sorted(shown), "each step once, in order"
+    assert (shown[0], shown[-1]) == (points[0], points[-1])
+    assert {points[number // 3], points[number // 2]} <= set(shown)
+
+
+def test_two_whole_series_are_had_by_name(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    for name in ("loss/total", "loss/entropy", "other"):
+        MetricPoint.objects.create(experiment=experiment, name=name, step=3, value=0.5)
+    url = f"/experiments/{experiment.pk}/metrics/"
+    answer = client.get(f"{url}?name=other&name=loss/total").json()
+    assert answer == {"series": {name: {"x": [3], "y": [0.5]} for name in ("other", "loss/total")}}
+    assert client.get(f"{url}?name=a&name=b&name=c").status_code == 400
+
+
+def test_charts_are_told_what_happened_at_which_step(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    now = timezone.now()
+    for step, minutes in ((300, 90), (5, 10)):
+        row = experiment.checkpoints.create(step=step, policy_version=step, path=f"/none/{step}")
+        experiment.checkpoints.filter(pk=row.pk).update(created_at=now - timedelta(minutes=minutes))
+    Stage.objects.create(experiment=experiment, name="grpo", position=1, started_at=now - timedelta(hours=1))
+    experiment.attempts.create(number=2, worker_name="gpu", resumed_step=5)
+    MetricPoint.objects.create(experiment=experiment, name="checkpoint/rolled_back", step=7, value=1)
+    entry = make_replay_entry(team=team)
+    for _ in range(2):
+        group = make_group(experiment=experiment)
+        entry.uses.create(experiment=experiment, group=group, step=6, advantage=1.0, replaced=entry.trajectory)
+    answer = client.get(f"/experiments/{experiment.pk}/metrics/").json()
+    told = sorted((one["kind"], one["stage"], one["step"], one["text"]) for one in answer["markers"])
+    assert told == [
+        ("checkpoint", "grpo", 5, "Checkpoint"),
+        ("checkpoint", "sft", 300, "Checkpoint"),
+        ("injection", "grpo", 6, "2 replay entries injected"),
+        ("resume", "grpo", 5, "Attempt 2 resumed here"),
+        ("rollback", "grpo", 7, "Rolled back; learning rate x 0.5"),
+    ]
+    later = client.get(f"/experiments/{experiment.pk}/metrics/", {"from_step": "7"}).json()
+    assert {one["kind"] for one in later["markers"]} == {"checkpoint", "rollback"}
+
+
+def test_groups_are_filtered_by_a_range_of_steps(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    for step in (4, 5, 8, 9):
+        make_trajectory(group=make_group(experiment=experiment, step=step))
+    page = client.get(f"/experiments/{experiment.pk}/?tab=groups&purpose=train&step=5-8").content.decode()
+    assert [step for step in (4, 5, 8, 9) if f"Step {step}<" in page] == [5, 8]
 
 
 def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, operator, team: Team):

@@ -1,0 +1,83 @@
+// Metric charts over steps: smoothed, logarithmic or pinned at will, with markers, and navigable.
+import { make } from "../lib/dom.js";
+import { ChartChoices } from "./chart_choices.js";
+import { markerAxis, markerTraces, stageOf } from "./chart_markers.js";
+import { ChartNavigation } from "./chart_navigation.js";
+import { MetricCharts } from "./metric_charts.js";
+import { smoothedTraces } from "./smoothing.js";
+
+const PINNED = "Pinned";
+
+export class StepCharts extends MetricCharts {
+  constructor(root, { bar, choose = () => {}, ...options }) {
+    super(root, options);
+    this.markers = [];
+    this.zoom = null;
+    this.choices = new ChartChoices(() => this.rebuild());
+    if (bar) this.choices.wire(bar);
+    this.navigation = new ChartNavigation(root, choose);
+  }
+
+  // Markers from the answer's first step on take the place of those that we know.
+  take(answer) {
+    const fromStep = answer.from_step ?? 0;
+    this.markers = [...this.markers.filter(({ step }) => step < fromStep), ...(answer.markers ?? [])];
+    super.take(answer);
+  }
+
+  panelsInOrder() {
+    const pinned = this.panels.filter(({ title }) => this.choices.has("pinned", title));
+    return [...pinned.map((panel) => ({ ...panel, group: PINNED, stage: stageOf(panel) })), ...this.panels.filter((panel) => !pinned.includes(panel))];
+  }
+
+  linesOf(panel) {
+    return super.tracesOf(panel);
+  }
+
+  tracesOf(panel) {
+    const lines = this.linesOf(panel).flatMap((trace) => smoothedTraces(trace, this.choices.smoothing));
+    if (!lines.length) return [];
+    const markers = this.markers.filter(({ stage }) => stage === (panel.stage ?? stageOf(panel)));
+    return [...lines, ...markerTraces(markers, (kind) => !this.choices.has("hidden", kind))];
+  }
+
+  layoutOf(panel, traces) {
+    const lines = traces.filter(({ yaxis }) => !yaxis);
+    const layout = super.layoutOf(panel, lines);
+    if (this.choices.has("log", panel.title)) layout.yaxis = { ...layout.yaxis, type: "log", range: undefined, rangemode: undefined, tickformat: undefined, dtick: undefined };
+    if (this.zoom && (panel.stage ?? stageOf(panel)) === this.zoom.stage) layout.xaxis = { ...layout.xaxis, range: this.zoom.range, dtick: undefined, nticks: 6 };
+    return { ...layout, dragmode: false, yaxis2: markerAxis };
+  }
+
+  zoomTo(range) {
+    this.zoom = range && { stage: this.navigation.stage, range: [range[0] - 0.5, range[1] + 0.5] };
+    this.draw();
+  }
+
+  draw() {
+    super.draw();
+    this.navigation?.showRange();
+  }
+
+  // Pinned charts move to the top: all are placed anew.
+  rebuild() {
+    for (const place of this.root.querySelectorAll(".js-plotly-plot")) window.Plotly.purge(place);
+    this.root.replaceChildren();
+    this.draw();
+  }
+
+  furnish(figure, panel) {
+    figure.dataset.stage = panel.stage ?? stageOf(panel);
+    const tools = make("span", "chart-tools");
+    tools.append(this.toggleOf(panel, "log", "log", "Logarithmic axis"), this.toggleOf(panel, "pinned", "pin", "Pin to the top"));
+    figure.querySelector("figcaption").append(tools);
+  }
+
+  toggleOf({ title }, list, text, words) {
+    const button = Object.assign(make("button", "chart-tool", text), { type: "button", title: words });
+    button.setAttribute("aria-label", `${words}: ${title}`);
+    button.setAttribute("aria-pressed", String(this.choices.has(list, title)));
+    button.addEventListener("click", () => this.choices.toggle(list, title));
+    return button;
+  }
+}

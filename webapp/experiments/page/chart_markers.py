@@ -1,0 +1,63 @@
+"""What happened at which step of an experiment, for the foot of its charts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from django.db.models import Count
+
+from webapp.experiments.checkpoints.usable_checkpoints import is_of_sft
+from webapp.experiments.models import Evaluation, Experiment
+from webapp.experiments.templatetags.deskhand import percent
+
+Marker = dict[str, Any]
+"""kind, stage ("sft" or "grpo", whose steps it counts), step, text."""
+
+
+def markers_of(experiment: Experiment, evaluations: list[Evaluation], from_step: int = 0) -> list[Marker]:
+    """Checkpoints, evaluations, replay injections, resumed attempts and roll-backs from a step on."""
+    found = [
+        *_checkpoints(experiment, from_step),
+        *_evaluations(evaluations),
+        *_injections(experiment, from_step),
+        *_resumed(experiment),
+        *_rolled_back(experiment, from_step),
+    ]
+    return [marker for marker in found if marker["step"] >= from_step]
+
+
+def _marker(kind: str, step: int, text: str, stage: str = "grpo") -> Marker:
+    return {"kind": kind, "stage": stage, "step": step, "text": text}
+
+
+def _checkpoints(experiment: Experiment, from_step: int) -> Iterator[Marker]:
+    of_sft = is_of_sft(experiment)
+    for one in experiment.checkpoints.filter(step__gte=from_step):
+        words = " (best)" if one.is_best else " (deleted)" if one.deleted_at else ""
+        yield _marker("checkpoint", one.step, f"Checkpoint{words}", "sft" if of_sft(one) else "grpo")
+
+
+def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
+    for one in evaluations:
+        how = "greedy" if one.is_greedy else "sampled"
+        step = one.checkpoint.step if one.checkpoint else one.step
+        yield _marker("evaluation", step, f"Evaluation, {how}: {percent(one.success)}")
+
+
+def _injections(experiment: Experiment, from_step: int) -> Iterator[Marker]:
+    uses = experiment.replay_uses.filter(step__gte=from_step)  # type: ignore[attr-defined]
+    for step, number in uses.order_by("step").values_list("step").annotate(number=Count("id")):
+        yield _marker("injection", step, f"{number} replay {'entry' if number == 1 else 'entries'} injected")
+
+
+def _resumed(experiment: Experiment) -> Iterator[Marker]:
+    for one in experiment.attempts.exclude(resumed_step=None).defer("policy_token"):
+        yield _marker("resume", one.resumed_step or 0, f"Attempt {one.number} resumed here")
+
+
+def _rolled_back(experiment: Experiment, from_step: int) -> Iterator[Marker]:
+    scale = experiment.settings.checkpoints.roll_back_rate
+    points = experiment.metrics.filter(name="checkpoint/rolled_back", step__gte=from_step)
+    for step in points.order_by("step").values_list("step", flat=True):
+        yield _marker("rollback", step, f"Rolled back; learning rate x {scale:g}")
