@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from django.conf import settings
 
@@ -13,6 +14,9 @@ LINES_BEFORE_ERROR = 20
 ERROR = re.compile(
     r"\b(ERROR|CRITICAL|FATAL)\b|^Traceback \(most recent call last\)|^\w*(Error|Exception)\b[:(]"
 )
+ERROR_WORDS = (b"ERROR", b"CRITICAL", b"FATAL", b"Traceback", b"Error", b"Exception")
+"""Every text that `ERROR` matches holds one of them."""
+SEARCH_BYTES = 1024 * 1024
 WARNING = re.compile(r"\b(WARNING|WARN)\b|Warning:")
 DEBUG = re.compile(r"\bDEBUG\b")
 NAME = re.compile(r"^[A-Za-z0-9._-]+\.log$")
@@ -98,12 +102,38 @@ def read_chunk(path: Path, start: int | None) -> Chunk:
 
 def first_error(path: Path) -> int | None:
     """Byte offset a few lines before the first error; None without one."""
-    recent: list[int] = []
-    offset = 0
     with path.open("rb") as stream:
-        for raw in stream:
-            recent = [*recent[-LINES_BEFORE_ERROR:], offset]
-            if level_of(raw.decode(errors="replace")) == "error":
-                return recent[0]
-            offset += len(raw)
-    return None
+        start = _start_of_error(stream, 0)
+        return None if start is None else _lines_before(stream, start)
+
+
+def _start_of_error(stream: BinaryIO, offset: int) -> int | None:
+    """Where the line of the first error after `offset` begins. Lines are looked at only in blocks that hold
+    a word of errors at all: a million lines take no second."""
+    stream.seek(offset)
+    rest = b""
+    while block := stream.read(SEARCH_BYTES):
+        whole, newline, rest_of_block = (rest + block).rpartition(b"\n")
+        data = whole + newline
+        if any(word in data for word in ERROR_WORDS):
+            for raw in data.splitlines(keepends=True):
+                if _is_error(raw):
+                    return offset
+                offset += len(raw)
+        else:
+            offset += len(data)
+        rest = rest_of_block
+    return offset if _is_error(rest) else None
+
+
+def _is_error(raw: bytes) -> bool:
+    has_word = any(word in raw for word in ERROR_WORDS)
+    return has_word and level_of(raw.decode(errors="replace").rstrip("\r\n")) == "error"
+
+
+def _lines_before(stream: BinaryIO, offset: int) -> int:
+    """Where the line LINES_BEFORE_ERROR before the one at `offset` begins."""
+    low = max(0, offset - CHUNK_BYTES // 2)
+    stream.seek(low)
+    before = stream.read(offset - low).splitlines(keepends=True)[-LINES_BEFORE_ERROR:]
+    return offset - sum(len(raw) for raw in before)

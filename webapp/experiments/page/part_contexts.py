@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.urls import reverse
 
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
@@ -21,7 +22,15 @@ from webapp.experiments.checkpoints.checkpoint_table import (
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
 from webapp.experiments.lifecycle.queue_order import why_waiting
-from webapp.experiments.models import EXPERIMENT_TRANSITIONS, AlarmStatus, Experiment, ExperimentStatus
+from webapp.experiments.models import (
+    EXPERIMENT_TRANSITIONS,
+    AlarmStatus,
+    Attempt,
+    CheckpointRecord,
+    Evaluation,
+    Experiment,
+    ExperimentStatus,
+)
 from webapp.experiments.page import stage_progress
 from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
@@ -245,11 +254,20 @@ def context_of(part: str, experiment: Experiment, request: MemberRequest) -> Con
 
 
 def counts_of(experiment: Experiment) -> dict[str, int]:
-    """Numbers on the tabs; one query."""
-    row = Experiment.objects.filter(pk=experiment.pk).aggregate(
-        # First: later names would be taken for the results of earlier ones.
-        evaluations=Count("evaluations", distinct=True) + Count("checkpoints__evaluations", distinct=True),
-        checkpoints=Count("checkpoints", distinct=True),
-        attempts=Count("attempts", distinct=True),
+    """Numbers on the tabs; one query of subqueries, for joined tables would multiply their rows."""
+    row = (
+        Experiment.objects.filter(pk=experiment.pk)
+        .values(
+            evaluations=_number_of(Evaluation, "experiment") + _number_of(Evaluation, "checkpoint__experiment"),
+            checkpoints=_number_of(CheckpointRecord, "experiment"),
+            attempts=_number_of(Attempt, "experiment"),
+        )
+        .get()
     )
     return {name: value for name, value in row.items() if value}
+
+
+def _number_of(model: type[Model], owner: str) -> Coalesce:
+    """Rows of a model whose `owner` is the experiment of the outer query."""
+    rows: QuerySet[Any] = model._default_manager.filter(**{owner: OuterRef("pk")}).order_by()
+    return Coalesce(Subquery(rows.values(owner).annotate(number=Count("pk")).values("number")), 0)

@@ -20,9 +20,11 @@ from testing.factories import (
 )
 from webapp.accounts.models import Role, Team
 from webapp.experiments.lifecycle import status_changes
-from webapp.experiments.models import AlarmRecord, ExperimentStatus, MetricPoint, Stage
+from webapp.experiments.models import AlarmRecord, Evaluation, ExperimentStatus, MetricPoint, Stage
+from webapp.experiments.page import log_files
+from webapp.experiments.page.log_files import first_error, level_of
 from webapp.experiments.page.metric_series import MAX_POINTS, thinned
-from webapp.experiments.page.part_contexts import PARTS, TABS
+from webapp.experiments.page.part_contexts import PARTS, TABS, counts_of
 from webapp.fleet.models import Desktop, Worker
 from webapp.replay.models import ReplayUseRecord
 
@@ -337,6 +339,36 @@ def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, o
     error = client.get(url, {"file": "trainer-1.log", "at": "first-error"}).json()
     assert ["error", "RuntimeError: broken"] in [line[1:] for line in error["lines"][:25]]
     assert client.get(url, {"file": "../config.yaml"}).status_code == 404
+
+
+def slow_first_error(lines: list[str]) -> int | None:
+    """What `first_error` shall answer: every line looked at."""
+    found = next((place for place, line in enumerate(lines) if level_of(line) == "error"), None)
+    return None if found is None else len("".join(f"{line}\n" for line in lines[: max(0, found - 20)]).encode())
+
+
+@pytest.mark.parametrize(
+    "error", ["RuntimeError: broken", "2026 ERROR x", "Traceback (most recent call last):", ""]
+)
+@pytest.mark.parametrize("block", [7, 64, 1 << 20])
+def test_the_first_error_is_found_across_blocks(tmp_path: Path, monkeypatch, error: str, block: int):
+    monkeypatch.setattr(log_files, "SEARCH_BYTES", block)
+    lines = [f"INFO no Error: ä {number}" for number in range(40)] + [error] + ["CRITICAL later"] * bool(error)
+    path = tmp_path / "trainer-1.log"
+    path.write_text("\n".join(lines) + "\n")
+    assert first_error(path) == slow_first_error(lines)
+
+
+def test_the_tabs_count_what_they_hold(client: Client, operator, team: Team):
+    experiment, other = make_experiment(team=team), make_experiment(team=team)
+    for step in (1, 2, 3):
+        checkpoint = experiment.checkpoints.create(step=step, policy_version=step, path=f"/none/{step}")
+        experiment.attempts.create(number=step, worker_name="gpu")
+    for name in ("before", "after"):
+        make_evaluation(experiment, name=name)
+    Evaluation.objects.filter(pk=make_evaluation(other).pk).update(checkpoint=checkpoint)
+    assert counts_of(experiment) == {"evaluations": 3, "checkpoints": 3, "attempts": 3}
+    assert counts_of(other) == {"evaluations": 1}
 
 
 def test_the_fleet_page_shows_workers_desktops_and_hides_foreign_work(client: Client, operator, team: Team):
