@@ -3,7 +3,7 @@
 Desktops of the same host do the same; each new screen becomes a JPEG and goes to the one browser that
 watches, by a WebSocket, with the time at which it was taken. No database, no queue, no files, no accounts.
 
-    python -m benchmarks.web.barest_viewer SOCKET NUM_DESKTOPS NUM_TURNS     # prints its port, runs until killed
+    python -m benchmarks.web.barest_viewer SOCKET NUM_DESKTOPS NUM_TURNS     # prints its port
 """
 
 from __future__ import annotations

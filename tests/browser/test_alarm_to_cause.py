@@ -11,7 +11,8 @@ from webapp.experiments.models import MetricPoint
 THRESHOLD = """() => {
     const chart = document.getElementById("chart-parse-errors-truncated-errored");
     const shapes = chart?.layout?.shapes ?? [];
-    return shapes.some(({ y0, y1 }) => y0 === 0.3 && y1 === 0.3) && shapes.some(({ x0, x1 }) => x0 === 9 && x1 === 9);
+    const isThere = (axis, value) => shapes.some((one) => one[axis + 0] === value && one[axis + 1] === value);
+    return isThere("y", 0.3) && isThere("x", 9);
 }"""
 
 
@@ -20,7 +21,9 @@ def test_an_alarm_leads_to_its_cause_its_trajectories_and_a_clone_with_the_remed
 ) -> None:
     experiment = make_experiment(team=people.team)
     MetricPoint.objects.bulk_create(
-        MetricPoint(experiment=experiment, name="rollout/parse_error_rate", step=step, value=0.1 * (step > 8) * 8)
+        MetricPoint(
+            experiment=experiment, name="rollout/parse_error_rate", step=step, value=0.1 * (step > 8) * 8
+        )
         for step in range(1, 12)
     )
     checkpoint = experiment.checkpoints.create(step=5, policy_version=5, path="/none/step-5")
@@ -39,7 +42,9 @@ def test_an_alarm_leads_to_its_cause_its_trajectories_and_a_clone_with_the_remed
     page.locator("#alarm-truncation").get_by_role("link", name="parse_collapse").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Parse collapse")
-    expect(page.locator("[data-cause]")).to_contain_text("It has likely brought about truncation (since step 9)")
+    expect(page.locator("[data-cause]")).to_contain_text(
+        "It has likely brought about truncation (since step 9)"
+    )
     page.wait_for_function(THRESHOLD)
     expect(page.locator("figure.chart")).to_have_count(1)
     expect(page.locator("table.evidence tbody tr").first).to_contain_text(f"#{worst.pk}")

@@ -26,18 +26,10 @@ def plot(page: Page, name: str) -> Locator:
     return page.locator(f"#{name} .nsewdrag")
 
 
-def place_of(page: Page, name: str, step: int) -> tuple[float, float]:
-    """Where the step is on the screen."""
-    x, y = page.evaluate(
-        """([name, step]) => {
-            const place = document.getElementById(name);
-            const { xaxis, _size } = place._fullLayout;
-            const box = place.getBoundingClientRect();
-            return [box.left + _size.l + xaxis.d2p(step), box.top + _size.t + _size.h / 2];
-        }""",
-        [name, step],
-    )
-    return float(x), float(y)
+def point_at(page: Page, name: str, step: int, *, is_dragging: bool = False) -> None:
+    """Move to the step, once the chart stands still; while dragging Plotly covers the page."""
+    x = page.evaluate(f"() => document.getElementById('{name}')._fullLayout.xaxis.d2p({step})")
+    plot(page, name).hover(position={"x": x, "y": 30}, force=is_dragging)
 
 
 def test_charts_choose_steps_and_lead_to_their_groups_and_trajectories(
@@ -47,11 +39,10 @@ def test_charts_choose_steps_and_lead_to_their_groups_and_trajectories(
     page = sign_in(people.viewer)
     page.goto(f"/experiments/{experiment.pk}/")
     expect(plot(page, "chart-gradient-norm")).to_be_visible()
-    plot(page, "chart-entropy").scroll_into_view_if_needed()
     kinds = "() => document.getElementById('chart-entropy').data.map(({ name }) => name)"
     assert page.evaluate(kinds) == ["entropy", "rollback"]
 
-    page.mouse.move(*place_of(page, "chart-entropy", 12))
+    point_at(page, "chart-entropy", 12)
     expect(page.locator(".chart-crosshair:visible")).to_have_count(2)
     page.mouse.down()
     page.mouse.up()
@@ -60,14 +51,16 @@ def test_charts_choose_steps_and_lead_to_their_groups_and_trajectories(
     groups = bar.get_by_role("link", name="Groups")
     expect(groups).to_have_attribute("href", "?tab=groups&purpose=train&step=12")
 
-    page.mouse.move(*place_of(page, "chart-entropy", 10))
+    point_at(page, "chart-entropy", 10)
     page.mouse.down()
-    page.mouse.move(*place_of(page, "chart-entropy", 20), steps=3)
+    point_at(page, "chart-entropy", 20, is_dragging=True)
     page.mouse.up()
     expect(bar).to_contain_text("to 20")
     expect(page.locator(".chart-band:visible")).to_have_count(2)
     bar.get_by_role("button", name="Zoom in").click()
-    page.wait_for_function("() => document.getElementById('chart-gradient-norm').layout.xaxis.range?.[1] === 20.5")
+    page.wait_for_function(
+        "() => document.getElementById('chart-gradient-norm').layout.xaxis.range?.[1] === 20.5"
+    )
     bar.get_by_role("link", name="Trajectories").click()
     expect(page.locator(".trajectory-table tbody tr")).to_have_count(1)
     page.goto(f"/experiments/{experiment.pk}/?tab=groups&purpose=train&step=10-20")
@@ -88,14 +81,16 @@ def test_charts_are_smoothed_pinned_logarithmic_and_drawn_against_each_other(
     }"""
     page.wait_for_function(raw_and_smooth)
     page.get_by_role("button", name="Roll-backs").click()
-    page.get_by_label("Logarithmic axis: Gradient norm").click()
+    page.get_by_label("Log axis: Gradient norm").click()
     page.get_by_label("Pin to the top: Gradient norm").click()
     expect(page.locator(".charts .chart-group").first).to_have_text("Pinned")
     expect(page.locator("figure.chart").first).to_contain_text("Gradient norm")
 
     page.reload()
     expect(page.get_by_label("Pin to the top: Gradient norm")).to_have_attribute("aria-pressed", "true")
-    page.wait_for_function("() => document.getElementById('chart-gradient-norm')?.layout?.yaxis.type === 'log'")
+    page.wait_for_function(
+        "() => document.getElementById('chart-gradient-norm')?.layout?.yaxis.type === 'log'"
+    )
     names = page.evaluate("() => document.getElementById('chart-gradient-norm').data.map(({ name }) => name)")
     assert "rollback" not in names
 

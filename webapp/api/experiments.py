@@ -1,7 +1,7 @@
 """/experiments: list, launch, look at, steer."""
 
 from collections import defaultdict
-from typing import Annotated, Any
+from typing import Any
 
 from django.http import Http404
 from ninja import Query, Router, Status
@@ -30,7 +30,6 @@ from webapp.lib.request_values import BadValue
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
 MAX_STEP = 2**31 - 1
-StepNumber = Annotated[int, Query(ge=0, le=MAX_STEP)]
 
 
 @router.get("", response=ExperimentPage, operation_id="list_experiments")
@@ -78,8 +77,8 @@ def show_metrics(
     request: MemberRequest,
     pk: int,
     name: list[str] = Query([]),  # noqa: B008
-    from_step: StepNumber = 0,
-    to_step: StepNumber = MAX_STEP,
+    from_step: int = Query(0, ge=0, le=MAX_STEP),
+    to_step: int = Query(MAX_STEP, ge=0, le=MAX_STEP),
 ) -> Any:
     """Metric series by name, all of them when no `name` is given, with every point of the steps asked for.
     More than 20,000 points are refused: name fewer series, or ask for fewer steps."""

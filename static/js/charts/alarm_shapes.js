@@ -15,7 +15,7 @@ export function alarmShapes(alarms, lastStep) {
     const isLate = alarm.since > lastStep * 0.6;
     annotations.push({
       x: alarm.since, xref: "x", y: 1 - 0.13 * index, yref: "paper", yanchor: "top", xanchor: isLate ? "right" : "left", showarrow: false,
-      text: `<a href="${alarm.url}">${alarm.title}, step ${alarm.since}</a>`, font: { size: 10, color }, bgcolor: css("--dh-surface"), borderpad: 1,
+      text: `<a href="${alarm.url}" style="color: ${color}">${alarm.title}, step ${alarm.since}</a>`, font: { size: 10, color }, bgcolor: css("--dh-surface"), borderpad: 1,
     });
   }
   return { shapes, annotations };

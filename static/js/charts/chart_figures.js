@@ -3,7 +3,7 @@ import { make } from "../lib/dom.js";
 
 // Plotly follows the window's width by itself, but not a chart that joins its row later.
 const widths = new ResizeObserver((entries) => {
-  for (const { target } of entries) if (target.classList.contains("js-plotly-plot")) window.Plotly.Plots.resize(target);
+  for (const { target } of entries) if (target.isConnected && target.classList.contains("js-plotly-plot")) window.Plotly.Plots.resize(target);
 });
 
 // The element that Plotly draws into; made when it is not there yet.

@@ -19,11 +19,11 @@ export class ChartNavigation {
     this.root = root;
     this.choose = choose;
     this.range = null;
-    root.addEventListener("pointermove", (event) => this.move(event));
+    root.addEventListener("pointermove", (event) => this.from || this.move(event));
     root.addEventListener("pointerleave", () => this.showCrosshair(null));
     root.addEventListener("pointerdown", (event) => this.begin(event));
-    root.addEventListener("pointerup", (event) => this.end(event));
-    root.addEventListener("pointercancel", () => (this.from = null));
+    // Plotly covers the page while a button is down: what follows does not come to the charts.
+    this.follow = { pointermove: (event) => this.move(event), pointerup: (event) => this.end(event), pointercancel: () => this.stop() };
   }
 
   // Charts with the same steps move together: those of SFT count their own.
@@ -40,6 +40,12 @@ export class ChartNavigation {
     const place = event.button === 0 && this.placeUnder(event);
     if (!place) return;
     this.from = { place, value: valueAt(place, event), px: event.clientX };
+    for (const [type, handler] of Object.entries(this.follow)) window.addEventListener(type, handler);
+  }
+
+  stop() {
+    this.from = null;
+    for (const [type, handler] of Object.entries(this.follow)) window.removeEventListener(type, handler);
   }
 
   move(event) {
@@ -49,11 +55,10 @@ export class ChartNavigation {
   }
 
   end(event) {
-    if (!this.from) return;
     const isClick = Math.abs(event.clientX - this.from.px) <= CLICK_PX;
     const at = Math.round(this.from.value);
     this.setRange(...(isClick ? [at, at] : this.stepsUntil(event)));
-    this.from = null;
+    this.stop();
     this.choose(...this.range);
   }
 

@@ -42,7 +42,7 @@ export class StepCharts extends MetricCharts {
   }
 
   layoutOf(panel, traces) {
-    const lines = traces.filter(({ yaxis }) => !yaxis);
+    const lines = traces.filter(({ yaxis, showlegend }) => !yaxis && showlegend !== false);
     const layout = super.layoutOf(panel, lines);
     if (this.choices.has("log", panel.title)) layout.yaxis = { ...layout.yaxis, type: "log", range: undefined, rangemode: undefined, tickformat: undefined, dtick: undefined };
     if (this.zoom && (panel.stage ?? stageOf(panel)) === this.zoom.stage) layout.xaxis = { ...layout.xaxis, range: this.zoom.range, dtick: undefined, nticks: 6 };
@@ -69,7 +69,7 @@ export class StepCharts extends MetricCharts {
   furnish(figure, panel) {
     figure.dataset.stage = panel.stage ?? stageOf(panel);
     const tools = make("span", "chart-tools");
-    tools.append(this.toggleOf(panel, "log", "log", "Logarithmic axis"), this.toggleOf(panel, "pinned", "pin", "Pin to the top"));
+    tools.append(this.toggleOf(panel, "log", "log", "Log axis"), this.toggleOf(panel, "pinned", "pin", "Pin to the top"));
     figure.querySelector("figcaption").append(tools);
   }
 

@@ -37,4 +37,3 @@ def alarm(request: MemberRequest, pk: int, name: str) -> HttpResponse:
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
     return render(request, "experiments/alarm.html", ctx)
-

@@ -1,4 +1,4 @@
-"""What the charts show: series of at most MAX_POINTS points with all their peaks, and held-out evaluations."""
+"""What the charts show: series of at most MAX_POINTS points that keep all peaks, and evaluations."""
 
 from __future__ import annotations
 

@@ -258,13 +258,14 @@ def counts_of(experiment: Experiment) -> dict[str, int]:
     row = (
         Experiment.objects.filter(pk=experiment.pk)
         .values(
-            evaluations=_number_of(Evaluation, "experiment") + _number_of(Evaluation, "checkpoint__experiment"),
-            checkpoints=_number_of(CheckpointRecord, "experiment"),
-            attempts=_number_of(Attempt, "experiment"),
+            num_evaluations=_number_of(Evaluation, "experiment")
+            + _number_of(Evaluation, "checkpoint__experiment"),
+            num_checkpoints=_number_of(CheckpointRecord, "experiment"),
+            num_attempts=_number_of(Attempt, "experiment"),
         )
         .get()
     )
-    return {name: value for name, value in row.items() if value}
+    return {name.removeprefix("num_"): number for name, number in row.items() if number}
 
 
 def _number_of(model: type[Model], owner: str) -> Coalesce:

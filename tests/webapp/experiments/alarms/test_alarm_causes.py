@@ -20,7 +20,9 @@ from webapp.experiments.models import AlarmRecord, Experiment, MetricPoint, Stag
 pytestmark = pytest.mark.django_db
 
 
-def fire(experiment: Experiment, name: str, *steps: int, value: float = 0.9, limit: float = 0.5) -> AlarmRecord:
+def fire(
+    experiment: Experiment, name: str, *steps: int, value: float = 0.9, limit: float = 0.5
+) -> AlarmRecord:
     for step in steps:
         alarm = Alarm(name=name, step=step, value=value, limit=limit, message=f"{name}!", remedy="Look")
         take_step(experiment_id=experiment.pk, report=StepAlarms(step=step, alarms=(alarm,)))
@@ -88,7 +90,8 @@ def test_the_entropy_threshold_is_a_share_of_the_highest_entropy_before() -> Non
 
 @pytest.mark.parametrize("name", GUARDS)
 def test_a_remedy_is_a_config_that_the_form_accepts(name: str) -> None:
-    settings = ExperimentConfig(algorithm={"max_staleness": 4}, optimiser={"name": "muon"})
+    off = {"model": {"fp32_logits": False}, "algorithm": {"max_staleness": 4}}
+    settings = ExperimentConfig(**off, optimiser={"name": "muon"})
     experiment = make_experiment(config=settings.model_dump(mode="json"))
     changes = remedy_of(fire(experiment, name, 3)).changes
     assert bool(changes) == (name in REMEDIES and name != "truncation"), changes

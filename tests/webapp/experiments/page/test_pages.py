@@ -301,7 +301,9 @@ def test_charts_are_told_what_happened_at_which_step(client: Client, operator, t
     entry = make_replay_entry(team=team)
     for _ in range(2):
         group = make_group(experiment=experiment)
-        entry.uses.create(experiment=experiment, group=group, step=6, advantage=1.0, replaced=entry.trajectory)
+        entry.uses.create(
+            experiment=experiment, group=group, step=6, advantage=1.0, replaced=entry.trajectory
+        )
     answer = client.get(f"/experiments/{experiment.pk}/metrics/").json()
     told = sorted((one["kind"], one["stage"], one["step"], one["text"]) for one in answer["markers"])
     assert told == [
@@ -344,7 +346,9 @@ def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, o
 def slow_first_error(lines: list[str]) -> int | None:
     """What `first_error` shall answer: every line looked at."""
     found = next((place for place, line in enumerate(lines) if level_of(line) == "error"), None)
-    return None if found is None else len("".join(f"{line}\n" for line in lines[: max(0, found - 20)]).encode())
+    return (
+        None if found is None else len("".join(f"{line}\n" for line in lines[: max(0, found - 20)]).encode())
+    )
 
 
 @pytest.mark.parametrize(
@@ -353,7 +357,9 @@ def slow_first_error(lines: list[str]) -> int | None:
 @pytest.mark.parametrize("block", [7, 64, 1 << 20])
 def test_the_first_error_is_found_across_blocks(tmp_path: Path, monkeypatch, error: str, block: int):
     monkeypatch.setattr(log_files, "SEARCH_BYTES", block)
-    lines = [f"INFO no Error: ä {number}" for number in range(40)] + [error] + ["CRITICAL later"] * bool(error)
+    lines = (
+        [f"INFO no Error: ä {number}" for number in range(40)] + [error] + ["CRITICAL later"] * bool(error)
+    )
     path = tmp_path / "trainer-1.log"
     path.write_text("\n".join(lines) + "\n")
     assert first_error(path) == slow_first_error(lines)
