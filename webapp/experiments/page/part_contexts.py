@@ -255,7 +255,7 @@ def context_of(part: str, experiment: Experiment, request: MemberRequest) -> Con
 
 def counts_of(experiment: Experiment) -> dict[str, int]:
     """Numbers on the tabs; one query of subqueries, for joined tables would multiply their rows."""
-    row = (
+    row: dict[str, Any] = dict(
         Experiment.objects.filter(pk=experiment.pk)
         .values(
             num_evaluations=_number_of(Evaluation, "experiment")
