@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import sys
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -55,14 +54,6 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-
-
-def python_loop_s() -> float:
-    """Seconds of 2e7 turns of a plain loop: how fast, and how free, a core of this machine is."""
-    started = time.perf_counter()
-    for _ in range(20_000_000):
-        pass
-    return time.perf_counter() - started
 
 
 def percentile(values: Sequence[float], share: float) -> float:

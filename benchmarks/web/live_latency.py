@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from benchmarks.report import finish, percentile, print_table, python_loop_s
+from benchmarks.finished_runs import load_and_speed
+from benchmarks.report import finish, percentile, print_table
 from benchmarks.web.barest_viewer import PAGE
 from benchmarks.web.typing_script import script
 from testing.private_installation import Instance
@@ -33,6 +34,7 @@ from training.tasks.sets import first_desk
 NUM_DESKTOPS = 8
 MAX_P50_MS, MAX_P99_MS = 80.0, 250.0
 MAX_P50_RATIO, MAX_P99_RATIO = 2.0, 2.5
+LOOP_TURNS = 20_000_000
 FREE_LOOP_S = 3.0
 """A loop slower than this means a machine on which milliseconds mean nothing: the ratios alone count."""
 LIMIT_S = 300
@@ -64,26 +66,23 @@ def main() -> int:
 
         django.setup()
         start_groups(options.turns, options.watched + SPARE_GROUPS)
-        loop_s = [python_loop_s()]
-        load = [os.getloadavg()[0]]
+        before = load_and_speed(LOOP_TURNS)
         ours = figures_of(measure(deskhand, options.watched))
-        load.append(os.getloadavg()[0])
         wait_until_idle()
         barest = figures_of(measure_barest(deskhand, options.turns, num_frames=ours["num_frames"]))
-        load.append(os.getloadavg()[0])
-        loop_s.append(python_loop_s())
+        after = load_and_speed(LOOP_TURNS)
     figures: dict[str, Any] = {
         "num_desktops": NUM_DESKTOPS,
         **ours,
         "barest": barest,
         "p50_ratio": round(ours["p50_ms"] / barest["p50_ms"], 2),
         "p99_ratio": round(ours["p99_ms"] / barest["p99_ms"], 2),
-        "loop_s": [round(seconds, 2) for seconds in loop_s],
-        "load_average": [round(one, 2) for one in load],
+        "before": before,
+        "after": after,
     }
     print_table(("pipeline", *ours), [("ours", *ours.values()), ("barest", *barest.values())])
     passed = figures["p50_ratio"] <= MAX_P50_RATIO and figures["p99_ratio"] <= MAX_P99_RATIO
-    if max(loop_s) <= FREE_LOOP_S:
+    if max(before["loop_s"], after["loop_s"]) <= FREE_LOOP_S:
         passed = passed and ours["p50_ms"] <= MAX_P50_MS and ours["p99_ms"] <= MAX_P99_MS
     return finish("live_latency", figures, passed=passed)
 

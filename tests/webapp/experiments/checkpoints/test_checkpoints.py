@@ -17,6 +17,7 @@ from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import parse_config
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
+from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.lifecycle import operator_actions, trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
 from webapp.experiments.page.metric_series import evaluation_points
@@ -97,7 +98,7 @@ def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
     page = client.get(f"/experiments/{source.pk}/?tab=checkpoints").content.decode()
     assert "30 of 40 held-out tasks" in page
     assert "greedy" in page
-    (point,) = evaluation_points(source)
+    (point,) = evaluation_points(all_evaluations(source), source)
     assert (point["name"], point["step"], point["num_tasks"]) == ("on demand", 10, 40)
     assert "On demand" in client.get(f"/experiments/{source.pk}/?tab=evaluations").content.decode()
     told = Event.objects.filter(stream=f"experiment.{source.pk}").values_list("type", flat=True)
