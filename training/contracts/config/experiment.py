@@ -126,6 +126,13 @@ class AlarmConfig(Section):
     parse_error_rate: float = knob(0.3, "Turns without a parsable action.", ge=0, le=1)
     truncation_rate: float = knob(0.7, "Truncated trajectories in a step.", ge=0, le=1)
     errored_rate: float = knob(0.05, "Errored trajectories in a step.", ge=0, le=1)
+    unscored_in_a_row: int = knob(
+        50,
+        "Errored trajectories in a row, at least three for each desktop, after which the experiment pauses; "
+        "0 = never.",
+        unit="trajectories",
+        ge=0,
+    )
     logprob_drift: float = knob(0.05, "Mean engine/trainer difference on the canary.", unit="nats", gt=0)
     logprob_gap: float = knob(
         0.05,
@@ -164,6 +171,15 @@ class ExperimentConfig(Section):
         sampled = (EvaluationPass(temperature, wanted.samples_per_task),) if temperature else ()
         greedy = (EvaluationPass(0.0, 1),) if wanted.greedy or not sampled else ()
         return sampled + greedy
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs that trainer and engine ask for."""
+        engine, processes = self.engine, self.optimiser.num_processes
+        if engine.name != "sglang":
+            return processes
+        shared = engine.placement == "colocated"
+        return max(processes, engine.num_gpus if shared else processes + engine.num_gpus)
 
     @model_validator(mode="after")
     def _possible(self) -> ExperimentConfig:

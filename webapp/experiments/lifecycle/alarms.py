@@ -21,7 +21,7 @@ QUIET_STEPS = 2
 def take_step(*, experiment_id: int, report: StepAlarms) -> None:
     """Raise what fired at a step; clear what has been quiet for a while."""
     for alarm in report.alarms:
-        _raise(experiment_id, alarm)
+        raise_alarm(experiment_id, alarm)
     names = [alarm.name for alarm in report.alarms]
     quiet = AlarmRecord.objects.filter(
         experiment_id=experiment_id,
@@ -34,7 +34,7 @@ def take_step(*, experiment_id: int, report: StepAlarms) -> None:
         publish(stream_of(experiment_id), "alarm.cleared", {"names": cleared, "step": report.step})
 
 
-def _raise(experiment_id: int, alarm: Alarm) -> None:
+def raise_alarm(experiment_id: int, alarm: Alarm) -> None:
     """Show a guard that fired. Repeats update the same row; one that was cleared begins anew."""
     rows = AlarmRecord.objects.filter(experiment_id=experiment_id, name=alarm.name)
     values = alarm.model_dump(exclude={"name"}) | {"at": timezone.now()}

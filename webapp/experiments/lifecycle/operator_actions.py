@@ -92,8 +92,8 @@ def undo_cancel(*, experiment: Experiment, former: str, user: User | None = None
 
 
 @transaction.atomic
-def request_pause(*, experiment: Experiment, user: User | None = None) -> bool:
-    """Finish the step, save a checkpoint, give the gpu worker back."""
+def request_pause(*, experiment: Experiment, user: User | None = None, reason: str = "") -> bool:
+    """Finish the step, save a checkpoint, give the gpu worker back; `reason` when no person asked for it."""
     by = f" by {user}" if user else ""
     done = change_status(
         experiment.pk,
@@ -103,7 +103,7 @@ def request_pause(*, experiment: Experiment, user: User | None = None) -> bool:
     ) or change_status(
         experiment.pk,
         ExperimentStatus.PAUSING,
-        message=f"Pause requested{by}: finishing the step and saving a checkpoint.",
+        message=reason or f"Pause requested{by}: finishing the step and saving a checkpoint.",
     )
     return _recorded(done, AuditAction.PAUSED, experiment, user)
 

@@ -17,6 +17,7 @@ from webapp.trajectories.lifecycle.group_places import (
     queue_place,
     rerun_place,
 )
+from webapp.trajectories.lifecycle.nothing_scored import pause_if_nothing_is_scored
 from webapp.trajectories.models import Trajectory
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)
@@ -93,6 +94,8 @@ def end_trajectory(
         if is_counted and not (status == TrajectoryStatus.ERRORED and rerun_place(trajectory)):
             count_place(trajectory, scored=status.is_scored())
     transaction.on_commit(announce_work)
+    if status == TrajectoryStatus.ERRORED:
+        pause_if_nothing_is_scored(trajectory)
     return True
 
 
