@@ -10,6 +10,8 @@ from django.utils import timezone
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
 from testing.fleet_rows import make_desktop, make_host, make_worker
+from webapp.experiments.models import Sweep
+from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.screens.models import Control
 
 
@@ -61,6 +63,12 @@ def make_world() -> World:
         trajectory=entry.trajectory, user=owner, status="held", expires_at=timezone.now()
     )
     experiment = make_experiment(team=team, owner=owner, status="queued")
+    sweep = Sweep.objects.create(
+        team=team,
+        name="sweep",
+        config=experiment.config,
+        plan_values=SweepPlan(num_seeds=2).model_dump(mode="json"),
+    )
     checkpoint = experiment.checkpoints.create(step=1, policy_version=1, path="/nowhere/checkpoint")
     paths = {
         "control": control.pk,
@@ -69,6 +77,7 @@ def make_world() -> World:
         "team": team.pk,
         "member": users["teammate"].memberships.get().pk,
         "experiment": experiment.pk,
+        "sweep": sweep.pk,
         "evaluation": make_evaluation(experiment).pk,
         "task": entry.trajectory.task_id,
         "trajectory": entry.trajectory_id,

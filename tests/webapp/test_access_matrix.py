@@ -81,6 +81,7 @@ def by(role: Role, row: Row) -> Row:
 
 LABEL = '{"verdict": "gold"}'
 NEW = '{"name": "x"}'
+SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
 TABLE = {  # "name" or "name METHOD", for a second row of a route
     "healthz": Row("get", "/healthz", 200, 200, 200, 200),
     "login": Row("get", "/login/", 302, 302, 302, 200),
@@ -113,8 +114,16 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "launch-yaml": act("/experiments/launch/yaml/", 200, stranger=200, body="preset=first-desk"),
     "launch-scale": act("/experiments/launch/scale/", 200, stranger=200, body="scale_size=2B&scale_gpus=1"),
     "launch-form": act("/experiments/launch/form/", 200, stranger=200, body="preset=first-desk"),
+    "prices": page("/experiments/prices/"),
+    "prices POST": act("/experiments/prices/", stranger=302, body="currency=USD&gpu_hour=2"),
     "queue-show": page("/queue/"),
     "queue-rows": page("/queue/rows/"),
+    "sweep-detail": thing("/sweeps/{sweep}/"),
+    "sweep-rows": thing("/sweeps/{sweep}/rows/"),
+    "sweep-charts": thing("/sweeps/{sweep}/charts/"),
+    "sweep-pause": act("/sweeps/{sweep}/pause/"),
+    "sweep-resume": act("/sweeps/{sweep}/resume/"),
+    "sweep-cancel": act("/sweeps/{sweep}/cancel/"),
     "experiment-detail": thing("/experiments/{experiment}/"),
     "experiment-yaml": thing("/experiments/{experiment}/config.yaml"),
     "experiment-part": thing("/experiments/{experiment}/parts/header/"),
@@ -195,6 +204,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:cancel_experiment": api_act("/api/v1/experiments/{experiment}/cancel", 200),
     "api:pause_experiment": api_act("/api/v1/experiments/{experiment}/pause", 200),
     "api:resume_experiment": api_act("/api/v1/experiments/{experiment}/resume", 409),
+    "api:launch_sweep": api_act("/api/v1/sweeps", 201, stranger=201, body=SEEDS),
+    "api:show_sweep": api_read("/api/v1/sweeps/{sweep}", 404),
+    "api:cancel_sweep": api_act("/api/v1/sweeps/{sweep}/cancel", 200),
+    "api:pause_sweep": api_act("/api/v1/sweeps/{sweep}/pause", 200),
+    "api:resume_sweep": api_act("/api/v1/sweeps/{sweep}/resume", 409),
     "api:list_checkpoints": api_read("/api/v1/experiments/{experiment}/checkpoints", 404),
     "api:evaluate_checkpoint": api_act(
         "/api/v1/experiments/{experiment}/checkpoints/{checkpoint}/evaluate", 201

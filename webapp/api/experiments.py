@@ -52,7 +52,7 @@ def launch_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
         owner=request.user,
         name=body.name,
         preset=body.preset,
-        config=_config_of(body),
+        config=config_of(body),
         priority=body.priority,
         note=body.note,
     )
@@ -63,7 +63,7 @@ def launch_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
 def check_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
     """What the launch page's panel says of it; queues nothing."""
     team = member(request, Role.OPERATOR).team
-    return run_preflight(_config_of(body), team=team, preset=body.preset, priority=body.priority)
+    return run_preflight(config_of(body), team=team, preset=body.preset, priority=body.priority)
 
 
 @router.get("/{int:pk}", response=ExperimentDetail, operation_id="show_experiment")
@@ -121,7 +121,8 @@ def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:
     return _detail(get_experiment(request, pk))
 
 
-def _config_of(body: ExperimentIn) -> ExperimentConfig:
+def config_of(body: ExperimentIn) -> ExperimentConfig:
+    """The whole config that a body asks for; raises ConfigError for one that cannot run."""
     if body.yaml:
         return from_yaml(body.yaml)
     base: dict[str, Any] = {}

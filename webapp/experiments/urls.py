@@ -5,10 +5,12 @@ from django.views.generic import RedirectView
 
 from webapp.experiments.alarms import views as alarm_views
 from webapp.experiments.checkpoints import views as checkpoint_views
+from webapp.experiments.costs import views as cost_views
 from webapp.experiments.evaluations import views as evaluation_views
 from webapp.experiments.launch import views as launch_views
 from webapp.experiments.lifecycle import views as action_views
 from webapp.experiments.page import comparison, part_views, views
+from webapp.experiments.sweeps import views as sweep_views
 
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="experiment-list"), name="home"),
@@ -23,6 +25,13 @@ urlpatterns = [
     path("experiments/launch/yaml/", launch_views.launch_yaml, name="launch-yaml"),
     path("experiments/launch/scale/", launch_views.launch_scale, name="launch-scale"),
     path("experiments/launch/form/", launch_views.launch_form, name="launch-form"),
+    path("sweeps/<int:pk>/", sweep_views.detail, name="sweep-detail"),
+    path("sweeps/<int:pk>/rows/", sweep_views.rows, name="sweep-rows"),
+    path("sweeps/<int:pk>/charts/", sweep_views.charts, name="sweep-charts"),
+    path("sweeps/<int:pk>/pause/", sweep_views.pause, name="sweep-pause"),
+    path("sweeps/<int:pk>/resume/", sweep_views.resume, name="sweep-resume"),
+    path("sweeps/<int:pk>/cancel/", sweep_views.cancel, name="sweep-cancel"),
+    path("experiments/prices/", cost_views.prices, name="prices"),
     path("queue/", views.queue, name="queue-show"),
     path("queue/rows/", views.queue_rows, name="queue-rows"),
     path("experiments/<int:pk>/", views.experiment_detail, name="experiment-detail"),

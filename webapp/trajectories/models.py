@@ -158,6 +158,10 @@ class Trajectory(models.Model):
     """What truncated it; "" when nothing did."""
     num_turns = models.IntegerField(default=0)
     num_parse_errors = models.IntegerField(default=0)
+    num_prompt_tokens = models.BigIntegerField(null=True)
+    """Of all its turns, each with its whole context; null = not counted."""
+    num_completion_tokens = models.BigIntegerField(null=True)
+    """Generated ones."""
     score = models.FloatField(null=True)
     reward = models.FloatField(null=True)
     advantage = models.FloatField(null=True)

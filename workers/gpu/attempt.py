@@ -27,7 +27,7 @@ from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.failure_reason import why_trainer_ended
-from workers.gpu.gpu_placement import TooFewGpus, trainer_and_engine
+from workers.gpu.gpu_placement import TooFewGpus, num_gpus_held, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
@@ -120,6 +120,7 @@ class Supervision:
         config_path = self._folder / "config.yaml"
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
         trainer_gpus, engine_gpus = trainer_and_engine(self._config)
+        attempts.record_gpus_held(attempt=self._attempt, number=num_gpus_held(self._config))
         with ExitStack() as stack:
             policy = PolicyServer(
                 model=self._model,

@@ -26,6 +26,12 @@ def visible_gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
     return [str(gpu["index"]) for gpu in found.describe()] if found else []
 
 
+def num_gpus_held(config: ExperimentConfig, visible: list[str] | None = None) -> int:
+    """GPUs that an attempt keeps from others; 0 on a machine without."""
+    gpus = visible_gpus() if visible is None else visible
+    return min(len(gpus), config.num_gpus)
+
+
 def trainer_and_engine(
     config: ExperimentConfig, visible: list[str] | None = None
 ) -> tuple[dict[str, str], dict[str, str]]:
@@ -34,8 +40,7 @@ def trainer_and_engine(
     if engine.name != "sglang":
         return {}, {}
     gpus = visible_gpus() if visible is None else visible
-    wanted = engine.num_gpus if engine.placement == "colocated" else processes + engine.num_gpus
-    wanted = max(wanted, processes)
+    wanted = config.num_gpus
     if len(gpus) < wanted:
         raise TooFewGpus(
             f"engine.servers: the trainer's {processes} and the engine's {engine.num_gpus} GPUs "

@@ -25,6 +25,7 @@ from training.contracts.config import (
     read_yaml as plain_values_of,
 )
 from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
+from webapp.experiments.launch.sweep_form import FIRST_VALUES
 from webapp.experiments.launch.yaml_keys import lines_of, resembling
 
 WORDS = {
@@ -53,7 +54,7 @@ class Draft:
 
     def strays(self) -> dict[str, str]:
         """Errors that no input of the form shows: unknown keys of a YAML text."""
-        own = (*self.values, "experiment_name", "priority")
+        own = (*self.values, *FIRST_VALUES, "experiment_name", "priority")
         return {path: text for path, text in self.errors.items() if path not in own}
 
 

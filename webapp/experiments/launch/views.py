@@ -19,6 +19,7 @@ from webapp.accounts.models import Role, Team
 from webapp.experiments.access import get_experiment
 from webapp.experiments.alarms.remedies import remedy_of
 from webapp.experiments.checkpoints.usable_checkpoints import config_to_continue
+from webapp.experiments.costs.forecast import cost_forecast
 from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.launch.form import (
     Draft,
@@ -33,9 +34,13 @@ from webapp.experiments.launch.form_knobs import sections
 from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
+from webapp.experiments.launch.sweep_form import read_sweep, sweep_context
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.stored_config import annotated_yaml
+from webapp.experiments.sweeps.forecast import sweep_forecast
+from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.lib.request_values import BadValue, whole_number
 
 MAX_PRIORITY = 100
@@ -54,6 +59,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         alarm = _alarm(request, clone)
         remedy = remedy_of(alarm) if alarm else None
         checkpoint = remedy.checkpoint if remedy else _checkpoint(request, clone)
+        sweep = read_sweep({}, None)
         draft = _first_draft(clone, checkpoint, baseline)
         typed = _first_values(preset, clone, checkpoint)
         if alarm and remedy and clone:
@@ -63,22 +69,21 @@ def launch(request: MemberRequest) -> HttpResponse:
     else:
         checkpoint = None
         draft, typed = _read(request, baseline), _typed(request.POST)
-        draft.errors |= _errors_of(typed)
+        sweep = read_sweep(request.POST, draft.config)
+        draft.errors |= _errors_of(typed) | sweep.errors
         if draft.config is not None:
             draft.errors |= dict(limit_problems(draft.config, membership.team))
         if not draft.errors and draft.config is not None:
-            experiment = queue_experiment(
-                team=membership.team,
-                owner=request.user,
-                name=typed["experiment_name"],
-                preset=preset.name if preset else "",
-                config=draft.config,
-                priority=_priority(typed),
-                note=typed["note"],
-                cloned_from=clone,
-            )
-            messages.success(request, f"Queued as #{experiment.pk}.")
-            return redirect("experiment-detail", experiment.pk)
+            asked: dict[str, Any] = {
+                "team": membership.team,
+                "owner": request.user,
+                "name": typed["experiment_name"],
+                "preset": preset.name if preset else "",
+                "config": draft.config,
+                "priority": _priority(typed),
+                "note": typed["note"],
+            }
+            return _queue(request, asked, sweep.plan, clone)
     ctx |= {
         "nav": "launch",
         "preset_groups": preset_groups(preset),
@@ -87,7 +92,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         "clone": clone,
         "checkpoint": checkpoint,
         "typed": typed,
-        "max_priority": MAX_PRIORITY,
+        **sweep_context(sweep),
         **_form_context(draft, membership.team),
     }
     return render(
@@ -98,6 +103,19 @@ def launch(request: MemberRequest) -> HttpResponse:
     )
 
 
+def _queue(
+    request: MemberRequest, asked: dict[str, Any], plan: SweepPlan | None, clone: Experiment | None
+) -> HttpResponse:
+    """Queue what was asked for, as a sweep or as one experiment; to its page."""
+    if plan is not None:
+        launched = launch_sweep(**asked, plan=plan)
+        messages.success(request, f"The sweep began: {plan.num_experiments} experiments in all.")
+        return redirect("sweep-detail", launched.pk)
+    experiment = queue_experiment(**asked, cloned_from=clone)
+    messages.success(request, f"Queued as #{experiment.pk}.")
+    return redirect("experiment-detail", experiment.pk)
+
+
 @require_POST
 def launch_preflight(request: MemberRequest) -> HttpResponse:
     """The pre-flight panel for what is typed now, with the errors for the fields."""
@@ -105,7 +123,8 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
     preset, parent = _starting_point(request, request.POST)
     draft = _read(request, baseline_of(preset))
     typed = _typed(request.POST)
-    draft.errors |= _errors_of(typed)
+    sweep = read_sweep(request.POST, draft.config)
+    draft.errors |= _errors_of(typed) | sweep.errors
     found = None
     if draft.config is not None:
         draft.errors |= dict(limit_problems(draft.config, membership.team))
@@ -113,6 +132,11 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
         name = preset.name if preset else ""
         found = run_preflight(draft.config, team=membership.team, preset=name, priority=priority)
     ctx: dict[str, Any] = {"draft": draft, "found": found, "parent": parent}
+    if found and draft.config:
+        number = sweep.plan.num_experiments if sweep.plan else 1
+        ctx["cost"] = cost_forecast(draft.config, number * found.seconds, membership.team)
+        if sweep.plan:
+            ctx["sweep"] = sweep_forecast(sweep.plan, found.seconds)
     if parent and draft.config:
         ctx["parent_changes"] = changed_knobs(draft.config, flatten(parent.settings))
     return render(request, "experiments/parts/preflight.html", ctx)

@@ -82,6 +82,11 @@ def start_attempt(*, attempt: Attempt, policy_url: str, policy_token: str) -> No
     )
 
 
+def record_gpus_held(*, attempt: Attempt, number: int) -> None:
+    """How many GPUs it keeps from others until it ends."""
+    Attempt.objects.filter(pk=attempt.pk).update(num_gpus=number)
+
+
 def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:
     """Close an attempt."""
     Attempt.objects.filter(pk=attempt.pk).update(

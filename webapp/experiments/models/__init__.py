@@ -18,6 +18,7 @@ from webapp.experiments.models.experiments import (
     StageStatus,
 )
 from webapp.experiments.models.gpu_samples import GpuSample
+from webapp.experiments.models.prices import PRICE_FIELDS, TeamPrices
 from webapp.experiments.models.results import (
     ALARM_TRANSITIONS,
     AlarmRecord,
@@ -27,6 +28,14 @@ from webapp.experiments.models.results import (
     Incident,
     MetricPoint,
 )
+from webapp.experiments.models.sweeps import (
+    ARM_TRANSITIONS,
+    SWEEP_TRANSITIONS,
+    ArmStatus,
+    Sweep,
+    SweepArm,
+    SweepStatus,
+)
 from webapp.experiments.models.tasks import TaskRecord, TaskSet, TaskStatus
 
 __all__ = [
@@ -35,8 +44,11 @@ __all__ = [
     "EXPORT_TRANSITIONS",
     "FINAL_STATUSES",
     "ALARM_TRANSITIONS",
+    "ARM_TRANSITIONS",
+    "SWEEP_TRANSITIONS",
     "AlarmRecord",
     "AlarmStatus",
+    "ArmStatus",
     "Attempt",
     "AttemptStatus",
     "CheckpointExport",
@@ -49,9 +61,14 @@ __all__ = [
     "GpuSample",
     "Incident",
     "MetricPoint",
+    "PRICE_FIELDS",
     "Stage",
     "StageStatus",
+    "Sweep",
+    "SweepArm",
+    "SweepStatus",
     "TaskRecord",
     "TaskSet",
     "TaskStatus",
+    "TeamPrices",
 ]

@@ -71,6 +71,10 @@ class Experiment(models.Model):
     message = models.TextField(blank=True)
     """What happened last, in words for people: why it waits, failed, was resumed."""
     cloned_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL)
+    arm = models.ForeignKey(
+        "experiments.SweepArm", null=True, on_delete=models.SET_NULL, related_name="experiments"
+    )
+    """The arm of a sweep of which it is one seed; null for those launched by themselves."""
     evaluates = models.ForeignKey(
         "experiments.CheckpointRecord", null=True, on_delete=models.SET_NULL, related_name="evaluated_by"
     )
@@ -118,6 +122,8 @@ class Attempt(models.Model):
     """Bearer token of this attempt's policy server; worthless after it ends."""
     reason = models.TextField(blank=True)
     resumed_step = models.IntegerField(null=True)
+    num_gpus = models.IntegerField(null=True)
+    """GPUs that it held; null = not recorded."""
     started_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 

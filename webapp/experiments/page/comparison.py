@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
+from webapp.experiments.costs.cost_rows import cost_rows
+from webapp.experiments.costs.ledger import Cost, costs_of
 from webapp.experiments.evaluations.success_pairs import (
     SuccessChange,
     SuccessPair,
@@ -71,6 +73,12 @@ def unlike(experiments: list[Experiment], latest: list[SuccessPair], outcomes: T
         )
 
 
+def _cost_lines(costs: list[Cost]) -> list[tuple[str, list[str | None]]]:
+    """(quantity, text per experiment) of everything in all."""
+    tables = [cost_rows(cost) for cost in costs]
+    return [(rows[0].label, [row.values[0] for row in rows]) for rows in zip(*tables, strict=True)]
+
+
 @require_safe
 def compare(request: HttpRequest) -> HttpResponse:
     """`?id=3&id=5`: at most MAX_COMPARED of the team's experiments, in the order of the URL."""
@@ -82,7 +90,9 @@ def compare(request: HttpRequest) -> HttpResponse:
     rows = experiment_table.list_rows(experiments)
     latest = [row.last or SuccessPair() for row in rows]
     outcomes = task_outcomes(one for pair in latest for one in pair.both)
+    costs = costs_of(team, [experiment.pk for experiment in experiments])
     ctx: dict[str, Any] = {
+        "costs": _cost_lines([costs[experiment.pk] for experiment in experiments]),
         "nav": "experiments",
         "rows": rows,
         "intervals": [

@@ -9,11 +9,26 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.db.models import Case, Count, F, IntegerField, Max, Q, QuerySet, Subquery, When
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    IntegerField,
+    Max,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    When,
+)
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
+from webapp.experiments.costs.cost_rows import money_text
+from webapp.experiments.costs.ledger import AttemptTimes, attempt_times
 from webapp.experiments.evaluations.success_pairs import (
     SuccessChange,
     SuccessPair,
@@ -23,11 +38,15 @@ from webapp.experiments.evaluations.success_pairs import (
 from webapp.experiments.lifecycle.queue_order import queue_in_order
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
+    ArmStatus,
     Evaluation,
     Experiment,
     ExperimentStatus,
     Stage,
     StageStatus,
+    Sweep,
+    SweepArm,
+    TeamPrices,
 )
 from webapp.experiments.page.stage_progress import is_evaluation, overall_progress
 from webapp.lib.request_values import row_id
@@ -47,6 +66,24 @@ SORTS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SweepLine:
+    """A sweep in the list."""
+
+    sweep: Sweep
+    num_ended: int
+    best: float | None
+    """Objective of its best arm."""
+
+    @property
+    def share(self) -> float:
+        return self.num_ended / self.sweep.plan.total_arms if self.sweep.plan.total_arms else 0.0
+
+    @property
+    def took(self) -> timedelta:
+        return (self.sweep.ended_at or timezone.now()) - self.sweep.created_at
+
+
 @dataclass(slots=True)
 class Row:
     """One line of the list."""
@@ -55,6 +92,11 @@ class Row:
     stages: list[Stage]
     before: SuccessPair | None
     after: SuccessPair | None
+    sweep: SweepLine | None = None
+    """Of the first experiment of a sweep, which stands for all of it."""
+    hours: AttemptTimes | None = None
+    """Of its attempts; None before the first."""
+    prices: TeamPrices | None = None
 
     @property
     def stage(self) -> Stage | None:
@@ -79,6 +121,13 @@ class Row:
         return None if started is None else (self.experiment.ended_at or timezone.now()) - started
 
     @property
+    def money(self) -> str | None:
+        """What its GPUs cost so far; None where they have no price."""
+        if not (self.hours and self.prices and self.prices.gpu_hour and self.hours.gpu_hours):
+            return None
+        return money_text(self.prices, self.hours.gpu_hours * self.prices.gpu_hour)
+
+    @property
     def change(self) -> SuccessChange | None:
         """From before to after, without what a test of the tasks would say."""
         return change_between(self.before, self.after, {}) if self.before and self.after else None
@@ -100,13 +149,17 @@ class Row:
 
 
 def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
-    """Experiments of the team that fit the URL's filters, sorted."""
-    rows = Experiment.objects.filter(team=team).select_related("owner").defer("config")
+    """Experiments of the team that fit the URL's filters, sorted; of a sweep only its first one."""
+    rows = Experiment.objects.filter(team=team).select_related("owner", "arm__sweep")
+    rows = rows.defer("config", "arm__sweep__config", "arm__sampler_notes")
+    earlier = Experiment.objects.filter(arm__sweep=OuterRef("arm__sweep"), pk__lt=OuterRef("pk"))
+    rows = rows.filter(Q(arm=None) | ~Exists(earlier))
     status = filters.get("status", "")
-    if status == "unfinished":
-        rows = rows.filter(status__in=UNFINISHED)
-    elif status:
-        rows = rows.filter(status=status)
+    if status:
+        # The status of a sweep is its own: its first experiment has long ended.
+        wanted = UNFINISHED if status == "unfinished" else [status]
+        rows = rows.annotate(shown_status=Coalesce("arm__sweep__status", "status"))
+        rows = rows.filter(shown_status__in=wanted)
     if filters.get("preset"):
         rows = rows.filter(preset=filters["preset"])
     if filters.get("owner"):
@@ -125,10 +178,13 @@ def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
     return rows.order_by(*SORTS.get(filters.get("sort", ""), SORTS["newest"]))
 
 
-def list_rows(experiments: Iterable[Experiment], *, with_evaluations: bool = True) -> list[Row]:
-    """The experiments with their stages and first/last evaluations: two more queries."""
+def list_rows(
+    experiments: Iterable[Experiment], *, with_evaluations: bool = True, prices: TeamPrices | None = None
+) -> list[Row]:
+    """The experiments with their stages, attempts and first/last evaluations: three more queries."""
     found = list(experiments)
     ids = [experiment.pk for experiment in found]
+    sweeps, hours = _sweep_lines(found), attempt_times(ids)
     stages: dict[int, list[Stage]] = defaultdict(list)
     for stage in Stage.objects.filter(experiment_id__in=ids).order_by("position"):
         stages[stage.experiment_id].append(stage)
@@ -142,9 +198,31 @@ def list_rows(experiments: Iterable[Experiment], *, with_evaluations: bool = Tru
             stages[experiment.pk],
             pairs.get((experiment.pk, "before")),
             pairs.get((experiment.pk, "after")),
+            sweeps.get(experiment.arm_id),
+            hours.get(experiment.pk),
+            prices,
         )
         for experiment in found
     ]
+
+
+def _sweep_lines(experiments: Iterable[Experiment]) -> dict[int | None, SweepLine]:
+    """arm id -> its sweep as one line; a query, where there is a sweep."""
+    arms = {one.arm_id: one.arm for one in experiments if one.arm_id and "arm" in one._state.fields_cache}
+    ended: dict[int, list[float | None]] = defaultdict(list)
+    if arms:
+        done = SweepArm.objects.filter(sweep__in={arm.sweep_id for arm in arms.values() if arm})
+        for sweep_id, objective in done.exclude(status=ArmStatus.RUNNING).values_list(
+            "sweep_id", "objective"
+        ):
+            ended[sweep_id].append(objective)
+    found: dict[int | None, SweepLine] = {}
+    for pk, arm in arms.items():
+        assert arm is not None
+        values = [value for value in ended[arm.sweep_id] if value is not None]
+        best = max if arm.sweep.plan.direction == "maximise" else min
+        found[pk] = SweepLine(arm.sweep, len(ended[arm.sweep_id]), best(values, default=None))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

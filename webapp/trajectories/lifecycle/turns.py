@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
@@ -70,9 +71,23 @@ def close_turn(
             acted_at=timezone.now(),
             spent_ms=spent_ms,
         )
-        if turn.parse_error:
-            Trajectory.objects.filter(pk=trajectory.pk).update(num_parse_errors=F("num_parse_errors") + 1)
+        _count(trajectory, turn)
         publish(stream_of(trajectory.pk), "turn.updated", {"trajectory": trajectory.pk, "index": turn.index})
+
+
+def _count(trajectory: Trajectory, turn: Turn) -> None:
+    """Add a turn's tokens and parse errors to its trajectory's."""
+    values: dict[str, Any] = {}
+    if turn.parse_error:
+        values["num_parse_errors"] = F("num_parse_errors") + 1
+    if completion := turn.completion:
+        for name, number in (
+            ("num_prompt_tokens", completion.num_prompt_tokens),
+            ("num_completion_tokens", len(completion.token_ids)),
+        ):
+            values[name] = Coalesce(F(name), 0) + number
+    if values:
+        Trajectory.objects.filter(pk=trajectory.pk).update(**values)
 
 
 def record_final_frame(*, trajectory: Trajectory, frame: str) -> None:

@@ -1,7 +1,7 @@
 """The dispatcher: moves work from the queue of record to the workers and takes back what died.
 
-Each tick:  lose silent workers -> take back their trajectories and experiments -> send waiting
-trajectories -> send the first waiting experiment when a gpu worker is free -> prune old events.
+Each tick:  lose silent workers -> take back their trajectories and experiments -> take sweeps further ->
+send waiting trajectories -> send the first waiting experiment when a gpu worker is free -> prune old events.
 """
 
 import logging
@@ -23,6 +23,7 @@ from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_a
 from webapp.experiments.lifecycle.queue_order import first_waiting
 from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, AttemptStatus, Experiment
+from webapp.experiments.sweeps.steering import advance_sweeps
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
@@ -83,6 +84,7 @@ def tick(*, check_liveness: bool) -> None:
         free_lost_questions()
         resend_forgotten()
         expire_operations()
+        advance_sweeps()
     fill_free_slots()
     dispatch_experiment()
 

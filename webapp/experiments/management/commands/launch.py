@@ -6,15 +6,19 @@ from typing import Any
 
 import yaml
 from django.core.management.base import BaseCommand, CommandError
+from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, from_yaml, parse_config
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
+from webapp.experiments.sweeps.plan import GREEDY, SweepPlan
+from webapp.experiments.sweeps.search_space import parse_axes
+from webapp.experiments.sweeps.steering import launch_sweep
 
 
 class Command(BaseCommand):
-    help = "Queue an experiment from a preset or a YAML file; prints its id as JSON."
+    help = "Queue an experiment, or a sweep of many, from a preset or a YAML file; prints its id as JSON."
 
     def add_arguments(self, parser: Any) -> None:
         source = parser.add_mutually_exclusive_group(required=True)
@@ -31,22 +35,63 @@ class Command(BaseCommand):
             dest="changes",
             help="change one knob, e.g. --set optimiser.seed=3",
         )
+        _add_sweep_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         name, config = _starting_point(options["preset"], options["config"])
         try:
             config = parse_config(_changed(config, options["changes"]))
-            experiment = queue_experiment(
-                team=_team(options["team"]),
-                owner=None,
-                name=options["name"] or name,
-                preset=options["preset"] or "",
-                config=config,
-                priority=options["priority"],
-            )
+            asked: dict[str, Any] = {
+                "team": _team(options["team"]),
+                "owner": None,
+                "name": options["name"] or name,
+                "preset": options["preset"] or "",
+                "config": config,
+                "priority": options["priority"],
+            }
+            if options["axes"] or options["seeds"] > 1:
+                sweep = launch_sweep(**asked, plan=_plan(config, options))
+                told = {"sweep": sweep.pk, "name": sweep.name, "experiments": sweep.plan.num_experiments}
+            else:
+                experiment = queue_experiment(**asked)
+                told = {"experiment": experiment.pk, "name": experiment.name}
         except ConfigError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(json.dumps({"experiment": experiment.pk, "name": experiment.name}))
+        self.stdout.write(json.dumps(told))
+
+
+def _add_sweep_arguments(parser: Any) -> None:
+    parser.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="SECTION.FIELD=VALUES",
+        dest="axes",
+        help='search over a knob: "optimiser.learning_rate=1e-6, 3e-6" or "...=1e-7 .. 1e-4 log"',
+    )
+    parser.add_argument("--seeds", type=int, default=1, help="experiments per arm of a sweep")
+    parser.add_argument("--search", default="grid", help="of a sweep: grid, random or tpe")
+    parser.add_argument("--arms", type=int, default=0, help="combinations tried; 0 = the whole grid")
+    parser.add_argument("--metric", default=GREEDY, help="what arms are judged by")
+    parser.add_argument("--minimise", action="store_true", help="lower values of the metric are better")
+    parser.add_argument("--no-stop", action="store_true", help="let hopeless arms go on")
+
+
+def _plan(config: ExperimentConfig, options: dict[str, Any]) -> SweepPlan:
+    try:
+        return SweepPlan(
+            axes=parse_axes("\n".join(options["axes"]), config),
+            search=options["search"],
+            num_seeds=options["seeds"],
+            num_arms=options["arms"],
+            metric=options["metric"],
+            direction="minimise" if options["minimise"] else "maximise",
+            stop_hopeless=not options["no_stop"],
+        )
+    except ValidationError as error:
+        raise CommandError(
+            "; ".join(f"{item['loc'][0]}: {item['msg']}" for item in error.errors())
+        ) from error
 
 
 def _starting_point(preset: str | None, path: Path | None) -> tuple[str, ExperimentConfig]:

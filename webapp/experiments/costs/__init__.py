@@ -1,0 +1,1 @@
+"""What experiments cost: hours and tokens that were recorded, at the team's prices."""

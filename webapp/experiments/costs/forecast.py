@@ -1,0 +1,41 @@
+"""What an experiment, or all of a sweep, will cost: for the pre-flight panel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from training.contracts.config import ExperimentConfig
+from webapp.accounts.models import Team
+from webapp.experiments.costs.cost_rows import money_text
+from webapp.experiments.costs.ledger import Cost, prices_of
+from webapp.fleet.models import Worker, WorkerStatus
+
+
+@dataclass(frozen=True, slots=True)
+class CostForecast:
+    """Of hours only: how many tokens a policy will write is not known before."""
+
+    gpu_hours: float | None
+    """None while no gpu worker is online, which could say what it has."""
+    desktop_hours: float
+    """At most: all desktops from the first second to the last."""
+    text: str
+    """Their sum at the team's prices; "" without."""
+
+
+def cost_forecast(config: ExperimentConfig, seconds: float, team: Team) -> CostForecast:
+    """From the expected seconds of all experiments together."""
+    hours = seconds / 3600
+    num_gpus = _num_gpus(config)
+    gpu_hours = None if num_gpus is None else num_gpus * hours
+    desktop_hours = config.desktops.num_desktops * hours
+    prices = prices_of(team)
+    cost = Cost(prices=prices, gpu_hours=gpu_hours, desktop_hours=desktop_hours)
+    return CostForecast(gpu_hours, desktop_hours, money_text(prices, cost.money) or "")
+
+
+def _num_gpus(config: ExperimentConfig) -> int | None:
+    """GPUs that it will hold where it runs; 0 where the workers have none."""
+    online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).values_list("gpus", flat=True)
+    most = [len(gpus or ()) for gpus in online]
+    return min(max(most), config.num_gpus) if most else None

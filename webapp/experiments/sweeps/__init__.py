@@ -1,0 +1,1 @@
+"""Many experiments as one object: values searched over, each with several seeds."""

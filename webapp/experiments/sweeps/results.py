@@ -1,0 +1,167 @@
+"""What came of a sweep's arms: curves, their spread over seeds, means with intervals, the best arm."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+
+from webapp.experiments.models import (
+    ArmStatus,
+    Evaluation,
+    Experiment,
+    ExperimentStatus,
+    MetricPoint,
+    Sweep,
+    SweepArm,
+)
+from webapp.experiments.sweeps.plan import GREEDY, SAMPLED, SweepPlan
+
+LAST_SHARE = 0.1
+"""Part of a series, at its end, whose mean judges a seed: one step is noise."""
+T_975 = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093,
+)  # fmt: skip
+"""97.5 % quantiles of Student's t for 1 to 19 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2)."""
+
+
+def t_975(degrees: int) -> float:
+    """Half width of a 95 % interval in standard errors; beyond 19 degrees of freedom as for 19."""
+    return T_975[min(max(degrees, 1), len(T_975)) - 1]
+
+
+Curve = dict[int, float]
+"""step -> value"""
+
+
+@dataclass(slots=True)
+class ArmResult:
+    """An arm, its experiments, and what its metric did."""
+
+    arm: SweepArm
+    experiments: list[Experiment]
+    curves: list[Curve]
+    """Of each experiment, in the same order."""
+    plan: SweepPlan
+
+    @property
+    def seed_values(self) -> list[float]:
+        """The metric of every seed that finished."""
+        pairs = zip(self.experiments, self.curves, strict=True)
+        found = (
+            last_value(curve, self.plan.metric)
+            for one, curve in pairs
+            if one.status == ExperimentStatus.FINISHED
+        )
+        return [value for value in found if value is not None]
+
+    @property
+    def mean(self) -> float | None:
+        return fmean(values) if (values := self.seed_values) else None
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval of the mean over seeds (Student's t); None with fewer than two."""
+        values = self.seed_values
+        if len(values) < 2:
+            return None
+        half = t_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
+        return fmean(values) - half, fmean(values) + half
+
+    @property
+    def mean_curve(self) -> Curve:
+        """Mean over the seeds that have a value at the step."""
+        return {step: fmean(values) for step, values in self.by_step().items()}
+
+    def by_step(self) -> dict[int, list[float]]:
+        found: dict[int, list[float]] = defaultdict(list)
+        for curve in self.curves:
+            for step, value in curve.items():
+                found[step].append(value)
+        return dict(sorted(found.items()))
+
+    @property
+    def shown_values(self) -> list[tuple[str, str]]:
+        """(knob without its section, value) of every axis."""
+        return [(path.rpartition(".")[2], _short(value)) for path, value in self.arm.values.items()]
+
+    @property
+    def words(self) -> str:
+        """Its values in one line."""
+        return ", ".join(f"{name} {value}" for name, value in self.shown_values) or "the config as it is"
+
+
+def _short(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def last_value(curve: Curve, metric: str) -> float | None:
+    """What a seed is judged by: the last evaluation, or the mean of a series' last tenth."""
+    if not curve:
+        return None
+    values = [curve[step] for step in sorted(curve)]
+    number = 1 if metric in (GREEDY, SAMPLED) else max(1, round(LAST_SHARE * len(values)))
+    return fmean(values[-number:])
+
+
+def results_of(sweep: Sweep) -> list[ArmResult]:
+    """Every arm with its experiments and their curves: three queries."""
+    by_arm: dict[int, list[Experiment]] = defaultdict(list)
+    found = Experiment.objects.filter(arm__sweep=sweep).order_by("id").defer("config", "note")
+    for experiment in found:
+        by_arm[experiment.arm_id or 0].append(experiment)
+    curves = curves_of([experiment.pk for experiment in found], sweep.plan.metric)
+    return [
+        ArmResult(arm, by_arm[arm.pk], [curves.get(one.pk, {}) for one in by_arm[arm.pk]], sweep.plan)
+        for arm in sweep.arms.all()
+    ]
+
+
+def curves_of(experiment_ids: Sequence[int], metric: str) -> dict[int, Curve]:
+    """experiment id -> the metric by step; one query."""
+    found: dict[int, Curve] = defaultdict(dict)
+    rows: Iterable[tuple[int, int, float]]
+    if metric in (GREEDY, SAMPLED):
+        evaluations = Evaluation.objects.filter(experiment_id__in=experiment_ids).order_by("id")
+        greedy = evaluations.filter(temperature=0)
+        chosen = greedy if metric == GREEDY else evaluations.exclude(temperature=0)
+        rows = chosen.values_list("experiment_id", "step", "success")
+    else:
+        points = MetricPoint.objects.filter(experiment_id__in=experiment_ids, name=metric).order_by("step")
+        rows = points.values_list("experiment_id", "step", "value")
+    for experiment_id, step, value in rows:
+        if math.isfinite(value):
+            found[experiment_id][step] = value
+    return dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best finished arm, and what else could be it by chance."""
+
+    result: ArmResult
+    rivals: list[ArmResult] = field(default_factory=list)
+    """Arms whose interval overlaps its own."""
+
+
+def best_of(results: Sequence[ArmResult], plan: SweepPlan) -> Best | None:
+    """None until an arm has finished."""
+    done = [one for one in results if one.arm.status == ArmStatus.FINISHED and one.mean is not None]
+    if not done:
+        return None
+    sign = 1 if plan.direction == "maximise" else -1
+    best = max(done, key=lambda one: sign * (one.mean or 0.0))
+    own = best.interval
+    rivals = [
+        other
+        for other in done
+        if other is not best and (own is None or other.interval is None or _overlap(own, other.interval))
+    ]
+    return Best(best, rivals)
+
+
+def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[0] <= other[1] and other[0] <= one[1]

@@ -1,0 +1,37 @@
+"""A sweep in plain values, for the API and the command line."""
+
+from typing import Any
+
+from webapp.experiments.models import Sweep
+from webapp.experiments.sweeps.results import best_of, results_of
+
+
+def summary_of(sweep: Sweep) -> dict[str, Any]:
+    """Status, plan, and every arm with its experiments, mean and interval."""
+    results = results_of(sweep)
+    best = best_of(results, sweep.plan)
+    return {
+        "id": sweep.pk,
+        "name": sweep.name,
+        "preset": sweep.preset,
+        "status": sweep.status,
+        "message": sweep.message,
+        "plan": sweep.plan.model_dump(mode="json"),
+        "num_experiments": sweep.plan.num_experiments,
+        "best_arm": best.result.arm.number if best else None,
+        "arms": [
+            {
+                "number": one.arm.number,
+                "status": one.arm.status,
+                "values": one.arm.values,
+                "message": one.arm.message,
+                "mean": one.mean,
+                "interval": one.interval,
+                "num_finished": len(one.seed_values),
+                "experiments": [experiment.pk for experiment in one.experiments],
+            }
+            for one in results
+        ],
+        "created_at": sweep.created_at,
+        "ended_at": sweep.ended_at,
+    }
