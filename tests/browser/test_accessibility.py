@@ -18,16 +18,31 @@ from testing.factories import (
     make_user,
 )
 from testing.paths import REPOSITORY
+from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.accounts.models import Role
 from webapp.experiments.lifecycle import alarms
 from webapp.experiments.models import CheckpointRecord, Evaluation, MetricPoint, TaskSet
+from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.fleet.models import Desktop, Host
 from webapp.fleet.worker_reports import beat_worker
 
 AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-TABS = ("overview", "desktops", "groups", "log", "config", "checkpoints", "evaluations", "gpus", "attempts")
+TABS = (
+    "overview",
+    "desktops",
+    "groups",
+    "log",
+    "config",
+    "checkpoints",
+    "evaluations",
+    "gpus",
+    "attempts",
+    "cost",
+    "lineage",
+)
 MAX_SHOWN = 3
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 
@@ -65,7 +80,11 @@ def furnished(people: People) -> list[str]:
     make_trajectory(group=group, member=2, turns=1, status="running", desktop=desktop)
     entry = make_replay_entry(trajectory=solved, verdict="gold", labelled_by=people.operator, tags=["clean"])
     make_replay_entry(team=people.team)
+    plan = SweepPlan(num_seeds=2)
+    sweep = launch_sweep(team=people.team, owner=None, name="seeds", config=ExperimentConfig(), plan=plan)
     return [
+        f"/sweeps/{sweep.pk}/",
+        "/experiments/prices/",
         "/experiments/",
         "/experiments/launch/",
         f"/experiments/launch/?clone={experiment.pk}&remedy=zero_variance",

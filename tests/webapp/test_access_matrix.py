@@ -115,7 +115,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "launch-scale": act("/experiments/launch/scale/", 200, stranger=200, body="scale_size=2B&scale_gpus=1"),
     "launch-form": act("/experiments/launch/form/", 200, stranger=200, body="preset=first-desk"),
     "prices": page("/experiments/prices/"),
-    "prices POST": act("/experiments/prices/", stranger=302, body="currency=USD&gpu_hour=2"),
+    "prices POST": by(Role.ADMIN, act("/experiments/prices/", stranger=302, body="currency=USD&gpu_hour=2")),
     "queue-show": page("/queue/"),
     "queue-rows": page("/queue/rows/"),
     "sweep-detail": thing("/sweeps/{sweep}/"),

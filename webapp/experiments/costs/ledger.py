@@ -76,7 +76,7 @@ class Cost:
         """The share of one of `number`; None without any."""
         if not number:
             return None
-        share = {
+        share: dict[str, Any] = {
             name: None if (value := getattr(self, name)) is None else value / number
             for name in ("worker_hours", "gpu_hours", "desktop_hours", "prompt_tokens", "completion_tokens")
         }
@@ -101,17 +101,15 @@ def prices_of(team: Team) -> TeamPrices:
 
 
 def costs_of(team: Team, experiment_ids: Collection[int]) -> dict[int, Cost]:
-    """experiment id -> its cost; four queries."""
+    """experiment id -> its cost; three queries."""
     prices = prices_of(team)
     times = attempt_times(experiment_ids)
     rows = _trajectory_sums(experiment_ids)
-    accepted = _accepted(experiment_ids)
     return {
         pk: Cost(
             prices=prices,
             worker_hours=times[pk].worker_hours,
             gpu_hours=times[pk].gpu_hours,
-            num_accepted=accepted.get(pk, 0),
             **rows.get(pk, {}),
         )
         for pk in experiment_ids
@@ -172,6 +170,7 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
         completion=Sum("trajectories__num_completion_tokens"),
         uncounted=Count("trajectories", filter=uncounted),
         solved=Count("trajectories", filter=by_policy & Q(trajectories__score__gte=SOLVED)),
+        accepted=Count("trajectories", filter=Q(trajectories__replay_entry__verdict__in=ACCEPTED)),
         number=Count("trajectories"),
     )
     return {
@@ -180,17 +179,11 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
             "prompt_tokens": None if row["uncounted"] else row["prompt"] or 0,
             "completion_tokens": None if row["uncounted"] else row["completion"] or 0,
             "num_solved": row["solved"],
+            "num_accepted": row["accepted"],
             "num_trajectories": row["number"],
         }
         for row in sums
     }
-
-
-def _accepted(experiment_ids: Collection[int]) -> dict[int, int]:
-    accepted = Experiment.objects.filter(
-        pk__in=experiment_ids, trajectories__replay_entry__verdict__in=ACCEPTED
-    )
-    return dict(accepted.order_by().values("pk").annotate(number=Count("pk")).values_list("pk", "number"))
 
 
 @dataclass(frozen=True, slots=True)

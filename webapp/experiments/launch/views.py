@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -34,13 +33,11 @@ from webapp.experiments.launch.form_knobs import sections
 from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
+from webapp.experiments.launch.queue_typed import queue_typed
 from webapp.experiments.launch.sweep_form import read_sweep, sweep_context
-from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, TaskSet
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.experiments.sweeps.forecast import sweep_forecast
-from webapp.experiments.sweeps.plan import SweepPlan
-from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.lib.request_values import BadValue, whole_number
 
 MAX_PRIORITY = 100
@@ -83,7 +80,7 @@ def launch(request: MemberRequest) -> HttpResponse:
                 "priority": _priority(typed),
                 "note": typed["note"],
             }
-            return _queue(request, asked, sweep.plan, clone)
+            return queue_typed(request, asked, sweep.plan, clone)
     ctx |= {
         "nav": "launch",
         "preset_groups": preset_groups(preset),
@@ -101,19 +98,6 @@ def launch(request: MemberRequest) -> HttpResponse:
         ctx,
         status=422 if draft.errors and request.method == "POST" else 200,
     )
-
-
-def _queue(
-    request: MemberRequest, asked: dict[str, Any], plan: SweepPlan | None, clone: Experiment | None
-) -> HttpResponse:
-    """Queue what was asked for, as a sweep or as one experiment; to its page."""
-    if plan is not None:
-        launched = launch_sweep(**asked, plan=plan)
-        messages.success(request, f"The sweep began: {plan.num_experiments} experiments in all.")
-        return redirect("sweep-detail", launched.pk)
-    experiment = queue_experiment(**asked, cloned_from=clone)
-    messages.success(request, f"Queued as #{experiment.pk}.")
-    return redirect("experiment-detail", experiment.pk)
 
 
 @require_POST

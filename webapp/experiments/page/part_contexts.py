@@ -19,9 +19,12 @@ from webapp.experiments.checkpoints.checkpoint_table import (
     checkpoints_context,
     is_on_demand,
 )
+from webapp.experiments.costs.cost_rows import cost_rows
+from webapp.experiments.costs.ledger import costs_of, usage_of
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
 from webapp.experiments.lifecycle.queue_order import why_waiting
+from webapp.experiments.lineage.ledger import lineage_of
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
     AlarmStatus,
@@ -50,6 +53,8 @@ TABS = {
     "evaluations": ("Evaluations", ("evaluations",)),
     "gpus": ("GPUs", ("gpus",)),
     "attempts": ("Attempts", ("attempts",)),
+    "cost": ("Cost", ("cost",)),
+    "lineage": ("Lineage", ("lineage",)),
 }
 """Tab -> (title, parts below the header)."""
 TIMED_TRAJECTORIES = 48
@@ -198,6 +203,22 @@ def gpus(experiment: Experiment, request: MemberRequest) -> Context:
     return gpus_context(experiment)
 
 
+def cost(experiment: Experiment, request: MemberRequest) -> Context:
+    """Hours and tokens in all, per solved task and per accepted entry, at the team's prices."""
+    found = costs_of(experiment.team, [experiment.pk])[experiment.pk]
+    return {
+        "cost": found,
+        "cost_rows": cost_rows(found),
+        "usage": usage_of(experiment, found),
+        "num_desktops": experiment.settings.desktops.num_desktops,
+    }
+
+
+def lineage(experiment: Experiment, request: MemberRequest) -> Context:
+    """Its family: what each changed from its parent, and which metrics moved."""
+    return {"lineage": lineage_of(experiment)}
+
+
 def attempts(experiment: Experiment, request: MemberRequest) -> Context:
     return {
         "attempts": list(experiment.attempts.order_by("-number").defer("policy_token")),
@@ -242,6 +263,8 @@ PARTS: dict[str, Callable[[Experiment, MemberRequest], Context]] = {
         checkpoints,
         gpus,
         attempts,
+        cost,
+        lineage,
         config,
         log,
     )

@@ -1,7 +1,7 @@
 """The search itself, by Optuna: which values come next, and which arm is hopeless.
 
 Our rows are the study: it is built from them whenever it is asked, so no second store can disagree with what
-the pages show (ADR 27). Optuna takes a second to import, so only those who ask load it.
+the pages show (ADR 28). Optuna takes a second to import, so only those who ask load it.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from webapp.live.event_publishing import publish
 
 MAX_PRIORITY = 100
 MAX_FAILED = 3
-"""So many first arms that all failed end a sweep: the next ones would fail as well."""
+"""First arms that all failed end a sweep: the next ones would fail as well."""
 
 
 # --- what people ask for -----------------------------------------------------------------------------

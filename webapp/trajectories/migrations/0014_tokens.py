@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("trajectories", "0012_sorts_of_the_list"),
+        ("trajectories", "0013_time_of_turns"),
     ]
 
     operations = [

@@ -1,0 +1,26 @@
+"""Queue what the launch form asks for, as a sweep or as one experiment."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+
+from webapp.accounts.access import MemberRequest
+from webapp.experiments.lifecycle.operator_actions import queue_experiment
+from webapp.experiments.models import Experiment
+from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweeps.steering import launch_sweep
+
+
+def queue_typed(
+    request: MemberRequest, asked: dict[str, Any], plan: SweepPlan | None, clone: Experiment | None
+) -> HttpResponse:
+    """To the page of what was queued; `asked` are the arguments that both kinds share."""
+    if plan is not None:
+        launched = launch_sweep(**asked, plan=plan)
+        messages.success(request, f"The sweep began: {plan.num_experiments} experiments in all.")
+        return redirect("sweep-detail", launched.pk)
+    experiment = queue_experiment(**asked, cloned_from=clone)
+    messages.success(request, f"Queued as #{experiment.pk}.")
+    return redirect("experiment-detail", experiment.pk)

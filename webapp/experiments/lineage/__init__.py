@@ -1,0 +1,1 @@
+"""Which experiment came from which, what was changed on the way, and which metrics moved."""
