@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from benchmarks.web.fill_evaluations import NUM_COMPARED, fill_task_evaluations, matrix_pages
+from benchmarks.web.fill_long_run import fill_long_run, long_run_pages
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Task
 from webapp.accounts.models import Membership, Role, Team
@@ -32,6 +33,8 @@ NUM_TURNS = 10
 GROUP_SIZE = 8
 NUM_EXPERIMENTS = 1000
 NUM_WAITING = 12
+LONG_RUN = 700
+"""Index of the experiment that trained for days."""
 NUM_TASKS = 300
 FAMILIES = ("menu", "typing", "buttons", "sliders", "files")
 BATCH = 5000
@@ -75,6 +78,7 @@ def fill(num_trajectories: int) -> tuple[Team, User]:
     fill_task_evaluations(experiments[:NUM_COMPARED])
     _fill_trajectories(other, [None], tasks, num_trajectories // 10, random)
     _fill_trajectories(team, experiments, tasks, num_trajectories, random)
+    fill_long_run(experiments[LONG_RUN])
     _fill_turns()
     _fill_entries(team, user)
     _analyze()
@@ -328,6 +332,7 @@ def list_pages(team_id: int) -> dict[str, str]:
         "experiments, search": "/experiments/?q=run+77",
         "experiments, by duration": "/experiments/?sort=duration",
         **matrix_pages(team_id),
+        **long_run_pages(Experiment.objects.filter(team_id=team_id).order_by("id")[LONG_RUN]),
         "queue": "/queue/",
         "groups of an experiment": f"/experiments/{experiment.pk}/parts/groups/",
         "group": f"/groups/{group.pk}/",

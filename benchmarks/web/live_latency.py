@@ -156,7 +156,7 @@ def measure(deskhand: Instance, num_watched: int) -> list[tuple[float, float]]:
 
 def measure_barest(deskhand: Instance, num_turns: int, *, num_frames: int) -> list[tuple[float, float]]:
     """The same of `barest_viewer`: as many frames, of one desktop after the other."""
-    socket = deskhand.folder / "deskhost" / "desk.sock"
+    socket = deskhand.folder / "run" / "deskhost.sock"
     command = [sys.executable, "-m", "benchmarks.web.barest_viewer", str(socket), str(NUM_DESKTOPS)]
     process = subprocess.Popen(
         [*command, str(num_turns)],
