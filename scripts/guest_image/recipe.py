@@ -14,14 +14,12 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 USER = "user"
 HOME = "/home/user"
-PASSWORD = "password"
-"""OSWorld's tasks pipe this word into `sudo -S`; it protects nothing: the guest has no secrets."""
 PROGRAM_ROOT = "/opt/deskhand"
 AGENT_PORT = 5000
 
 DESKTOP_PACKAGES = (
     # system
-    "bash", "coreutils", "findutils", "grep", "sed", "gawk", "procps", "psmisc", "iproute2", "kmod", "sudo",
+    "bash", "coreutils", "findutils", "grep", "sed", "gawk", "procps", "psmisc", "iproute2", "kmod",
     "less", "file", "zip", "unzip", "bzip2", "xz-utils", "tzdata", "netbase", "ca-certificates",
     # display and session
     "xserver-xorg-core", "xserver-xorg-input-evdev", "x11-utils", "x11-xkb-utils", "xkb-data",

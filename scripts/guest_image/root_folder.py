@@ -16,7 +16,6 @@ from guest_image.recipe import (
     KERNEL_META_PACKAGE,
     KEYRING,
     LEFT_OUT,
-    PASSWORD,
     PROGRAM_ROOT,
     SUITE,
     USER,
@@ -25,7 +24,6 @@ from guest_image.recipe import (
 
 OVERLAY = REPOSITORY / "workers" / "guest_image" / "rootfs"
 GUEST_PROGRAMS = REPOSITORY / "workers" / "guest"
-GROUPS = "adm,audio,cdrom,sudo,video,plugdev,users"
 QUIET = ("I: skipping", "I: chroot architecture", "Get:", "Fetched", "W: Download is performed unsandboxed")
 
 
@@ -100,11 +98,6 @@ def _add_user(root: Path) -> None:
             ["useradd", "--uid", "1000", "--user-group", "--shell", "/bin/bash", USER],
             "adding the user",
         )
-        inside(root, ["usermod", "--append", "--groups", GROUPS, USER], "adding the user's groups")
-    inside(root, ["chpasswd"], "setting the password", stdin=f"{USER}:{PASSWORD}\n")
-    sudoers = root / "etc/sudoers.d/user"
-    write_anew(sudoers, f"{USER} ALL=(ALL:ALL) ALL\nDefaults !fqdn, !syslog\n")
-    sudoers.chmod(0o440)
     home = root / HOME.lstrip("/")
     shutil.copytree(GUEST_PROGRAMS / "skeleton", home, dirs_exist_ok=True)
     for folder in ("Desktop", "Documents", "Downloads", "Music", "Pictures", "Templates", "Videos"):

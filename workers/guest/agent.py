@@ -12,21 +12,24 @@ import functools
 import json
 import os
 import sys
+from collections.abc import Awaitable, Callable
 
 from workers.guest import http_server, kernel_calls, xorg_config
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
-from workers.guest.clone_wakeup import MachineRoutes, become
+from workers.guest.clone_wakeup import MachineRoutes
 from workers.guest.file_routes import FileRoutes
 from workers.guest.kernel_calls import adopt_orphans, die_with_parent
+from workers.guest.machine_space import MachineSpace
 from workers.guest.panel_zygote import PanelZygote
 from workers.guest.preloaded_python import PreloadedPython
 from workers.guest.program_routes import ProgramRoutes
+from workers.guest.program_space import ProgramSpace
 from workers.guest.recording_routes import RecordingRoutes
-from workers.guest.root_helper import RootHelper
 from workers.guest.screen_routes import ScreenRoutes
 from workers.guest.session_layout import Layout
 from workers.guest.session_processes import SHIM, Session, SessionError
 
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SPARE_AFTER_S = 0.1
 """The first calls of a trajectory come before its successor's space."""
 
@@ -34,10 +37,10 @@ SPARE_AFTER_S = 0.1
 class Agent:
     """Ties session, programs and cleaning together; owns nothing else."""
 
-    def __init__(self, session: Session, zygote: PanelZygote, keeper: RootHelper | None = None) -> None:
+    def __init__(self, session: Session, zygote: PanelZygote) -> None:
         self.session = session
         self.zygote = zygote
-        self.machine = MachineRoutes(keeper) if keeper else None
+        self.machine = MachineRoutes() if session.layout.machine else None
         tools = ("workers.guest.accessibility",) if session.layout.accessibility else ()
         self.interpreter = PreloadedPython(SHIM, tools)
         self.files = FileRoutes(session.layout)
@@ -60,22 +63,22 @@ class Agent:
             table["POST", "/reset"] = self.reset
         return table
 
-    async def health(self, _request: http_server.Request) -> http_server.Response:
+    async def health(self, request: http_server.Request) -> http_server.Response:
         processes = descendants(os.getpid())
         base = self.session.base_pids() | self.helpers()
         extra = {str(pid): name for pid, name in processes.items() if pid not in base}
         answer = {"status": "ok", "server": "deskhand", "base": sorted(base), "programs": extra}
+        answer["nonce"] = request.query.get("nonce", "")
         return http_server.json_response(answer)
 
     def helpers(self) -> set[int]:
         """Pids of the agent's own other processes."""
-        keeper = {self.machine.keeper.pid} if self.machine else set()
         interpreter = {self.interpreter.pid} - {0}
         session = self.session
         space = session.space.pids() if session.space else set()
         # Nothing of a trajectory is in the spare yet.
         spare = session.spare.pids() | descendants(session.spare.first_pid).keys() if session.spare else set()
-        return {self.zygote.pid} | keeper | interpreter | space | spare
+        return {self.zygote.pid} | interpreter | space | spare
 
     async def reset(self, _request: http_server.Request) -> http_server.Response:
         """Clean the inside. 500 with the reason when the desktop must be rebuilt."""
@@ -124,7 +127,7 @@ class Agent:
         Raises NotCleaned, SessionError or OSError.
         """
         session, old = self.session, self.session.space
-        assert old is not None
+        assert isinstance(old, ProgramSpace)
         ended = descendants(os.getpid()).keys() - session.base_pids() - self.helpers()
         old.kill()
         self._stop_waiting_for_spare()
@@ -192,8 +195,10 @@ async def watch_base(agent: Agent) -> None:
 
 async def serve(agent: Agent) -> None:
     layout = agent.session.layout
-    handler = functools.partial(http_server.serve_connection, routes=agent.routes())
+    handler: Handler = functools.partial(http_server.serve_connection, routes=agent.routes())
     if layout.agent_port:
+        if layout.host_address and not {"agent", "port"} & set(layout.weakened):
+            handler = functools.partial(answer_host, handler=handler, address=layout.host_address)
         server = await asyncio.start_server(handler, "0.0.0.0", layout.agent_port)
     else:
         server = await asyncio.start_unix_server(handler, os.path.join(layout.run_dir, "agent.sock"))
@@ -204,30 +209,36 @@ async def serve(agent: Agent) -> None:
         await watch_base(agent)
 
 
+async def answer_host(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, handler: Handler, address: str
+) -> None:
+    """Serve connections from this address alone: a program inside cannot have it and be answered."""
+    if writer.get_extra_info("peername")[0] == address:
+        await handler(reader, writer)
+    else:
+        writer.close()
+
+
 def start(layout: Layout) -> Agent:
     """Bring the desktop up. Raises SessionError or OSError."""
     session = Session(layout)
-    # Forked first, as root and without threads.
-    keeper = RootHelper() if layout.machine else None
-    if layout.space_mb:
+    if layout.space_mb or layout.machine:
         kernel_calls.keep_rights_to_oneself()
         kernel_calls.hide_memory()
-        zygote = PanelZygote()
-        session.start_display()
-        session.enter_next_space()
-    elif not layout.user:
-        restore_skeleton(layout.skeleton, layout.home)
-        zygote = PanelZygote()
-        session.start_display()
     else:
-        session.start_display()
-        become(layout.user)
-        os.environ.update(session.env)
-        zygote = PanelZygote()
+        restore_skeleton(layout.skeleton, layout.home)
+    zygote = PanelZygote()
+    session.start_display()
+    if layout.user and "agent" not in layout.weakened:
+        session.space = MachineSpace(layout)
+    elif layout.space_mb:
+        session.enter_next_space()
     session.start_programs()
-    agent = Agent(session, zygote, keeper)
+    agent = Agent(session, zygote)
     if session.door:
         agent.files.inside.use_root_of(session.door.programs)
+        if session.door.uid and "files" not in layout.weakened:
+            agent.files.inside.use_rights_of(session.door.uid, session.door.gid)
     return agent
 
 
@@ -237,7 +248,15 @@ def read_layout(path: str) -> Layout:
         values = json.load(file)
     if values.get("machine"):
         values["width"], values["height"] = xorg_config.screen_size()
+        with open("/proc/cmdline", encoding="utf-8") as line:
+            values["weakened"] = weaknesses(line.read())
     return Layout(**values)
+
+
+def weaknesses(kernel_line: str) -> tuple[str, ...]:
+    """What tests leave out of a machine, to see what it holds off; its maker says so to the kernel."""
+    without = kernel_line.partition("deskhand.without=")[2]
+    return tuple(without.split()[0].split(",")) if without.strip() else ()
 
 
 def main() -> int:

@@ -3,10 +3,13 @@
 Paths are resolved by the kernel (openat2) as if the programs' root were the only one there is.
 """
 
+import contextlib
 import ctypes
 import os
 import stat
 import struct
+
+from workers.guest import kernel_calls
 
 SYS_OPENAT2 = 437
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
@@ -20,6 +23,7 @@ class FilesInside:
 
     def __init__(self) -> None:
         self._root = os.open("/", FOLDER | os.O_CLOEXEC)
+        self._owner: tuple[int, int] | None = None
 
     def use_root_of(self, pid: int) -> None:
         """See what this process sees. Raises OSError."""
@@ -27,14 +31,21 @@ class FilesInside:
         os.close(self._root)
         self._root = root
 
+    def use_rights_of(self, uid: int, gid: int) -> None:
+        """Open only what this user may, although the agent may more."""
+        self._owner = uid, gid
+
+    def _as_owner(self) -> contextlib.AbstractContextManager[None]:
+        return kernel_calls.with_files_of(*self._owner) if self._owner else contextlib.nullcontext()
+
     def open(self, path: str, flags: int, mode: int = 0) -> int:
         """A handle of an absolute path. Raises OSError."""
         how = struct.pack("QQQ", flags | os.O_CLOEXEC, mode, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
-        handle = _libc.syscall(
-            SYS_OPENAT2, self._root, os.fsencode(path), ctypes.c_char_p(how), ctypes.c_size_t(len(how))
-        )
-        if handle < 0:
+        size = ctypes.c_size_t(len(how))
+        with self._as_owner():
+            handle = _libc.syscall(SYS_OPENAT2, self._root, os.fsencode(path), ctypes.c_char_p(how), size)
             number = ctypes.get_errno()
+        if handle < 0:
             raise OSError(number, os.strerror(number), path)
         return handle
 
@@ -67,7 +78,8 @@ class FilesInside:
             self._make_folders(os.path.dirname(path))
         above = self.open(os.path.dirname(path), FOLDER)
         try:
-            os.mkdir(os.path.basename(path), dir_fd=above)
+            with self._as_owner():
+                os.mkdir(os.path.basename(path), dir_fd=above)
         finally:
             os.close(above)
 
@@ -88,7 +100,7 @@ class FilesInside:
         """(name, whether it is a folder, bytes) of a folder's entries by name; links are not followed."""
         handle = self.open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            with os.scandir(handle) as entries:
+            with self._as_owner(), os.scandir(handle) as entries:
                 return sorted(
                     (
                         entry.name,

@@ -89,6 +89,24 @@ def keep_rights_to_oneself() -> None:
     _check(_libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl ambient")
 
 
+def become(uid: int, gid: int) -> None:
+    """Be this user for good, with this group alone. Needs root."""
+    os.setgroups([])
+    os.setgid(gid)
+    os.setuid(uid)
+
+
+@contextlib.contextmanager
+def with_files_of(uid: int, gid: int) -> Iterator[None]:
+    """Inside the block files are opened and made as this user would; nothing else changes. Needs root."""
+    before = _libc.setfsgid(gid), _libc.setfsuid(uid)
+    try:
+        yield
+    finally:
+        _libc.setfsuid(before[1])
+        _libc.setfsgid(before[0])
+
+
 def give_up_rights() -> None:
     """No capability is left, and no program can bring one back."""
     _check(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl no_new_privs")

@@ -116,7 +116,7 @@ class ProgramRoutes:
 
     async def begin_evaluation(self, _request: Request) -> Response:
         """From now to the next reset commands run where the trajectory's programs cannot reach them."""
-        self.is_judging = self.session.layout.judges_apart
+        self.is_judging = "judging" not in self.session.layout.weakened
         return json_response({"status": "success"})
 
     async def tool(self, name: str, *arguments: str, timeout_s: float = 60.0) -> bytes:

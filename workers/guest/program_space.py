@@ -6,6 +6,7 @@
 
 Programs and evaluators' commands share files, display and session bus. Ending the first process of the
 judges' namespace ends everything in both, whatever it does; their files and shared memory go with them.
+`MachineSpace` is the same idea in a virtual machine, where the agent is root.
 """
 
 import contextlib
@@ -16,6 +17,8 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
+from typing import IO
 
 from workers.guest import kernel_calls
 from workers.guest.cleanup import NotCleaned, process_table, reap
@@ -29,6 +32,9 @@ END_LIMIT_S = 4.0
 JUDGES_MORE = 64
 """Processes that evaluators' commands may have besides a trajectory that has all it may."""
 INODES_PER_MB = 256
+GROUPS = "/sys/fs/cgroup"
+JUDGES, PROGRAMS = "judges", "programs"
+"""Control groups of a machine."""
 # Its parent's end collects orphans by itself when the signal of a child's end is ignored.
 FIRST_PROCESS = 'trap "" CHLD; echo; exec sleep infinity'
 
@@ -38,13 +44,16 @@ class Door:
     """How a process outside gets in."""
 
     judges: int
-    """Pid of the first process of the judges' namespace."""
+    """Pid of the first process of the judges' namespace; in a machine the agent's."""
     programs: int
     """The same of the programs' namespace."""
-    max_processes: int
-    call_filter: str
+    max_processes: int = 0
+    call_filter: str = ""
     """File with the system call filter, "" = none."""
     judging: bool = False
+    uid: int = 0
+    gid: int = 0
+    """In a machine: who programs are; the agent is root."""
 
     @property
     def first(self) -> int:
@@ -53,24 +62,66 @@ class Door:
 
     def pass_through(self, folder: str) -> None:
         """In a process born there: see what programs see, have no right beyond theirs. Raises OSError."""
-        handles = [os.open(f"/proc/{self.programs}/ns/{name}", os.O_RDONLY) for name in NAMESPACES]
         program = b""
         if self.call_filter:
             with open(self.call_filter, "rb") as file:
                 program = file.read()
-        for name, handle in zip(NAMESPACES, handles, strict=True):
-            kernel_calls.join(handle)
-            os.close(handle)
-            if name == "mnt" and self.judging:  # its own table of processes; the programs' lacks it
-                kernel_calls.unshare(kernel_calls.CLONE_NEWNS)
-                kernel_calls.mount("proc", "/proc", kernel_calls.PROC_FLAGS | kernel_calls.MS_RDONLY)
-        limit = self.max_processes + (JUDGES_MORE if self.judging else 0)
-        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+        if self.uid:
+            self._become_user()
+        else:
+            self._join_namespaces()
         kernel_calls.give_up_rights()
         if program:
             kernel_calls.filter_calls(program)
         die_with_parent()
         os.chdir(folder)
+
+    def _become_user(self) -> None:
+        """In a machine: the user, in a group that can be ended; programs see only their own processes."""
+        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write("0")  # not the agent's, which the kernel ends last
+        with open(f"{GROUPS}/{JUDGES if self.judging else PROGRAMS}/cgroup.procs", "w") as file:
+            file.write("0")
+        if not self.judging:
+            handle = os.open(f"/proc/{self.programs}/ns/mnt", os.O_RDONLY)
+            kernel_calls.join(handle)
+            os.close(handle)
+        kernel_calls.become(self.uid, self.gid)
+
+    def _join_namespaces(self) -> None:
+        handles = [os.open(f"/proc/{self.programs}/ns/{name}", os.O_RDONLY) for name in NAMESPACES]
+        for name, handle in zip(NAMESPACES, handles, strict=True):
+            kernel_calls.join(handle)
+            os.close(handle)
+            if name == "mnt" and self.judging:  # its own table of processes; the programs' lacks it
+                see_own_processes(kernel_calls.PROC_FLAGS | kernel_calls.MS_RDONLY)
+        limit = self.max_processes + (JUDGES_MORE if self.judging else 0)
+        resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+
+def spawn_first(argv: list[str], stage: Callable[[], None]) -> "tuple[subprocess.Popen, IO[bytes]]":
+    """The first process of a new pid namespace, and what it says once it is ready. Raises OSError.
+
+    `stage` runs in it before its program.
+    """
+    read_end, write_end = os.pipe()
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        kernel_calls.unshare(kernel_calls.CLONE_NEWPID)
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=write_end, preexec_fn=stage, cwd="/"
+        )
+    finally:
+        kernel_calls.join(own, kernel_calls.CLONE_NEWPID)
+        os.close(own)
+        os.close(write_end)
+    return process, os.fdopen(read_end, "rb")
+
+
+def see_own_processes(flags: int = kernel_calls.PROC_FLAGS) -> None:
+    """A mount namespace whose /proc shows the processes of one's own pid namespace."""
+    kernel_calls.unshare(kernel_calls.CLONE_NEWNS)
+    kernel_calls.mount("proc", "/proc", flags)
 
 
 class ProgramSpace:
@@ -82,19 +133,8 @@ class ProgramSpace:
         self.door: Door | None = None
         self.bus: subprocess.Popen | None = None
         """The session bus in it; it belongs to the programs."""
-        read_end, write_end = os.pipe()
-        own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            kernel_calls.unshare(kernel_calls.CLONE_NEWPID)
-            self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=write_end, preexec_fn=self._stage, cwd="/"
-            )
-        finally:
-            kernel_calls.join(own, kernel_calls.CLONE_NEWPID)
-            os.close(own)
-            os.close(write_end)
-        self.told = os.fdopen(read_end, "rb")
-        """Readable when it is ready."""
+        self._process, self.told = spawn_first(self._command(), self._stage)
+        """The pipe is readable when it is ready."""
 
     @property
     def first_pid(self) -> int:
@@ -121,11 +161,10 @@ class ProgramSpace:
         """In the first process of the judges' namespace: its process table, and empty file systems."""
         layout = self._layout
         die_with_parent()
-        kernel_calls.unshare(kernel_calls.CLONE_NEWNS)
-        kernel_calls.mount("proc", "/proc", kernel_calls.PROC_FLAGS)
+        see_own_processes()
         for name in ("home", "rest"):
             options = f"size={layout.space_mb}m,nr_inodes={layout.space_mb * INODES_PER_MB},mode=700"
-            options = "mode=700" if layout.unlimited_files else options
+            options = "mode=700" if "limits" in layout.weakened else options
             kernel_calls.mount("tmpfs", f"{STAGE}/{name}", kernel_calls.FILE_FLAGS, options)
         for name in ("tmp", "run", "shm"):
             os.mkdir(f"{STAGE}/rest/{name}", 0o700)

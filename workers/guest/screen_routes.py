@@ -49,9 +49,11 @@ class ScreenRoutes:
     def windows(self) -> "WindowRoutes":
         """Made on first use: it loads python-xlib, which a sandbox's agent otherwise does without."""
         if self._windows is None:
-            from workers.guest.window_routes import WindowRoutes
+            from workers.guest.window_routes import ANSWER_LIMIT_S, WindowRoutes
 
-            self._windows = WindowRoutes(self.session.env["DISPLAY"])
+            # 0 is no limit.
+            limit_s = 0.0 if "display" in self.session.layout.weakened else ANSWER_LIMIT_S
+            self._windows = WindowRoutes(self.session.env["DISPLAY"], limit_s)
         return self._windows
 
     def forget(self) -> None:

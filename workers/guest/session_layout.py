@@ -27,18 +27,19 @@ class Layout:
     accessibility: bool = False
     """Programs publish their widgets for GET /accessibility; costs 20 MB and slows their start."""
     agent_port: int = 0
-    """TCP port of the agent on every address, 0 = the unix socket in run_dir."""
+    """TCP port of the agent, 0 = the unix socket in run_dir."""
+    host_address: str = ""
+    """From where alone the agent takes connections; "" = from everywhere."""
     space_mb: int = 0
     """Programs live in a space of their own with so much room for HOME, and as much for all else; 0 = not."""
     max_processes: int = 0
     bwrap: str = "bwrap"
     call_filter: str = ""
     """File with the system call filter of programs."""
-    unlimited_files: bool = False
-    judges_apart: bool = True
-    """Tests leave these two defences out, to see what they hold off."""
+    weakened: tuple[str, ...] = ()
+    """Defences that tests leave out, to see what they hold off."""
     user: str = ""
-    """Who to become once the display is up; "" = stay who we are."""
+    """Who programs of a machine are; its agent is root."""
 
     @property
     def vnc_socket(self) -> str:

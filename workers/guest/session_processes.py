@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from workers.guest import kernel_calls, xorg_config
 from workers.guest.kernel_calls import die_with_parent
+from workers.guest.machine_space import MachineSpace
 from workers.guest.program_space import Door, ProgramSpace
 from workers.guest.session_layout import Layout
 
@@ -72,7 +73,7 @@ class Session:
     wm_ended: bool = False
     """A program killed the window manager; the next one starts, but a reset rebuilds the desktop."""
 
-    space: ProgramSpace | None = None
+    space: ProgramSpace | MachineSpace | None = None
     """Where programs and the bus are; None = beside the agent."""
     spare: ProgramSpace | None = None
     """The next one, made ahead: a reset only has to end the present one."""
@@ -90,7 +91,7 @@ class Session:
 
     def start_programs(self) -> None:
         """Everything else, as the desktop's user; with the display about 0.2 s."""
-        if self.space is None:
+        if "bus" not in self.base:
             self.start_bus()
         if self.layout.accessibility:
             self.base["a11y"] = self._spawn_inside(
@@ -98,8 +99,8 @@ class Session:
             )
         self.start_window_manager()
         if self.layout.machine:
-            self.base["desktop"] = self._spawn(["pcmanfm", "--desktop"])
-            self.base["panel"] = self._spawn(["tint2"])
+            self.base["desktop"] = self._spawn_inside(["pcmanfm", "--desktop"], self.door)
+            self.base["panel"] = self._spawn_inside(["tint2"], self.door)
 
     def base_environment(self) -> dict[str, str]:
         """The environment of every program in the desktop; the same after each reset."""
@@ -148,14 +149,14 @@ class Session:
 
     def enter_next_space(self) -> ProgramSpace:
         """Programs are born there from now on; returns it. Raises OSError or SessionError."""
-        self.space, self.spare = self.finish_spare(), None
-        assert self.space.bus is not None
-        self.base["bus"] = self.space.bus
-        return self.space
+        space, self.spare = self.finish_spare(), None
+        assert space.bus is not None
+        self.space, self.base["bus"] = space, space.bus
+        return space
 
     def start_bus(self) -> None:
         """(Re)start the session bus; a fresh one knows no activation environment of the past."""
-        self.base["bus"] = self._start_bus(None)
+        self.base["bus"] = self._start_bus(self.door)
 
     def _start_bus(self, door: "Door | None") -> subprocess.Popen:
         address_path = os.path.join(self.layout.runtime_dir, "bus")
@@ -175,7 +176,9 @@ class Session:
 
     def start_window_manager(self) -> None:
         """(Re)start openbox from the read-only config, so that programs cannot change it."""
-        self.base["wm"] = self._spawn(["openbox", "--sm-disable", "--config-file", self.layout.wm_config])
+        argv = ["openbox", "--sm-disable", "--config-file", self.layout.wm_config]
+        # A machine's can start programs, by its menu; and a machine is not cleaned but replaced.
+        self.base["wm"] = self._spawn_inside(argv, self.door if self.layout.machine else None)
 
     def _spawn(self, argv: list[str], pass_fds: tuple[int, ...] = ()) -> subprocess.Popen:
         return subprocess.Popen(
@@ -201,6 +204,8 @@ class Session:
                 env=self.env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                # A machine's is its console, which the host writes to its own disk.
+                stderr=subprocess.DEVNULL if self.layout.machine else None,
                 pass_fds=pass_fds,
                 start_new_session=True,
                 preexec_fn=lambda: door.pass_through(self.layout.home),

@@ -3,6 +3,9 @@
 Asks the window manager by its properties; the connection is made on first use and kept.
 """
 
+import contextlib
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import Xlib.display
@@ -17,14 +20,17 @@ PAGER = 2
 STATIC_GRAVITY = 10
 HAS_BOX = 0b1111 << 8
 FROM_PAGER = PAGER << 12
+ANSWER_LIMIT_S = 8.0
+"""A program may grab the whole display; the agent must answer all the same."""
 LOST = (Xlib.error.ConnectionClosedError, Xlib.error.DisplayError, OSError)
 
 
 class WindowRoutes:
     """Routes over one display."""
 
-    def __init__(self, display_name: str) -> None:
+    def __init__(self, display_name: str, limit_s: float = ANSWER_LIMIT_S) -> None:
         self._name = display_name
+        self._limit_s = limit_s
         self._open: Xlib.display.Display | None = None
 
     def routes(self) -> dict[tuple[str, str], Route]:
@@ -42,10 +48,11 @@ class WindowRoutes:
     def described(self) -> list[dict[str, Any]]:
         """Managed windows, oldest first. Raises HttpError."""
         try:
-            active = self._cardinals("_NET_ACTIVE_WINDOW")
-            found = [
-                self._describe(number, number in active) for number in self._cardinals("_NET_CLIENT_LIST")
-            ]
+            with limited(self._limit_s):
+                active = self._cardinals("_NET_ACTIVE_WINDOW")
+                found = [
+                    self._describe(number, number in active) for number in self._cardinals("_NET_CLIENT_LIST")
+                ]
         except LOST as exc:
             self._open = None
             raise HttpError(500, f"the display does not answer: {exc}") from exc
@@ -91,13 +98,14 @@ class WindowRoutes:
 
     def _send(self, number: int, message: str, data: list[int]) -> Response:
         try:
-            display = self._display
-            order = event.ClientMessage(
-                window=number, client_type=display.intern_atom(message), data=(32, data)
-            )
-            mask = X.SubstructureRedirectMask | X.SubstructureNotifyMask
-            display.screen().root.send_event(order, event_mask=mask)
-            display.sync()
+            with limited(self._limit_s):
+                display = self._display
+                order = event.ClientMessage(
+                    window=number, client_type=display.intern_atom(message), data=(32, data)
+                )
+                mask = X.SubstructureRedirectMask | X.SubstructureNotifyMask
+                display.screen().root.send_event(order, event_mask=mask)
+                display.sync()
         except LOST as exc:
             self._open = None
             raise HttpError(500, f"the display does not answer: {exc}") from exc
@@ -130,3 +138,19 @@ class WindowRoutes:
             "height": geometry.height,
             "is_active": is_active,
         }
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Inside the block a call that blocks for longer raises TimeoutError. For the main thread only."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError(f"no answer after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

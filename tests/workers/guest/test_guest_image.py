@@ -12,7 +12,7 @@ import pytest
 
 from workers.desktops.contract import EnvError
 from workers.desktops.qemu.base_images import ImageError, ImageStore
-from workers.guest import root_helper, xorg_config
+from workers.guest import agent, clone_wakeup, xorg_config
 
 SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -143,12 +143,18 @@ def test_the_display_server_is_told_the_machines_devices(tmp_path):
     assert "event0" not in text
 
 
+def test_a_machine_is_weak_only_where_its_maker_says_so():
+    line = "console=ttyS0 quiet root=/dev/vda"
+    assert agent.weaknesses(line) == agent.weaknesses("") == ()
+    assert agent.weaknesses(f"{line} deskhand.without=agent,limits panic=-1\n") == ("agent", "limits")
+
+
 @pytest.mark.parametrize(
     ("entropy", "problem"), [("00" * 31, "31 bytes are too few"), ("zz", "non-hexadecimal")]
 )
 def test_bad_entropy_is_refused_before_it_reaches_the_kernel(entropy, problem):
     with pytest.raises(ValueError, match=problem):
-        root_helper.reseed(entropy)
+        clone_wakeup.reseed(entropy)
 
 
 def test_every_recipes_description_is_json(tmp_path):

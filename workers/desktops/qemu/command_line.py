@@ -59,7 +59,8 @@ def _boot(spec: MachineSpec) -> list[str]:
     line = ["-kernel", str(image.kernel)]
     if image.initrd is not None:
         line += ["-initrd", str(image.initrd)]
-    return [*line, "-append", image.manifest.command_line]
+    without = f" deskhand.without={','.join(sorted(spec.weakened))}" if spec.weakened else ""
+    return [*line, "-append", image.manifest.command_line + without]
 
 
 @functools.cache

@@ -19,9 +19,10 @@ def virtio(spec: MachineSpec) -> list[str]:
     # restrict: the guest reaches nothing, only its agent is reached. Port 0: the kernel finds a free one.
     port = spec.image.manifest.agent.port if spec.image.manifest.agent else 0
     forward = f",hostfwd=tcp:127.0.0.1:0-:{port}" if port else ""
+    wall = f"restrict=off,tftp={spec.offered}" if "network" in spec.weakened else "restrict=on"
     line += [
         "-netdev",
-        f"user,id=net0,restrict=on{forward}",
+        f"user,id=net0,{wall}{forward}",
         "-device",
         "virtio-net-pci,netdev=net0,romfile=",
     ]

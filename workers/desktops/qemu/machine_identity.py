@@ -26,3 +26,7 @@ class MachineSpec:
     """tcg or kvm."""
     uefi: bool = False
     """Boots by UEFI instead of BIOS; hardware `plain` only."""
+    weakened: frozenset[str] = frozenset()
+    """Defences left out, by tests only: agent, port, files, judging, limits, display; network."""
+    offered: str = ""
+    """Folder of this machine that a weakened network offers to the guest."""

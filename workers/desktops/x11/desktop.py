@@ -107,14 +107,13 @@ class X11Desktop:
             "height": self.spec.height,
             "display": 0 if inside else None,
             "accessibility": self.spec.accessibility,
+            "weakened": sorted(self.weakened),
         }
         if inside:
             without = self.weakened
             layout |= {
                 "space_mb": 0 if "namespaces" in without else self.spec.home_mb,
                 "max_processes": 4096 if "limits" in without else self.spec.max_processes,
-                "unlimited_files": "limits" in without,
-                "judges_apart": "judging" not in without,
                 "bwrap": sandbox.INNER_BWRAP if self.root == OWN else "/usr/bin/bwrap",
                 "call_filter": sandbox.CALL_FILTER,
             }

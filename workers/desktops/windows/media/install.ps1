@@ -6,8 +6,8 @@ $ErrorActionPreference = 'Stop'
 $disc = Split-Path -Parent $MyInvocation.MyCommand.Path
 $box = 'C:\ProgramData\Deskhand'
 New-Item -ItemType Directory -Force -Path "$box\in", "$box\out" | Out-Null
-# The user's program answers here, so every user may write.
-icacls.exe $box /grant '*S-1-5-32-545:(OI)(CI)M' | Out-Null
+# The user's program answers here, so every user may write here, and nowhere else in the folder.
+icacls.exe "$box\in" "$box\out" /grant '*S-1-5-32-545:(OI)(CI)M' | Out-Null
 Copy-Item -Force "$disc\session.ps1" "$box\session.ps1"
 
 # The agent on COM1: the only port that Windows drives without a driver disc.
@@ -34,4 +34,5 @@ Register-ScheduledTask -Force -TaskName 'Deskhand session' -Action $action -Trig
 powercfg.exe /change monitor-timeout-ac 0
 powercfg.exe /change standby-timeout-ac 0
 powercfg.exe /hibernate off
+Write-Output 'Programs of an administrator can stop the agent and answer for it: let a standard user log in.'
 Write-Output 'Deskhand is installed. Log out, log in once, then shut Windows down.'
