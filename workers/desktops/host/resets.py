@@ -6,7 +6,7 @@ import logging
 import time
 
 from training.contracts.config import Capability
-from workers.desktops.contract import EnvError, ErrorKind, ResetReport
+from workers.desktops.contract import EnvError, ErrorKind, NotClean, ResetReport
 from workers.desktops.host.desktop_record import DesktopRecord
 from workers.desktops.host.host import DeskHost
 from workers.desktops.host.messages import Phase, ResetResult
@@ -84,7 +84,10 @@ class Resets:
             return f"routine rebuild after {self._host.rebuild_every} resets"
         record.enter(Phase.RESETTING)
         if not self._host.providers[record.provider].info.can(Capability.RESET_IN_PLACE):
-            await self._host.start_generation(record)  # a fresh one is the cheapest clean one
+            try:
+                await self._host.start_generation(record)  # a fresh one is the cheapest clean one
+            except NotClean as exc:  # the host has noted it
+                return f"not clean: {exc}"
             return ResetReport()
         try:
             return await record.instance.reset()

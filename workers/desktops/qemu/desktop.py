@@ -62,7 +62,7 @@ class QemuDesktop:
         progress.enter(BootPhase.BOOTING)
         if running.agent:
             async with asyncio.timeout(INITIALISE_LIMIT_S):
-                await asyncio.to_thread(self.factory.initialise_clone, running.agent)
+                await asyncio.to_thread(self.factory.initialise_clone, running.agent, self.template)
         self.agent_s = time.monotonic() - started
         self.endpoints = self.factory.endpoints(running, self.machine)
         progress.enter(BootPhase.READY)

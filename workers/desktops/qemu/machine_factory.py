@@ -24,6 +24,7 @@ from workers.desktops.qemu import accelerator as accel
 from workers.desktops.qemu import boot_phases
 from workers.desktops.qemu.base_images import GuestImage, ImageStore
 from workers.desktops.qemu.boot_phases import Machine, Progress
+from workers.desktops.qemu.clone_check import require_fresh_agent, require_same_picture, running_programs
 from workers.desktops.qemu.command_line import argv, qemu_version
 from workers.desktops.qemu.machine_identity import CONSOLE, DISK, RAM, VNC, MachineSpec
 from workers.desktops.qemu.template_store import (
@@ -110,7 +111,8 @@ class MachineFactory:
         async def start() -> Machine:
             boot_phases.empty_folder(folder)
             await overlay(machine.image.disk, folder / DISK)
-            await asyncio.to_thread(_empty_memory, folder / RAM, machine.memory_mb)
+            (folder / RAM).touch()
+            os.truncate(folder / RAM, machine.memory_mb << 20)  # takes no space yet
             await asyncio.to_thread(self.add_image_files, machine.image, folder)
             vm = await VmProcess.start(folder, argv(machine, shared=True), folder.name[1:], machine.memory_mb)
             return await self._machine(vm, machine.image)
@@ -131,10 +133,11 @@ class MachineFactory:
         self, running: Machine, machine: MachineSpec, key: str, *, boot_s: float, parent: str = ""
     ) -> Template:
         """Snapshot a machine whose memory is written through; it is ended by that. Publishes its folder."""
-        vm = running.vm
+        vm, programs = running.vm, []
         try:
             if running.agent:
                 await asyncio.to_thread(self.flush, running.agent)
+                programs = await asyncio.to_thread(self.running_programs, running.agent)
             await vm.execute("stop")
             await vm.screenshot(vm.folder / SCREEN)
             await vm.save(vm.folder / STATE)
@@ -152,6 +155,7 @@ class MachineFactory:
             accelerator=machine.accelerator,
             sizes={},
             screen_digest=hashlib.sha1(picture, usedforsecurity=False).hexdigest(),
+            programs=programs,
             boot_s=round(boot_s, 2),
             created_at=time.time(),
         )
@@ -188,6 +192,7 @@ class MachineFactory:
         vm = await VmProcess.start(folder, line, name, machine.memory_mb)
         try:
             await vm.restore(template.folder / STATE)
+            await require_same_picture(vm, template)
             await vm.execute("cont")
             return await self._machine(vm, machine.image)
         except BaseException:
@@ -211,9 +216,14 @@ class MachineFactory:
         """Bring what programs wrote onto the disk."""
         _flush(address)
 
-    def initialise_clone(self, address: str) -> None:
-        """Tell a fresh clone what it must not share with the template."""
+    def running_programs(self, address: str) -> list[str]:
+        """Names of the programs in a machine."""
+        return running_programs(address)
+
+    def initialise_clone(self, address: str, template: Template) -> None:
+        """Tell a fresh clone what it must not share with the template. Raises NotClean."""
         initialise_clone(address)
+        require_fresh_agent(address, template)
 
     def set_clock(self, address: str) -> None:
         """Set the clock of a machine that stood still."""
@@ -259,12 +269,6 @@ async def tool(*argv: str) -> None:
         raise
     if process.returncode:
         raise EnvError(f"{argv[0]} failed: {error.decode(errors='replace').strip()[:300]}")
-
-
-def _empty_memory(path: Path, memory_mb: int) -> None:
-    """A memory file that takes no space yet."""
-    with open(path, "wb") as file:
-        file.truncate(memory_mb << 20)
 
 
 def _flush(address: str) -> None:

@@ -15,11 +15,12 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from training.contracts.config.providers.qemu import QEMU
-from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind, Health, ProviderDesktop
+from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind, Health, NotClean, ProviderDesktop
 from workers.desktops.host_storage import HostStorage
 from workers.desktops.qemu import accelerator
 from workers.desktops.qemu.boot_phases import Progress
 from workers.desktops.qemu.branch_snapshots import BranchSnapshots
+from workers.desktops.qemu.clone_check import WrongPicture
 from workers.desktops.qemu.command_line import qemu_version
 from workers.desktops.qemu.desktop import QemuDesktop, clone_failure
 from workers.desktops.qemu.machine_factory import MachineFactory
@@ -184,6 +185,11 @@ class QemuProvider:
             try:
                 await desktop.start(name, progress)
                 return desktop
+            except NotClean as exc:
+                await desktop.destroy()
+                if isinstance(exc, WrongPicture):
+                    self.factory.store.remove(template.key)  # the next one makes it anew
+                raise  # an incident, which the host shows, and no bad luck
             except (EnvError, TimeoutError) as exc:
                 failure = clone_failure(desktop, progress, exc)
                 await desktop.destroy()

@@ -60,6 +60,8 @@ class TemplateMeta(BaseModel):
     """Bytes of every part, as they must still be."""
     screen_digest: str
     """Fingerprint of the picture with which every clone wakes up."""
+    programs: list[str] = []
+    """Names of the programs that ran when it was saved."""
     boot_s: float
     """Seconds from power on to a screen at rest (of a task template: of the setup)."""
     created_at: float

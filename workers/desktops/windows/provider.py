@@ -95,7 +95,11 @@ class WindowsMachineFactory(MachineFactory):
     def flush(self, address: str) -> None:
         """Windows flushes by itself; what a template keeps in memory is part of the snapshot."""
 
-    def initialise_clone(self, address: str) -> None:
+    def running_programs(self, address: str) -> list[str]:
+        """Windows starts and ends programs of its own all the time."""
+        return []
+
+    def initialise_clone(self, address: str, template: Template) -> None:
         """The clone's agent answers. Its clock stays as it is: setting it can end an activation."""
         with GuestAgentClient(address, timeout_s=INITIALISE_LIMIT_S) as agent:
             agent.call("guest-ping")
