@@ -40,6 +40,10 @@ KEPT_WINDOW = with_x(
 )
 
 
+PEOPLE_MAY = "1"
+REFUSE_PEOPLE = "subprocess.run(['vncconfig', '-set', 'AcceptPointerEvents=0']); report('begun')"
+
+
 def reset(stage: Stage) -> bool:
     """Reset as the desk host does; False when it says that the desktop must be rebuilt."""
     stage.close()
@@ -76,6 +80,11 @@ def left_in_ipc(kind: str):
         )
 
     return look
+
+
+def people_are_refused(stage: Stage) -> bool:
+    """Asked in the words of the X server's own VNC extension."""
+    return reset(stage) and stage.run("vncconfig -get AcceptPointerEvents") != PEOPLE_MAY
 
 
 def left_on_display(question: str):
@@ -117,5 +126,6 @@ OUTLIVE = (
     Attack("leave a message queue", MESSAGES, left_in_ipc("52"), "namespaces"),
     Attack("leave semaphores", SEMAPHORES, left_in_ipc("53"), "namespaces"),
     Attack("leave a window", KEPT_WINDOW, left_on_display("len(root.query_tree().children) and any(w.get_geometry().width == 60 for w in root.query_tree().children)"), "display"),
+    Attack("refuse what people do at the desktop", REFUSE_PEOPLE, people_are_refused, "display"),
     *(Attack(name, with_x(do), left_on_display(seen), "display") for name, do, seen in DISPLAY),
 )  # fmt: skip

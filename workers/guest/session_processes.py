@@ -36,6 +36,8 @@ def x_server_argv(layout: Layout, display_fd: int) -> list[str]:
     # GLX costs 15 MB private memory per desktop and nothing here draws with it.
     common += ["-extension", "GLX"]
     if shutil.which("Xvnc"):
+        # Else programs could refuse people's keys for ever, by the server's own extension.
+        common += [] if "display" in layout.weakened else ["-AllowOverride="]
         return [
             "Xvnc", *number, "-geometry", f"{layout.width}x{layout.height}", "-depth", "24",
             "-SecurityTypes", "None", "-rfbunixpath", layout.vnc_socket, "-rfbunixmode", "0600",
