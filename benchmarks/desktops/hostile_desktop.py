@@ -7,11 +7,13 @@ one desktop with programs apart from the agent and one with both together, in tu
 Bar: at least 40 attacks; none succeeds; each does without its defence; the next lease is clean every time;
 no process and no folder is left; reset p50 <= 60 ms, and at most 1/0.9 of what it costs without.
 
-    python -m benchmarks.desktops.hostile_desktop
+    python -m benchmarks.desktops.hostile_desktop                    # X11 desktops
+    python -m benchmarks.desktops.hostile_desktop --provider qemu    # virtual machines: hostile_machine.py
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import shutil
@@ -21,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.desktops import hostile_machine
 from benchmarks.report import finish, percentile, print_table
 from testing.hostile_desktop.run_attacks import Verdict, all_attacks, attacks_on_root, run_attack
 from testing.hostile_desktop.stage import SPEC, Canaries, canaries
@@ -38,25 +41,33 @@ PAUSE_S = 0.3
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--provider", choices=("x11", "qemu"), default="x11")
+    provider = parser.parse_args().provider
     if os.geteuid() == 0:
-        return as_ordinary_user()
-    figures = asyncio.run(measure())
-    return report(figures)
+        return as_ordinary_user(provider)
+    if provider == "qemu":
+        figures = hostile_machine.measure(ROOT)
+        return end("hostile_machine", figures, passed=hostile_machine.held(figures))
+    return report(asyncio.run(measure()))
 
 
-def as_ordinary_user() -> int:
+def as_ordinary_user(provider: str) -> int:
     """Run the attacks that need root's user number, then all others as desktops really run."""
-    root = asyncio.run(attack_as_root())
+    root = asyncio.run(attack_as_root()) if provider == "x11" else []
+    images = hostile_machine.folders(ROOT) if provider == "qemu" else []
     results = Path(tempfile.mkdtemp(prefix="dh-"))
     child = os.fork()
     if child == 0:
         account = own_account()
-        give([results], account)
+        give([results, *images], account)
         os.environ[RESULTS] = str(results)
         os.environ["DESKHAND_ON_ROOT"] = ",".join(root)
         os.environ.pop("DESKHAND_DATA_DIR", None)
-        argv = [sys.executable, "-m", "benchmarks.desktops.hostile_desktop"]
-        go_on_as(account, argv, shown=[ROOT, results], home=results)
+        argv = [sys.executable, "-m", "benchmarks.desktops.hostile_desktop", "--provider", provider]
+        go_on_as(account, argv, shown=[ROOT, results, *images], home=results)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     for found in results.glob("*.json"):
         shutil.copy(found, ROOT / "benchmarks" / "results" / found.name)
@@ -151,8 +162,12 @@ def report(figures: dict[str, Any]) -> int:
     )
     is_cheap = new <= MAX_RESET_MS and new <= old * MAX_COST
     passed = figures["attacks"] >= MIN_ATTACKS and held and can_fail and is_cheap
+    return end("hostile_desktop", figures, passed=passed)
+
+
+def end(name: str, figures: dict[str, Any], *, passed: bool) -> int:
     where = os.environ.get(RESULTS)
-    return finish("hostile_desktop", figures, passed=passed, **({"results": Path(where)} if where else {}))
+    return finish(name, figures, passed=passed, **({"results": Path(where)} if where else {}))
 
 
 if __name__ == "__main__":

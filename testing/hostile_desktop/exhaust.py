@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from testing.hostile_desktop.stage import SPEC, Attack, Stage
+from testing.hostile_desktop.stage import SPEC, Attack, Attacked, Stage
 from workers.desktops.contract import EnvError
 
 FORKS = """
@@ -110,21 +110,21 @@ def too_many(stage: Stage) -> bool:
     return stage.count() > SPEC.max_processes + 60
 
 
-def more_than(amount: int) -> Callable[[Stage], bool]:
-    def look(stage: Stage) -> bool:
+def more_than(amount: int) -> Callable[[Attacked], bool]:
+    def look(stage: Attacked) -> bool:
         text = stage.report()
         return text.isdigit() and int(text) > amount
 
     return look
 
 
-def evaluator_starves(stage: Stage) -> bool:
+def evaluator_starves(stage: Attacked) -> bool:
     """A desktop without a wrong answer's score: the trajectory would be errored and run again."""
     stage.wait(0.3)
     return stage.score() != 0.0
 
 
-def command_starves(stage: Stage) -> bool:
+def command_starves(stage: Attacked) -> bool:
     stage.wait(0.3)
     return stage.score("cat /home/user/answer.txt", shell=True) != 0.0
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from testing.hostile_desktop.stage import RIGHT, Attack, Stage
+from testing.hostile_desktop.stage import RIGHT, Attack, Attacked, Stage
 
 FAKE_AGENT = """
 def fake(connection):
@@ -110,21 +110,21 @@ BEGIN_S = 1.0
 """An attack that stops the agent cannot report that it has."""
 
 
-def scored_right(stage: Stage) -> bool:
+def scored_right(stage: Attacked) -> bool:
     stage.wait(BEGIN_S)
     return stage.score() == 1.0
 
 
-def command_scored_right(stage: Stage) -> bool:
+def command_scored_right(stage: Attacked) -> bool:
     return stage.score("sleep 0.7; cat /home/user/answer.txt", shell=True) == 1.0
 
 
-def python_scored_right(stage: Stage) -> bool:
+def python_scored_right(stage: Attacked) -> bool:
     code = "import colorsys; print(open('/home/user/answer.txt').read())"
     return stage.score(["python3", "-c", code]) == 1.0
 
 
-def shell_python_scored_right(stage: Stage) -> bool:
+def shell_python_scored_right(stage: Attacked) -> bool:
     command = "/usr/bin/python3 -c \"print(open('/home/user/answer.txt').read())\""
     return stage.score(command, shell=True) == 1.0
 
@@ -134,11 +134,11 @@ def read_outside(stage: Stage) -> bool:
     return stage.score() == 1.0
 
 
-def never_scored(stage: Stage) -> bool:
+def never_scored(stage: Attacked) -> bool:
     return stage.score("sleep 0.6; echo wrong", shell=True) == -1.0
 
 
-def reported(stage: Stage) -> bool:
+def reported(stage: Attacked) -> bool:
     return stage.report().startswith("won")
 
 

@@ -98,8 +98,63 @@ def _hear(listener: socket.socket, kind: str, heard: list[str]) -> None:
             heard.append(kind)
 
 
-class Stage(Desktop):
-    """What a verdict may ask of the desktop under attack."""
+class Attacked(Desktop):
+    """What a verdict may ask of any desktop under attack."""
+
+    home = "/home/user"
+    answer_limit_s = ANSWER_LIMIT_S
+    ready_limit_s = READY_LIMIT_S
+
+    def attack(self, program: str) -> None:
+        """Start the program among the trajectory's and wait until it reports, or its time is over."""
+        self.agent.put("~/hostile.py", (PRELUDE + program).encode())
+        self.agent.launch(["/usr/bin/python3", "/home/user/hostile.py"])
+        deadline = time.monotonic() + self.ready_limit_s
+        while time.monotonic() < deadline:
+            time.sleep(0.05)
+            try:
+                if self.agent.get("~/report") is not None:
+                    return
+            except EnvError:
+                return  # it does not answer any more, which a verdict may be about
+
+    def report(self) -> str:
+        try:
+            return (self.agent.get("~/report") or b"").decode(errors="replace")
+        except EnvError:
+            return ""
+
+    def run(self, command: str) -> str:
+        """Output of a command of the next or present trajectory; "" when there is no answer."""
+        try:
+            return self.agent.execute(command, shell=True, timeout_s=self.answer_limit_s).output.strip()
+        except EnvError:
+            return ""
+
+    def score(self, command: str | list[str] = "", *, shell: bool = False) -> float:
+        """What the evaluator says of a file that is wrong: by reading it, or by a command."""
+        result = {"type": "vm_command_line", "command": command, "shell": shell}
+        if not command:
+            result = {"type": "vm_file", "path": ANSWER}
+        evaluator = {
+            "func": "compare_text_file",
+            "result": result,
+            "expected": {"type": "inline", "content": RIGHT},
+            "options": {"ignore_blanks": True},
+        }
+        task = Task(task_id="hostile", instruction="Write right.", config=[], evaluator=evaluator)
+        try:
+            return prepare_and_score.evaluate(task, self, None)
+        except (EnvError, EvaluatorError):
+            return -1.0  # an error is never a score
+
+    def wait(self, seconds: float) -> None:
+        """Let an attack that has no end of its own go on."""
+        time.sleep(seconds)
+
+
+class Stage(Attacked):
+    """An X11 desktop under attack."""
 
     def __init__(self, machine: X11Desktop, canary: Canaries) -> None:
         self.machine = machine
@@ -129,49 +184,6 @@ class Stage(Desktop):
             self._console.close()
         self._console = None
 
-    def attack(self, program: str) -> None:
-        """Start the program among the trajectory's and wait until it reports, or its time is over."""
-        self.agent.put("~/hostile.py", (PRELUDE + program).encode())
-        self.agent.launch(["/usr/bin/python3", "/home/user/hostile.py"])
-        deadline = time.monotonic() + READY_LIMIT_S
-        while time.monotonic() < deadline:
-            time.sleep(0.05)
-            try:
-                if self.agent.get("~/report") is not None:
-                    return
-            except EnvError:
-                return  # it does not answer any more, which a verdict may be about
-
-    def report(self) -> str:
-        try:
-            return (self.agent.get("~/report") or b"").decode(errors="replace")
-        except EnvError:
-            return ""
-
-    def run(self, command: str) -> str:
-        """Output of a command of the next or present trajectory; "" when there is no answer."""
-        try:
-            return self.agent.execute(command, shell=True, timeout_s=ANSWER_LIMIT_S).output.strip()
-        except EnvError:
-            return ""
-
-    def score(self, command: str | list[str] = "", *, shell: bool = False) -> float:
-        """What the evaluator says of a file that is wrong: by reading it, or by a command."""
-        result = {"type": "vm_command_line", "command": command, "shell": shell}
-        if not command:
-            result = {"type": "vm_file", "path": ANSWER}
-        evaluator = {
-            "func": "compare_text_file",
-            "result": result,
-            "expected": {"type": "inline", "content": RIGHT},
-            "options": {"ignore_blanks": True},
-        }
-        task = Task(task_id="hostile", instruction="Write right.", config=[], evaluator=evaluator)
-        try:
-            return prepare_and_score.evaluate(task, self, None)
-        except (EnvError, EvaluatorError):
-            return -1.0  # an error is never a score
-
     def outer_environments(self) -> bytes:
         """Environments of all processes of the desktop, as the kernel tells this machine."""
         found = b""
@@ -188,10 +200,6 @@ class Stage(Desktop):
                 if Path(f"/proc/{pid}/comm").read_text().strip() == name:
                     found.append(pid)
         return found
-
-    def wait(self, seconds: float) -> None:
-        """Let an attack that has no end of its own go on."""
-        time.sleep(seconds)
 
     def count(self) -> int:
         """Processes and threads in the desktop, counted from outside."""
@@ -217,7 +225,8 @@ class Attack:
 
     name: str
     program: str
-    won: Callable[[Stage], bool]
+    won: Callable[[Any], bool]
+    """Asked of its stage."""
     without: str
 
 
