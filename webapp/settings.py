@@ -100,6 +100,9 @@ INSTALLED_APPS = [
     "axes",
     "channels",
     "csp",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
+    "django_otp.plugins.otp_static",
     "ninja",
     "webapp.accounts",
     "webapp.live",
@@ -162,6 +165,16 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+
+OIDC_ISSUER = env_str("DESKHAND_OIDC_ISSUER", "")
+"""URL of an OpenID Connect provider; "" = people sign in with passwords only."""
+OIDC_CLIENT_ID = env_str("DESKHAND_OIDC_CLIENT_ID", "deskhand")
+OIDC_NAME = env_str("DESKHAND_OIDC_NAME", "single sign-on")
+OIDC_GROUPS_CLAIM = env_str("DESKHAND_OIDC_GROUPS_CLAIM", "groups")
+OIDC_GROUPS = env_list("DESKHAND_OIDC_GROUPS", [])
+"""GROUP=TEAM:ROLE, for the teams whose members the provider decides."""
+OTP_TOTP_ISSUER = "Deskhand"
+OTP_ADMIN_HIDE_SENSITIVE_DATA = True
 
 AUDIT_DAYS = env_int("DESKHAND_AUDIT_DAYS", 365)
 """How long the audit log is kept; 0 = for ever."""

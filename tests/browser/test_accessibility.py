@@ -111,6 +111,7 @@ def furnished(people: People) -> list[str]:
         "/audit/",
         "/profile/",
         "/profile/password/",
+        "/profile/two-step/",
         "/no-such-page/",
     ]
 

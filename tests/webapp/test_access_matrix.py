@@ -91,6 +91,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     # --- account
     "profile-show": page("/profile/"),
     "password-change": page("/profile/password/"),
+    "two-step-show": page("/profile/two-step/"),
+    "two-step-on": Row("post", "/profile/two-step/on/", 302, 302, 302),
+    "two-step-off": Row("post", "/profile/two-step/off/", 302, 302, 302),
+    "sso-start": Row("get", "/login/sso/", 404, 404, 404, 404),  # not set up: it is not there
+    "sso-callback": Row("get", "/login/sso/callback/", 404, 404, 404, 404),
     "token-create": Row("post", "/profile/tokens/", 302, 302, 302, body="name=x"),
     "token-revoke": Row("post", "/profile/tokens/1/revoke/", 404, 404, 404),
     "team-show": page("/team/"),

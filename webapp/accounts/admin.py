@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from webapp.accounts.models import ApiToken, Membership, Team
+from webapp.accounts.models import ApiToken, Membership, OidcIdentity, Team
 
 
 class MembershipInline(admin.TabularInline):
@@ -16,6 +16,14 @@ class TeamAdmin(admin.ModelAdmin):
     list_display = ["name", "created_at"]
     search_fields = ["name"]
     inlines = [MembershipInline]
+
+
+@admin.register(OidcIdentity)
+class OidcIdentityAdmin(admin.ModelAdmin):
+    """Here an account that is there already is connected with the provider."""
+
+    list_display = ["user", "issuer", "subject"]
+    autocomplete_fields = ["user"]
 
 
 @admin.register(ApiToken)

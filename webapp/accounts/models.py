@@ -48,6 +48,25 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} in {self.team}"
 
 
+class OidcIdentity(models.Model):
+    """Who an account is at the OpenID Connect provider."""
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="oidc_identities"
+    )
+    issuer = models.CharField(max_length=250)
+    """Without a slash at its end."""
+    subject = models.CharField(max_length=255)
+    """What the provider calls the person, for ever."""
+
+    class Meta:
+        verbose_name_plural = "OIDC identities"
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_account_per_subject")]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.subject} at {self.issuer}"
+
+
 class Scope(models.TextChoices):
     """What a token allows at most, whatever its owner's role."""
 
@@ -91,6 +110,7 @@ class AuditAction(models.TextChoices):
     MEMBER_ADDED = "member_added", "Added a member"
     ROLE_CHANGED = "role_changed", "Changed a role"
     MEMBER_REMOVED = "member_removed", "Removed a member"
+    TWO_STEP_CHANGED = "two_step_changed", "Changed two-step sign-in"
     TOKEN_CREATED = "token_created", "Made a token"
     TOKEN_REVOKED = "token_revoked", "Revoked a token"
     LAUNCHED = "launched", "Launched"

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import views as auth_views
 from django.contrib.auth.forms import PasswordChangeForm
@@ -18,6 +19,7 @@ from webapp.accounts import members_and_tokens
 from webapp.accounts.access import TEAM_SESSION_KEY, MemberRequest, current_membership, member, memberships
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
 from webapp.accounts.models import Membership, Role, Scope
+from webapp.accounts.two_step.sign_in_form import SignInForm
 from webapp.lib.error_pages import answer_error
 
 
@@ -26,6 +28,12 @@ class LoginView(auth_views.LoginView):
 
     template_name = "accounts/login.html"
     redirect_authenticated_user = True
+    authentication_form = SignInForm
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {
+            "single_sign_on": settings.OIDC_ISSUER and settings.OIDC_NAME
+        }
 
 
 def locked_out(request: HttpRequest, credentials: dict[str, Any], *args: Any, **kwargs: Any) -> HttpResponse:

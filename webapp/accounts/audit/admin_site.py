@@ -7,7 +7,12 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from django.contrib.admin import AdminSite
-from django.http import HttpRequest, HttpResponseBase
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -32,8 +37,17 @@ class AuditedAdminSite(AdminSite):
 
         return cast(View, audited)
 
+    @method_decorator([never_cache, login_not_required])
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """The one sign-in page of all: it asks for codes, and knows single sign-on."""
+        if request.user.is_authenticated:
+            raise PermissionDenied("The admin site is for superusers.")
+        from django.contrib.auth.views import redirect_to_login
+
+        return redirect_to_login(request.GET.get("next", reverse("admin:index")))
+
     def _record(self, request: HttpRequest) -> None:
-        # Imported late: the site is made while the applications' models are still being loaded.
+        # Imported late, as above: the site is made while the applications' models are still being loaded.
         from webapp.accounts.audit.log_action import log_action
         from webapp.accounts.models import AuditAction
 

@@ -1,0 +1,1 @@
+"""Sign-in by an OpenID Connect provider of the installation's own, as an option."""
