@@ -168,6 +168,7 @@ CONFIGS = {
     "long path": (f"model: {{path: {'x' * 300}}}", "model.path"),
     "binary": ("model: {path: !!binary /w==}", "model.path"),
     "list of keys": ("? [a]\n: b\n", "not valid YAML"),
+    "empty key": ('"": {a: b}', "unknown key"),
     "number as key": ("1: 2", "Keys should be strings"),
 }
 

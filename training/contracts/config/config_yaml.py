@@ -37,8 +37,8 @@ def _problems(error: ValidationError) -> dict[str, str]:
     problems: dict[str, str] = {}
     for item in error.errors():
         path = ".".join(str(part) for part in item["loc"])
-        if path:
-            problems[path] = _plain(item)
+        if item["loc"]:
+            problems[path or '""'] = _plain(item)  # a key may be empty, too
             continue
         for part in str(item["ctx"]["error"]).split("; "):
             field, _, message = part.partition(": ")
