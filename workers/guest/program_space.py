@@ -35,8 +35,8 @@ INODES_PER_MB = 256
 GROUPS = "/sys/fs/cgroup"
 JUDGES, PROGRAMS = "judges", "programs"
 """Control groups of a machine."""
-# Its parent's end collects orphans by itself when the signal of a child's end is ignored.
-FIRST_PROCESS = 'trap "" CHLD; echo; exec sleep infinity'
+# The kernel collects orphans by itself when their parent ignores the signal of a child's end. dash cannot.
+FIRST_PROCESS = "echo; exec env --ignore-signal=CHLD sleep infinity"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,19 @@
+"""What programs leave behind when they end takes no place among the desktop's processes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+LIMIT_S = 60.0
+
+
+@pytest.mark.desktop
+def test_orphans_that_end_are_collected(desktop):
+    leave = "for i in 1 2 3 4 5; do setsid sh -c 'sleep 0.05 & exit' & done; sleep 0.3"
+    desktop.agent.execute(leave, shell=True)
+    deadline = time.monotonic() + LIMIT_S
+    while "Z" in (states := desktop.agent.execute("ps -eo stat=", shell=True).output):
+        assert time.monotonic() < deadline, states
+        time.sleep(0.05)
