@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0
 REPORT_EVERY_S = 1.0
 GRACE_S = 5.0
+POLITELY = ("nice", "-n", "10")
+"""The training goes first."""
 
 
 def start(stopping: threading.Event) -> None:
@@ -65,7 +67,7 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
     output, log_path = Path(export.path), exports_folder() / f"export-{export.pk}.log"
     log_path.unlink(missing_ok=True)
     command = [
-        *("nice", "-n", "10", sys.executable, "-m", "training.checkpoints.export"),
+        *(*POLITELY, sys.executable, "-m", "training.checkpoints.export"),
         *(export.checkpoint.path, str(output)),
         *("--dtype", export.dtype),
     ]

@@ -37,6 +37,12 @@ def checkpoint(tiny: Path) -> CheckpointRecord:
 
 
 @pytest.fixture(autouse=True)
+def _without_waiting_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine what is nice gets no time for minutes."""
+    monkeypatch.setattr(checkpoint_exports, "POLITELY", ())
+
+
+@pytest.fixture(autouse=True)
 def _no_files_left() -> Iterator[None]:
     yield
     shutil.rmtree(checkpoint_exports.exports_folder(), ignore_errors=True)
