@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.training.learning_curves_picture import draw
 from testing.private_installation import INHERITED_SETTINGS, REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.desktop, pytest.mark.timeout(2400)]
@@ -45,20 +44,6 @@ def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
     assert runs["gspo"]["accepted"] == 0
     again = run(*tiny, "gspo")
     assert "{'arm': 'gspo', 'seed': 0}: measured" in again, "what is recorded is not repeated"
-
-
-def test_curves_of_arms_become_a_picture(tmp_path: Path):
-    run = {
-        "arm": "grpo",
-        "status": "finished",
-        "rollout_curve": [(1, 0.3), (2, 0.6)],
-        "greedy_curve": [(0, 0.2)],
-    }
-    draw([run, run | {"arm": "random"}, run | {"arm": "broken", "status": "failed"}], "toy", tmp_path)
-    picture = (tmp_path / "toy.svg").read_text()
-    assert picture.startswith("<svg")
-    assert "grpo (1 seed)" in picture
-    assert "broken" not in picture
 
 
 def test_the_learning_run_warms_up_and_trains_both_arms(tmp_path: Path):
