@@ -190,6 +190,14 @@ def test_a_config_that_no_field_can_hold_is_refused(client, name):
     assert preflight.status_code == 200
 
 
+@pytest.mark.parametrize("number", [f"-{'9' * 20}", "9" * 20])
+@pytest.mark.parametrize("field", ["group_id", "experiment_id"])
+def test_an_id_that_no_row_can_have_is_named(client, field, number):
+    answer = client.get(f"/api/v1/trajectories?{field}={number}")
+    assert answer.status_code == 422
+    assert field in str(answer.json()["error"]["fields"])
+
+
 def test_errors_of_the_api_are_json(client):
     response = client.get("/api/v1/nothing")
     assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")

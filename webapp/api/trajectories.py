@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ninja import FilterSchema, Query, Router, Status
+from ninja import Field, FilterSchema, Query, Router, Status
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
@@ -17,6 +17,7 @@ from webapp.api.trajectory_schemas import (
     TrajectoryPage,
     TreeNode,
 )
+from webapp.lib.request_values import MAX_WHOLE
 from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.branch_tree import tree_of
@@ -29,8 +30,8 @@ router = Router(tags=["trajectories"])
 class TrajectoryFilters(FilterSchema):
     """Narrow the list; everything may be left out."""
 
-    experiment_id: int | None = None
-    group_id: int | None = None
+    experiment_id: int | None = Field(None, ge=0, le=MAX_WHOLE)
+    group_id: int | None = Field(None, ge=0, le=MAX_WHOLE)
     status: TrajectoryStatus | None = None
     purpose: Purpose | None = None
     source: Source | None = None
