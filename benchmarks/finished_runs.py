@@ -22,6 +22,7 @@ from typing import Any
 from benchmarks.report import RESULTS, finish, machine, write_result
 
 Run = dict[str, Any]
+LOOP_TURNS = 20_000_000
 
 
 @dataclass(kw_only=True)
@@ -34,7 +35,7 @@ class FinishedRuns:
     anew: bool = False
     """Forget what was measured before."""
     results: Path = RESULTS
-    loop_turns: int = 20_000_000
+    loop_turns: int = LOOP_TURNS
     """Of the loop that says how fast the machine is."""
     runs: list[Run] = field(init=False)
     lock: threading.Lock = field(init=False, default_factory=threading.Lock)
@@ -79,7 +80,7 @@ class FinishedRuns:
         return [run for run in runs if "budget" in run]
 
 
-def load_and_speed(loop_turns: int) -> dict[str, float]:
+def load_and_speed(loop_turns: int = LOOP_TURNS) -> dict[str, float]:
     """How busy and how fast this machine is now: load average, and the seconds of a plain loop."""
     load, started = os.getloadavg()[0], time.perf_counter()
     for _ in range(loop_turns):

@@ -2,7 +2,7 @@
 
 Starts a private installation and evaluates the preset's model on its held-out tasks: rollouts on real
 desktops and nothing else. Counts from the first `SKIPPED` turns on, so that no start is measured. CPU time
-hardly depends on what else the machine does; turns per second do, so the load is recorded beside them.
+hardly depends on what else the machine does; turns per second do, so load and speed are recorded beside them.
 
 Bar: at most `MAX_CPU_S` CPU-seconds per turn, desktops apart.
 
@@ -12,7 +12,6 @@ Bar: at most `MAX_CPU_S` CPU-seconds per turn, desktops apart.
 from __future__ import annotations
 
 import argparse
-import os
 import sqlite3
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.finished_runs import load_and_speed
 from benchmarks.report import finish, print_table
 from testing.experiment_runs import launch, settings
 from testing.private_installation import Instance
@@ -72,7 +72,7 @@ def measure(deskhand: Instance, wanted: int) -> dict[str, Any]:
         "turns_per_s": turns / seconds,
         "cpu_s": own,
         "cpu_s_per_turn": shares,
-        "load": os.getloadavg()[0],
+        **load_and_speed(),
     }
 
 

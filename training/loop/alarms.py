@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.config.algorithm import imitates_successes
 from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group, RewardTerm
 from training.loop.alarm_history import AlarmHistory
@@ -58,7 +59,9 @@ def check_step(facts: StepFacts) -> list[Alarm]:
 
 
 def zero_variance(facts: StepFacts) -> Alarm | None:
-    """Groups whose members all earned the same teach nothing."""
+    """Groups whose members all earned the same teach nothing; where successes are imitated, they may."""
+    if imitates_successes(facts.config.algorithm):
+        return None
     value, limit = facts.metrics["rollout/zero_variance_fraction"], facts.config.alarms.zero_variance_fraction
     return _alarm_above(
         "zero_variance", facts, value, limit,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -65,6 +66,12 @@ def with_term(contributions: list[float]) -> list:
 
 def test_a_healthy_step_raises_nothing() -> None:
     assert check_step(facts()) == []
+
+
+def test_groups_of_successes_are_no_trouble_where_successes_are_imitated() -> None:
+    config = ExperimentConfig.model_validate({"algorithm": {"name": "rejection_fine_tuning"}})
+    given = replace(facts({"rollout/zero_variance_fraction": 0.9}), config=config)
+    assert check_step(given) == []
 
 
 @pytest.mark.parametrize(
