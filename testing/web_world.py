@@ -10,6 +10,7 @@ from django.utils import timezone
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
 from testing.fleet_rows import make_desktop, make_host, make_worker
+from webapp.accounts.models import SavedView
 from webapp.experiments.models import Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.screens.models import Control
@@ -74,6 +75,7 @@ def make_world() -> World:
         "control": control.pk,
         "checkpoint": checkpoint.pk,
         "export": checkpoint.exports.create(dtype="float32").pk,
+        "view": SavedView.objects.create(team=team, page="replay", name="of the team").pk,
         "team": team.pk,
         "member": users["teammate"].memberships.get().pk,
         "experiment": experiment.pk,

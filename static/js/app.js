@@ -17,6 +17,13 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("[data-close-dialog]")) event.target.closest("dialog")?.close();
   if (event.target.closest("[data-keyboard-help]")) showHelp();
   if (event.target instanceof HTMLDialogElement) event.target.close(); // a click on the backdrop
+  for (const menu of document.querySelectorAll("details[data-menu][open]")) if (!menu.contains(event.target)) menu.open = false;
+});
+document.addEventListener("keydown", (event) => {
+  const menu = event.key === "Escape" && event.target.closest("details[data-menu][open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
 });
 
 // A form with data-confirm asks first, in one shared dialog; the words are in its data attributes.

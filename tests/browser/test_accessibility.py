@@ -86,6 +86,7 @@ def furnished(people: People) -> list[str]:
         f"/sweeps/{sweep.pk}/",
         "/experiments/prices/",
         "/experiments/",
+        f"/experiments/delete/?id={experiment.pk}",
         "/experiments/launch/",
         f"/experiments/launch/?clone={experiment.pk}&remedy=zero_variance",
         f"/experiments/{experiment.pk}/alarms/zero_variance/",

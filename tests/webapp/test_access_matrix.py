@@ -70,8 +70,8 @@ def api_read(path: str, stranger: int = 200) -> Row:
     return Row("get", path, 200, 200, stranger, 401)
 
 
-def api_act(path: str, owner: int, *, stranger: int = 404, body: str = "{}") -> Row:
-    return Row("post", path, owner, 403, stranger, 401, body, "application/json")
+def api_act(path: str, owner: int, *, stranger: int = 404, body: str = "{}", method: str = "post") -> Row:
+    return Row(method, path, owner, 403, stranger, 401, body, "application/json")
 
 
 def by(role: Role, row: Row) -> Row:
@@ -82,6 +82,7 @@ def by(role: Role, row: Row) -> Row:
 LABEL = '{"verdict": "gold"}'
 NEW = '{"name": "x"}'
 SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
+VIEW = '{"page": "replay", "name": "x"}'
 TABLE = {  # "name" or "name METHOD", for a second row of a route
     "healthz": Row("get", "/healthz", 200, 200, 200, 200),
     "login": Row("get", "/login/", 302, 302, 302, 200),
@@ -98,6 +99,8 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "sso-callback": Row("get", "/login/sso/callback/", 404, 404, 404, 404),
     "token-create": Row("post", "/profile/tokens/", 302, 302, 302, body="name=x"),
     "token-revoke": Row("post", "/profile/tokens/1/revoke/", 404, 404, 404),
+    "view-save": Row("post", "/views/", 302, 302, 302, body="page=replay&name=x"),
+    "view-delete": act("/views/{view}/delete/"),
     "team-show": page("/team/"),
     "team-switch": Row("post", "/teams/{team}/switch/", 302, 302, 404),
     "member-add": by(Role.ADMIN, act("/team/members/", stranger=302, body="username=new&role=viewer")),
@@ -113,6 +116,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "evaluation-matrix": page("/experiments/tasks/?id={experiment}"),
     "experiments-cancel": act("/experiments/cancel/", stranger=302, body="id={experiment}"),
     "experiments-cancel-undo": act("/experiments/cancel/undo/", stranger=302),
+    "experiments-tag": act("/experiments/tag/", stranger=302, body="id={experiment}&tag=x"),
+    "experiments-archive": act("/experiments/archive/", stranger=302, body="id={experiment}"),
+    "experiments-delete": Row("get", "/experiments/delete/?id={experiment}", 200, 403, 404),
+    "experiments-delete POST": act("/experiments/delete/", body="id={experiment}"),
     "experiment-launch": Row("get", "/experiments/launch/", 200, 403, 200),
     "experiment-launch POST": act("/experiments/launch/", 422, stranger=422, body="preset=first-desk"),
     "launch-preflight": act("/experiments/launch/preflight/", 200, stranger=200, body="preset=first-desk"),
@@ -140,6 +147,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "experiment-pause": act("/experiments/{experiment}/pause/"),
     "experiment-resume": act("/experiments/{experiment}/resume/"),
     "experiment-cancel": act("/experiments/{experiment}/cancel/"),
+    "experiment-edit": act("/experiments/{experiment}/edit/", body="name=x"),
     "experiment-priority": act("/experiments/{experiment}/priority/", 200, body="priority=3"),
     "experiment-move": act("/experiments/{experiment}/move/", 200),
     "checkpoint-evaluate": act("/experiments/{experiment}/checkpoints/{checkpoint}/evaluate/"),
@@ -205,6 +213,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:launch_experiment": api_act("/api/v1/experiments", 201, stranger=201, body=NEW),
     "api:check_experiment": api_act("/api/v1/experiments/preflight", 200, stranger=200, body=NEW),
     "api:show_experiment": api_read("/api/v1/experiments/{experiment}", 404),
+    "api:edit_experiment": api_act("/api/v1/experiments/{experiment}", 200, method="patch"),
+    "api:delete_experiment": api_act("/api/v1/experiments/{experiment}", 409, method="delete"),
+    "api:list_views": api_read("/api/v1/views"),
+    "api:save_view": Row("post", "/api/v1/views", 201, 201, 201, 401, VIEW, "application/json"),
+    "api:delete_view": api_act("/api/v1/views/{view}", 204, method="delete"),
     "api:show_metrics": api_read("/api/v1/experiments/{experiment}/metrics", 404),
     "api:cancel_experiment": api_act("/api/v1/experiments/{experiment}/cancel", 200),
     "api:pause_experiment": api_act("/api/v1/experiments/{experiment}/pause", 200),
@@ -265,7 +278,9 @@ def send(client: Client, world: World, row: Row, method: str) -> HttpResponse:
     path, body = row.path.format(**world.paths), row.body
     if not body.startswith("{"):
         body = body.format(**world.paths)
-    return client.get(path) if method == "get" else client.generic("POST", path, body, row.content_type)
+    if method == "get":
+        return client.get(path)
+    return client.generic(method.upper(), path, body, row.content_type)
 
 
 @pytest.mark.parametrize("name", TABLE)

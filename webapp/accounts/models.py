@@ -176,3 +176,31 @@ class AuditEntry(models.Model):
         """The object's page; "" when it has none."""
         name = OBJECT_PAGES.get(self.kind)
         return reverse(name, args=[self.object_id]) if name and self.object_id else ""
+
+
+class SavedView(models.Model):
+    """A list page's filters, order and hidden columns under a name, of one person or of the whole team."""
+
+    class Page(models.TextChoices):
+        EXPERIMENTS = "experiments", "Experiments"
+        TRAJECTORIES = "trajectories", "Trajectories"
+        REPLAY = "replay", "Replay buffer"
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="saved_views")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE)
+    """Null: the team's."""
+    page = models.CharField(max_length=12, choices=Page)
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=1000, blank=True)
+    """The page's query string, sorted, without "?" and without a place in the list."""
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "owner", "page", "name"], name="view_name_once", nulls_distinct=False
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.page})"

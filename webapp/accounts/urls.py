@@ -3,7 +3,7 @@
 from django.contrib.auth import views as auth_views
 from django.urls import path
 
-from webapp.accounts import views
+from webapp.accounts import saved_view_pages, views
 from webapp.accounts.audit import views as audit_views
 from webapp.accounts.single_sign_on import views as sso_views
 from webapp.accounts.two_step import views as two_step_views
@@ -20,6 +20,8 @@ urlpatterns = [
     path("profile/password/", views.PasswordView.as_view(), name="password-change"),
     path("profile/tokens/", views.create_token, name="token-create"),
     path("profile/tokens/<int:pk>/revoke/", views.revoke_token, name="token-revoke"),
+    path("views/", saved_view_pages.save, name="view-save"),
+    path("views/<int:pk>/delete/", saved_view_pages.delete, name="view-delete"),
     path("team/", views.show_team, name="team-show"),
     path("team/members/", views.add_member, name="member-add"),
     path("team/members/<int:pk>/role/", views.change_role, name="member-role"),

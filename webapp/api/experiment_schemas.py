@@ -49,6 +49,8 @@ class ExperimentRow(Schema):
     policy_version: int
     priority: int
     message: str
+    tags: list[str]
+    archived_at: datetime | None
     team: str = Field(alias="team.name")
     created_at: datetime
     started_at: datetime | None
@@ -121,6 +123,15 @@ class ExperimentIn(Schema):
     yaml: str = Field("", max_length=100_000)
     priority: int = Field(0, ge=-100, le=100)
     note: str = ""
+
+
+class ExperimentChanges(Schema):
+    """What to change of one; null leaves a thing as it is."""
+
+    name: str | None = Field(None, min_length=1, max_length=120)
+    note: str | None = Field(None, max_length=4000)
+    tags: list[str] | None = None
+    archived: bool | None = None
 
 
 class CheckOut(Schema):

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any
 
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from ninja import Query, Router, Status
 
 from training.contracts.config import ExperimentConfig, from_yaml, parse_config
@@ -12,6 +12,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import (
+    ExperimentChanges,
     ExperimentDetail,
     ExperimentIn,
     ExperimentPage,
@@ -22,10 +23,13 @@ from webapp.api.experiment_schemas import (
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
+from webapp.experiments.housekeeping import changes
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle import operator_actions, queue_order
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.lib.request_values import BadValue
+from webapp.lib.tags import with_tag
+from webapp.replay import experiment_deletion
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
@@ -34,12 +38,21 @@ MAX_STEP = 2**31 - 1
 
 @router.get("", response=ExperimentPage, operation_id="list_experiments")
 def list_experiments(
-    request: MemberRequest, status: ExperimentStatus | None = None, after: str = "", limit: int = 50
+    request: MemberRequest,
+    status: ExperimentStatus | None = None,
+    tag: str = "",
+    archived: bool | None = None,
+    after: str = "",
+    limit: int = 50,
 ) -> Any:
-    """Experiments of the current team, newest first."""
+    """Experiments of the current team, newest first; archived ones too unless `archived` says which."""
     rows = Experiment.objects.filter(team=member(request).team).select_related("team").defer("config")
     if status:
         rows = rows.filter(status=status)
+    if tag:
+        rows = rows.filter(with_tag(tag))
+    if archived is not None:
+        rows = rows.filter(archived_at__isnull=not archived)
     return page_of(rows, after, limit)
 
 
@@ -70,6 +83,29 @@ def check_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
 def show_experiment(request: MemberRequest, pk: int) -> Any:
     """One experiment with its stages, evaluations and config."""
     return _detail(get_experiment(request, pk))
+
+
+@router.patch("/{int:pk}", response=ExperimentDetail, operation_id="edit_experiment")
+def edit_experiment(request: MemberRequest, pk: int, body: ExperimentChanges) -> Any:
+    """Rename, tag, annotate or archive; what is left out stays as it is."""
+    experiment = get_experiment(request, pk, Role.OPERATOR)
+    changes.edit_experiment(experiment=experiment, name=body.name, note=body.note, tags=body.tags)
+    if body.archived is not None:
+        is_archived = experiment.archived_at is not None
+        done = changes.archive(experiments=[experiment], on=body.archived)
+        if not done and is_archived is not body.archived:
+            raise Conflict(f"Experiment #{pk} is {experiment.status}; only ended ones are archived.")
+    return _detail(get_experiment(request, pk))
+
+
+@router.delete("/{int:pk}", response={204: None}, operation_id="delete_experiment")
+def delete_experiment(request: MemberRequest, pk: int) -> Any:
+    """Delete an ended experiment; replay entries with a verdict and demonstrations stay, with their groups."""
+    try:
+        experiment_deletion.delete_experiment(experiment=get_experiment(request, pk, Role.OPERATOR))
+    except experiment_deletion.DeletionRefused as refusal:
+        raise Conflict(f"Experiment #{pk} was not deleted: {refusal}.") from refusal
+    return HttpResponse(status=204)
 
 
 @router.get("/{int:pk}/metrics", response=dict[str, Series], operation_id="show_metrics")

@@ -8,7 +8,15 @@ from django.urls import URLPattern, URLResolver
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, memberships
-from webapp.api import audit_log, checkpoints, experiments, replay_buffer, sweeps, trajectories
+from webapp.api import (
+    audit_log,
+    checkpoints,
+    experiments,
+    replay_buffer,
+    saved_views,
+    sweeps,
+    trajectories,
+)
 from webapp.api.documented_errors import DocumentedApi
 from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
@@ -32,6 +40,7 @@ api.add_router("/sweeps", sweeps.router)
 api.add_router("/trajectories", trajectories.router)
 api.add_router("/replay", replay_buffer.router)
 api.add_router("/audit", audit_log.router)
+api.add_router("/views", saved_views.router)
 
 
 @api.get("/me", response=Me, tags=["account"], operation_id="show_me")

@@ -7,6 +7,7 @@ from webapp.experiments.alarms import views as alarm_views
 from webapp.experiments.checkpoints import views as checkpoint_views
 from webapp.experiments.costs import views as cost_views
 from webapp.experiments.evaluations import views as evaluation_views
+from webapp.experiments.housekeeping import views as housekeeping_views
 from webapp.experiments.launch import views as launch_views
 from webapp.experiments.lifecycle import views as action_views
 from webapp.experiments.page import comparison, part_views, views
@@ -20,6 +21,8 @@ urlpatterns = [
     path("experiments/tasks/", evaluation_views.evaluation_matrix, name="evaluation-matrix"),
     path("experiments/cancel/", action_views.cancel_experiments, name="experiments-cancel"),
     path("experiments/cancel/undo/", action_views.undo_cancel_experiments, name="experiments-cancel-undo"),
+    path("experiments/tag/", housekeeping_views.tag, name="experiments-tag"),
+    path("experiments/archive/", housekeeping_views.archive, name="experiments-archive"),
     path("experiments/launch/", launch_views.launch, name="experiment-launch"),
     path("experiments/launch/preflight/", launch_views.launch_preflight, name="launch-preflight"),
     path("experiments/launch/yaml/", launch_views.launch_yaml, name="launch-yaml"),
@@ -66,6 +69,7 @@ urlpatterns = [
         action_views.acknowledge,
         name="alarm-acknowledge",
     ),
+    path("experiments/<int:pk>/edit/", housekeeping_views.edit, name="experiment-edit"),
     path("experiments/<int:pk>/pause/", action_views.pause, name="experiment-pause"),
     path("experiments/<int:pk>/resume/", action_views.resume, name="experiment-resume"),
     path("experiments/<int:pk>/cancel/", action_views.cancel, name="experiment-cancel"),

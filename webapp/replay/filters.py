@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from webapp.experiments.models import TaskRecord
 from webapp.lib.request_values import row_id
+from webapp.lib.tags import with_tag
 from webapp.replay.models import ReplayEntry, Verdict
 
 ALL = "all"
@@ -65,6 +66,5 @@ class EntryFilter:
         if self.age:
             rows = rows.filter(created_at__gte=timezone.now() - AGES[self.age])
         if self.tag:
-            # Tags are lower-case JSON strings in a list; this reads the same on both databases.
-            rows = rows.filter(tags__icontains=f'"{self.tag.lower()}"')
+            rows = rows.filter(with_tag(self.tag))
         return rows

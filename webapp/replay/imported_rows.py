@@ -9,8 +9,9 @@ from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.types import Purpose, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
 from webapp.lib.storable_text import storable
+from webapp.lib.tags import MAX_TAGS
 from webapp.replay.automatic_checks import longest_still_run, signature_of
-from webapp.replay.labels import MAX_TAGS, label_entry
+from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.replay.read_slime_record import Record
 from webapp.trajectories.models import Group, Trajectory, TurnRecord

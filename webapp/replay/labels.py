@@ -18,11 +18,10 @@ from django.utils import timezone
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
 from webapp.lib.request_values import shortened
+from webapp.lib.tags import checked_tags
 from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
 MAX_NOTE = 4000
-MAX_TAGS = 12
-MAX_TAG = 40
 MAX_BULK = 5000
 """Entries of one bulk change."""
 
@@ -212,7 +211,7 @@ def check_label(verdict: str | None, tags: list[str] | None, note: str | None) -
             raise ValueError(f"verdict: '{shortened(verdict)}' is not one of {', '.join(Verdict.values)}")
         wanted["verdict"] = str(verdict)
     if tags is not None:
-        wanted["tags"] = _checked_tags(tags)
+        wanted["tags"] = checked_tags(tags)
     if note is not None:
         if not isinstance(note, str):
             raise ValueError("note: not a text")
@@ -220,15 +219,3 @@ def check_label(verdict: str | None, tags: list[str] | None, note: str | None) -
             raise ValueError(f"note: at most {MAX_NOTE} characters, this has {len(note)}")
         wanted["note"] = note.strip()
     return wanted
-
-
-def _checked_tags(tags: list[str]) -> list[str]:
-    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
-        raise ValueError("tags: not a list of texts")
-    cleaned = list(dict.fromkeys(tag.strip().lower() for tag in tags if tag.strip()))
-    if len(cleaned) > MAX_TAGS:
-        raise ValueError(f"tags: at most {MAX_TAGS}, these are {len(cleaned)}")
-    for tag in cleaned:
-        if len(tag) > MAX_TAG:
-            raise ValueError(f"tags: {tag[:20]}… is longer than {MAX_TAG} characters")
-    return cleaned

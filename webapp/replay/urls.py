@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from webapp.replay import transfer_views, views
+from webapp.replay import experiment_deletion_views, transfer_views, views
 
 urlpatterns = [
+    path("experiments/delete/", experiment_deletion_views.delete_experiments, name="experiments-delete"),
     path("replay/", views.inbox, name="replay-inbox"),
     path("replay/entries/", views.entries, name="replay-entries"),
     path("replay/undo/", views.latest_undo, name="replay-undo"),

@@ -14,7 +14,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Membership, Role, SavedView
+from webapp.accounts.saved_views import view_menu
 from webapp.lib.request_values import json_body, whole_number, whole_numbers
 from webapp.replay import queries
 from webapp.replay.access import get_entry
@@ -75,6 +76,7 @@ def inbox(request: MemberRequest) -> HttpResponse:
         "common_tags": queries.COMMON_TAGS,
         "verdict_keys": VERDICT_KEYS,
         "may_label": may_label(membership),
+        "views": view_menu(request, SavedView.Page.REPLAY, {}),
         "curation": {
             "entries": queries.player_entries(team_id, first, queue),
             "start": start,

@@ -10,6 +10,8 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.audit.log_action import log_viewing
+from webapp.accounts.models import SavedView
+from webapp.accounts.saved_views import hidden_columns, view_menu
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
@@ -37,10 +39,19 @@ SPEEDS = ((1, 1), (2, 2), (3, 4), (4, 8))
 """Key -> turns per second, as in static/js/trajectories/player_state.js."""
 NUM_EXPERIMENT_CHOICES = 50
 SORT_HEADS = (("score", "Score"), ("reward", "Reward"), ("advantage", "Advantage"))
+COLUMNS = {
+    "status": "Status",
+    "turns": "Turns",
+    **dict(SORT_HEADS),
+    "source": "Source",
+    "experiment": "Experiment",
+    "when": "When",
+}
+"""Columns that a person may hide: name in the URL -> label."""
 
 
 @require_safe
-def trajectory_list(request: HttpRequest) -> HttpResponse:
+def trajectory_list(request: MemberRequest) -> HttpResponse:
     """Newest first, narrowed by what stands in the URL."""
     team_id = member(request).team_id
     chosen = TrajectoryFilter.from_query(request.GET)
@@ -56,6 +67,8 @@ def trajectory_list(request: HttpRequest) -> HttpResponse:
         "choices": CHOICES,
         "sort_heads": SORT_HEADS,
         "families": families.distinct(),
+        "hidden": hidden_columns(request.GET, COLUMNS),
+        "views": view_menu(request, SavedView.Page.TRAJECTORIES, COLUMNS),
         "experiments": [(str(pk), name) for pk, name in experiments[:NUM_EXPERIMENT_CHOICES]],
     }
     return render(request, "trajectories/list.html", ctx)

@@ -13,9 +13,8 @@ function refreshBar() {
   bar.hidden = count === 0;
   bar.querySelector("[data-bulk-count]").textContent = count;
   const ids = boxes().filter((box) => box.checked).map((box) => `id=${box.value}`);
-  const compare = bar.querySelector("[data-bulk-compare]");
-  compare.href = `${compare.pathname}?${ids.join("&")}`;
-  compare.classList.toggle("disabled", count < 2);
+  for (const link of bar.querySelectorAll("[data-bulk-link]")) link.href = `${link.pathname}?${ids.join("&")}`;
+  bar.querySelector("[data-bulk-compare]").classList.toggle("disabled", count < 2);
   for (const box of boxes()) box.closest("tr").classList.toggle("selected", box.checked);
 }
 

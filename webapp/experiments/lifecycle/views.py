@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.experiments.access import get_experiment
+from webapp.experiments.access import get_experiment, ticked_experiments
 from webapp.experiments.launch.views import MAX_PRIORITY
 from webapp.experiments.lifecycle.alarms import acknowledge_alarm
 from webapp.experiments.lifecycle.operator_actions import (
@@ -26,8 +26,6 @@ from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.page.part_views import part
 from webapp.experiments.page.views import UNDO_KEY, queue_rows
 from webapp.lib.request_values import row_id, whole_number
-
-MAX_AT_ONCE = 200
 
 
 @require_POST
@@ -70,9 +68,8 @@ def _ask(
 @require_POST
 def cancel_experiments(request: MemberRequest) -> HttpResponse:
     """Cancel the ticked ones of the list; those that ended meanwhile are counted apart."""
-    membership = member(request, Role.OPERATOR)
-    chosen = [whole_number(value, "id") for value in request.POST.getlist("id")[:MAX_AT_ONCE]]
-    found = list(Experiment.objects.filter(team=membership.team, pk__in=chosen))
+    member(request, Role.OPERATOR)
+    found = ticked_experiments(request)
     former = {experiment.pk: experiment.status for experiment in found}
     cancelled = [row for row in found if request_cancel(experiment=row, user=request.user)]
     done = len(cancelled)
@@ -80,8 +77,8 @@ def cancel_experiments(request: MemberRequest) -> HttpResponse:
     request.session[UNDO_KEY] = {"at": time.time(), "former": waited}
     if done:
         messages.success(request, f"Cancel requested for {done} experiment{'' if done == 1 else 's'}.")
-    if len(chosen) > done:
-        messages.warning(request, f"{len(chosen) - done} had ended already, or were not yours.")
+    if (num_ticked := len(request.POST.getlist("id"))) > done:
+        messages.warning(request, f"{num_ticked - done} had ended already, or were not yours.")
     return redirect("experiment-list")
 
 

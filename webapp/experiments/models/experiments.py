@@ -58,6 +58,9 @@ class Experiment(models.Model):
     config = models.JSONField()
     """The whole resolved `ExperimentConfig` as JSON; read it as `settings`."""
     note = models.TextField(blank=True)
+    tags = models.JSONField(default=list)
+    archived_at = models.DateTimeField(null=True)
+    """Since when lists leave it out unless they are asked for it."""
     status = models.CharField(max_length=10, choices=S, default=S.QUEUED, db_index=True)
     priority = models.IntegerField(default=0)
     """Higher runs first; equal ones in queue order."""

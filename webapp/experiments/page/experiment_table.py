@@ -50,10 +50,22 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.page.stage_progress import is_evaluation, overall_progress
 from webapp.lib.request_values import row_id
+from webapp.lib.tags import with_tag
 from webapp.live.event_publishing import last_seq
 from webapp.live.models import Stream
 
 PAGE_SIZE = 40
+ARCHIVED, ALL = "archived", "all"
+"""What the filter `archived` may say; without it the list leaves archived ones out."""
+COLUMNS = {
+    "stage": "Stage",
+    "success": "Held-out success",
+    "owner": "Owner",
+    "started": "Started",
+    "duration": "Duration",
+}
+"""Columns that a person may hide: name in the URL -> label."""
+FILTERS = ("status", "preset", "owner", "tag", "archived", "q", "sort")
 UNFINISHED = [*ACTIVE_STATUSES, ExperimentStatus.QUEUED, ExperimentStatus.PAUSED]
 SORTS = {
     "newest": ("-id",),
@@ -160,6 +172,10 @@ def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
         wanted = UNFINISHED if status == "unfinished" else [status]
         rows = rows.annotate(shown_status=Coalesce("arm__sweep__status", "status"))
         rows = rows.filter(shown_status__in=wanted)
+    if filters.get("archived") != ALL:
+        rows = rows.filter(archived_at__isnull=filters.get("archived") != ARCHIVED)
+    if filters.get("tag"):
+        rows = rows.filter(with_tag(filters["tag"]))
     if filters.get("preset"):
         rows = rows.filter(preset=filters["preset"])
     if filters.get("owner"):
@@ -253,9 +269,11 @@ def counts(rows: QuerySet[Experiment]) -> Counts:
 def filter_choices(team: Team) -> dict[str, list[str]]:
     """What the filters of the list offer."""
     owners = User.objects.filter(memberships__team=team).values_list("username", flat=True)
+    tagged = Experiment.objects.filter(team=team).exclude(tags=[]).values_list("tags", flat=True)
     return {
         "presets": [preset.name for preset in load_presets()],
         "owners": list(owners.order_by("username")),
+        "tags": sorted({tag for tags in tagged for tag in tags}),
     }
 
 

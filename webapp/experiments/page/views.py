@@ -12,7 +12,8 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.audit.log_action import log_viewing
-from webapp.accounts.models import Role
+from webapp.accounts.models import Role, SavedView
+from webapp.accounts.saved_views import hidden_columns, view_menu
 from webapp.experiments.access import get_experiment
 from webapp.experiments.costs.ledger import prices_of
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
@@ -36,6 +37,7 @@ def experiment_list(request: MemberRequest) -> HttpResponse:
         "statuses": ExperimentStatus.choices,
         "num_undoable": _num_undoable(request),
         **experiment_table.filter_choices(request.membership.team),
+        "views": view_menu(request, SavedView.Page.EXPERIMENTS, experiment_table.COLUMNS),
     }
     return render(request, "experiments/list.html", ctx)
 
@@ -54,7 +56,7 @@ def experiment_rows(request: MemberRequest) -> HttpResponse:
 
 def _list_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
-    filters = {name: request.GET.get(name, "") for name in ("status", "preset", "owner", "q", "sort")}
+    filters = {name: request.GET.get(name, "") for name in experiment_table.FILTERS}
     rows = experiment_table.filtered(membership.team, filters)
     counts = experiment_table.counts(rows)
     pages = Paginator(rows, experiment_table.PAGE_SIZE)
@@ -70,6 +72,7 @@ def _list_context(request: MemberRequest) -> dict[str, Any]:
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "num_waiting": counts.num_waiting,
         "cursor": counts.cursor,
+        "hidden": hidden_columns(request.GET, experiment_table.COLUMNS),
     }
 
 
@@ -135,6 +138,7 @@ def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "cursor": cursor,
         "tab": tab,
         "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],
+        "has_ended": ExperimentStatus(experiment.status).is_final(),
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
     for part in ("header", "incidents", "stages", *TABS[tab][1]):

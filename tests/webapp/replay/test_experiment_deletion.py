@@ -1,0 +1,114 @@
+"""Deleting an experiment: what people judged stays, the rest goes, and nothing goes that is in use."""
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.test import Client
+
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_team,
+    make_trajectory,
+    make_user,
+)
+from training.contracts.config import ExperimentConfig
+from webapp.accounts.models import Role
+from webapp.experiments.models import Experiment, MetricPoint
+from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
+from webapp.replay.models import ReplayEntry
+from webapp.trajectories.frames import read_frame
+from webapp.trajectories.models import Group, Trajectory
+
+pytestmark = pytest.mark.django_db
+
+
+def ended(**values) -> Experiment:
+    return make_experiment(status="finished", **values)
+
+
+def test_judged_entries_stay_with_their_groups_and_the_rest_goes():
+    config = ExperimentConfig()
+    desktops = config.desktops.model_copy(update={"max_turns": 7})
+    experiment = ended(config=config.model_copy(update={"desktops": desktops}).model_dump(mode="json"))
+    judged, sibling = (make_trajectory(group=group) for group in [make_group(experiment=experiment)] * 2)
+    waiting = make_trajectory(experiment=experiment)
+    entry = make_replay_entry(trajectory=judged, verdict="gold")
+    make_replay_entry(trajectory=waiting)
+    MetricPoint.objects.create(experiment=experiment, name="loss/total", step=1, value=1)
+    other = make_trajectory(team=experiment.team)
+
+    plan = plan_deletion(experiment)
+    counted = (plan.num_trajectories, plan.num_inbox, plan.num_kept_trajectories, plan.num_kept_entries)
+    assert counted == (1, 1, 2, 1)
+    delete_experiment(experiment=experiment)
+
+    assert set(Trajectory.objects.values_list("pk", flat=True)) == {judged.pk, sibling.pk, other.pk}
+    assert list(ReplayEntry.objects.values_list("pk", flat=True)) == [entry.pk]
+    assert not MetricPoint.objects.exists()
+    assert not Group.objects.exclude(experiment=None).exists()
+    kept = Trajectory.objects.get(pk=judged.pk)
+    assert kept.desktop_config.max_turns == 7
+    assert kept.turns.count() == 1
+    assert read_frame(kept.last_frame)
+
+
+def test_demonstrations_stay():
+    experiment = ended()
+    shown = make_trajectory(group=make_group(experiment=experiment, purpose="demonstration"))
+    delete_experiment(experiment=experiment)
+    assert Trajectory.objects.get().pk == shown.pk
+
+
+@pytest.mark.parametrize("status", ["queued", "running", "paused", "cancelling"])
+def test_one_that_has_not_ended_stays(status: str):
+    experiment = make_experiment(status=status)
+    with pytest.raises(DeletionRefused, match="cancel it first"):
+        delete_experiment(experiment=experiment)
+    assert Experiment.objects.exists()
+
+
+def test_one_whose_trajectories_still_run_or_whose_checkpoint_is_needed_stays():
+    running = ended()
+    make_trajectory(experiment=running, status="running")
+    with pytest.raises(DeletionRefused, match="still run"):
+        delete_experiment(experiment=running)
+    needed = ended()
+    checkpoint = needed.checkpoints.create(step=1, policy_version=1, path="/nowhere/1")
+    make_experiment(status="queued", evaluates=checkpoint)
+    with pytest.raises(DeletionRefused, match="needs one of its checkpoints"):
+        delete_experiment(experiment=needed)
+    exported = ended().checkpoints.create(step=1, policy_version=1, path="/nowhere/2")
+    exported.exports.create(dtype="float32", status="finished")
+    with pytest.raises(DeletionRefused, match="remove them on its tab Checkpoints"):
+        delete_experiment(experiment=exported.experiment)
+
+
+def test_only_its_own_folders_go(django_capture_on_commit_callbacks, tmp_path: Path):
+    experiment, other = ended(), ended()
+    folders = [Path(settings.DATA_DIR) / "experiments" / str(row.pk) for row in (experiment, other)]
+    for folder in (*folders, tmp_path / "elsewhere"):
+        folder.mkdir(parents=True)
+        (folder / "kept").touch()
+    experiment.checkpoints.create(step=1, policy_version=1, path=str(tmp_path / "elsewhere"))
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_experiment(experiment=experiment)
+    assert [folder.exists() for folder in folders] == [False, True]
+    assert (tmp_path / "elsewhere" / "kept").exists()
+
+
+def test_the_page_says_what_goes_and_deletes_only_what_may_go(client: Client):
+    team = make_team()
+    client.force_login(make_user(Role.OPERATOR, team=team))
+    done, running = ended(team=team), make_experiment(team=team)
+    make_replay_entry(trajectory=make_trajectory(experiment=done), verdict="accepted")
+    query = {"id": [done.pk, running.pk]}
+    page = client.get("/experiments/delete/", query).content.decode()
+    assert "1 replay entry with a verdict" in page
+    assert "it is running; cancel it first" in page
+    assert "Delete 1 experiment<" in page
+    page = client.post("/experiments/delete/", query, follow=True).content.decode()
+    assert "1 experiment deleted." in page
+    assert list(Experiment.objects.values_list("pk", flat=True)) == [running.pk]

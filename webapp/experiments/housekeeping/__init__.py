@@ -1,0 +1,1 @@
+"""Names, tags and the archive of experiments."""

@@ -1,0 +1,14 @@
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("experiments", "0006_alarm_status")]
+
+    operations = [
+        migrations.AddField(
+            model_name="experiment", name="tags", field=models.JSONField(default=list)
+        ),
+        migrations.AddField(
+            model_name="experiment", name="archived_at", field=models.DateTimeField(null=True)
+        ),
+    ]
