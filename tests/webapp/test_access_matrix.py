@@ -169,6 +169,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "trajectory-list": page("/trajectories/"),
     "trajectory-detail": thing("/trajectories/{trajectory}/"),
     "trajectory-turns": thing("/trajectories/{trajectory}/turns/"),
+    "turn-completion": thing("/trajectories/{trajectory}/turns/0/completion/"),
     "trajectory-status": thing("/trajectories/{trajectory}/status/"),
     "trajectory-summary": thing("/trajectories/{trajectory}/summary/"),
     "trajectory-snapshots": act("/trajectories/{trajectory}/snapshots/", 409),

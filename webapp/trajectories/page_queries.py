@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import CharField, QuerySet, Value
+from django.db.models import CharField, QuerySet, Sum, Value
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.types import Source, TrajectoryStatus
@@ -27,8 +27,12 @@ LANE_COLUMNS = (
     "terms",
     "source",
 )
-MAX_LANE_TURNS = 6000
-"""Cells of one group lane; a group of 128 members of 47 turns still fits."""
+MAX_LANE_TURNS = 16_000
+"""Turns that one group lane reads; a group of 32 members of 500 turns still fits."""
+MAX_SHOWN_CELLS = 48
+"""Of a row of the lane; others come when the watched turn gets there."""
+MAX_INLINE_CELLS = 160
+"""Of a lane that travels with the page."""
 
 
 def list_rows(team_id: int) -> QuerySet[Trajectory]:
@@ -72,12 +76,19 @@ def turns_of(trajectory: Trajectory) -> list[TurnRecord]:
     return list(trajectory.turns.order_by("index"))
 
 
+def brief_turns(trajectory: Trajectory) -> list[TurnRecord]:
+    """All turns in order, without completions and texts."""
+    return list(trajectory.turns.only(*LANE_COLUMNS, "width", "height").order_by("index"))
+
+
 @dataclass
 class LaneRow:
     """One member of a group: its cells, and where it leaves the path of the watched member."""
 
     trajectory: Trajectory
     cells: list[dict[str, Any]] = field(default_factory=list)
+    shown: list[dict[str, Any]] = field(default_factory=list)
+    """Those cells that the lane shows at once."""
     divergence: int | None = None
     """First turn whose action differs from the watched member's."""
     is_watched: bool = False
@@ -113,6 +124,8 @@ class Lane:
     group: Group
     rows: list[LaneRow]
     num_columns: int
+    first: int = 0
+    """The turn that the first shown cell of each row stands for."""
 
     @property
     def beside(self) -> str:
@@ -139,8 +152,13 @@ def list_cursors(rows: list[Trajectory]) -> None:
         row.cursor = known.get(name, 0)  # type: ignore[attr-defined]
 
 
-def group_lane(group: Group, watched_id: int | None) -> Lane:
-    """The group's members with one cell per turn, and the replay entries that were injected into it."""
+def group_lane(
+    group: Group, watched_id: int | None, *, first: int = 0, num_shown: int = MAX_SHOWN_CELLS
+) -> Lane:
+    """The group's members with one cell per turn, and the replay entries that were injected into it.
+
+    `num_shown` cells of each row from turn `first` on are marked as shown.
+    """
     cursors = member_cursors(group)
     members = list(group.trajectories.select_related("desktop").order_by("member", "tries", "id"))
     uses = list(
@@ -175,8 +193,16 @@ def group_lane(group: Group, watched_id: int | None) -> Lane:
         )
     largest = max((abs(row.advantage or 0.0) for row in rows), default=0.0) or 1.0
     for row in rows:
+        row.shown = row.cells[first : first + num_shown]
         row.advantage_percent = round(100 * abs(row.advantage or 0.0) / largest, 1)
-    return Lane(group=group, rows=rows, num_columns=max((len(row.cells) for row in rows), default=0))
+    num_columns = max((len(row.cells) for row in rows), default=0)
+    return Lane(group=group, rows=rows, num_columns=num_columns, first=first)
+
+
+def has_long_lane(group: Group) -> bool:
+    """Whether its lane is fetched after the page, which would be late with it."""
+    num_turns = group.trajectories.aggregate(number=Sum("num_turns"))["number"] or 0
+    return num_turns > MAX_INLINE_CELLS
 
 
 def lane_cells(trajectory_ids: list[int]) -> dict[int, list[dict[str, Any]]]:

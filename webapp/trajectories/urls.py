@@ -9,6 +9,9 @@ urlpatterns = [
     path("trajectories/", views.trajectory_list, name="trajectory-list"),
     path("trajectories/<int:pk>/", views.trajectory_detail, name="trajectory-detail"),
     path("trajectories/<int:pk>/turns/", views.trajectory_turns, name="trajectory-turns"),
+    path(
+        "trajectories/<int:pk>/turns/<int:index>/completion/", views.turn_completion, name="turn-completion"
+    ),
     path("trajectories/<int:pk>/status/", views.trajectory_status, name="trajectory-status"),
     path("trajectories/<int:pk>/summary/", views.trajectory_summary, name="trajectory-summary"),
     path("trajectories/<int:pk>/snapshots/", branch_views.switch_snapshots, name="trajectory-snapshots"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,19 +11,24 @@ from django.template.loader import render_to_string
 from training.contracts.types import Limit, TrajectoryStatus
 from webapp.lib.turn_time import time_of
 from webapp.trajectories.models import Trajectory, TurnRecord
+from webapp.trajectories.page_queries import brief_turns
 from webapp.trajectories.turn_display import (
     action_caption,
     key_caps,
     running_terms,
     terms_total,
-    tokens,
     turn_json,
     turn_state,
     waterfall,
 )
 
-MAX_TOKENS_SHOWN = 800
-"""Of one completion; more would make a page of megabytes."""
+NUM_WHOLE = 24
+"""Turns that travel with the page whole; of those after them only screen and colour do."""
+MAX_FIRST_CARDS = 6
+MAX_FIRST_TEXT = 12_000
+"""Characters of the cards that travel with the page; other cards are fetched when they are looked at."""
+MAX_CARD_TEXT = 4_000
+"""Characters of each text of a card; the whole one is fetched on request."""
 
 
 def coordinate_space(trajectory: Trajectory) -> str:
@@ -33,7 +39,7 @@ def coordinate_space(trajectory: Trajectory) -> str:
 def card_context(turn: TurnRecord) -> dict[str, Any]:
     """What `turn_card.html` and `turn_cell.html` show."""
     completion = turn.completion or {}
-    shown = tokens(completion)
+    texts = texts_of(turn)
     think_ms = milliseconds(turn.observed_at, turn.completed_at)
     waited_ms = round(1000 * completion.get("waited_s", 0.0))
     return {
@@ -42,14 +48,60 @@ def card_context(turn: TurnRecord) -> dict[str, Any]:
         "caption": action_caption(turn.action) if turn.action else "",
         "keys": key_caps(turn.action) if turn.action else [],
         "completion": completion,
-        "tokens": shown[:MAX_TOKENS_SHOWN],
-        "num_tokens": len(shown),
+        "texts": {name: text[:MAX_CARD_TEXT] for name, text in texts.items()},
+        "num_cut": sum(max(0, len(text) - MAX_CARD_TEXT) for text in texts.values()),
+        "num_tokens": len(completion.get("token_ids") or ()),
         "total": terms_total(turn.terms) if turn.terms else None,
         "think_ms": None if think_ms is None else max(0, think_ms - waited_ms),
         "waited_ms": waited_ms,
         "act_ms": milliseconds(turn.completed_at, turn.acted_at),
         "time": time_of(turn.spent_ms),
     }
+
+
+def texts_of(turn: TurnRecord) -> dict[str, str]:
+    """The texts of a card, whole."""
+    written = str((turn.completion or {}).get("text", ""))
+    return {"completion": written, "thought": turn.thought, "given": turn.observation_text}
+
+
+@dataclass(frozen=True)
+class FirstPage:
+    """The turns of a trajectory as the viewer's page brings them."""
+
+    brief: list[TurnRecord]
+    """All of them, without completions and texts."""
+    whole: list[TurnRecord]
+    """The first `NUM_WHOLE`."""
+
+    def cards(self) -> list[dict[str, Any]]:
+        """Of the whole ones."""
+        return [card_context(turn) for turn in self.whole]
+
+    def rest(self) -> dict[str, Any]:
+        """Screens and colours of the others, as short as they can be."""
+        others = self.brief[len(self.whole) :]
+        return {
+            "first": len(self.whole),
+            "frames": " ".join(turn.frame or "-" for turn in others),
+            "states": " ".join(turn_state(turn) for turn in others),
+        }
+
+
+def first_page(trajectory: Trajectory) -> FirstPage:
+    """Two queries, however long it is."""
+    whole = list(trajectory.turns.order_by("index")[:NUM_WHOLE])
+    return FirstPage(brief_turns(trajectory), whole)
+
+
+def num_first_cards(cards: list[dict[str, Any]]) -> int:
+    """How many cards fit into the page: at least one."""
+    room = MAX_FIRST_TEXT
+    for number, card in enumerate(cards[:MAX_FIRST_CARDS]):
+        room -= sum(len(text) for text in card["texts"].values())
+        if room < 0:
+            return max(1, number)
+    return MAX_FIRST_CARDS
 
 
 def milliseconds(start: Any, end: Any) -> int | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
@@ -22,22 +23,24 @@ from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.side_by_side.group_turns import group_turns
-from webapp.trajectories.turn_display import turn_json
+from webapp.trajectories.turn_display import tokens, turn_json
 from webapp.trajectories.viewer_parts import (
-    card_context,
     coordinate_space,
     end_frame,
+    first_page,
+    num_first_cards,
     render_turns,
     reward_context,
+    texts_of,
 )
 
-MAX_CARDS_AT_ONCE = 40
-"""Cards beyond this many are fetched when they are first looked at."""
-
-
+MAX_TOKENS_AT_ONCE = 800
+"""More would make an answer of megabytes."""
 SPEEDS = ((1, 1), (2, 2), (3, 4), (4, 8))
 """Key -> turns per second, as in static/js/trajectories/player_state.js."""
 NUM_EXPERIMENT_CHOICES = 50
+MIN_GROUP_CELLS, MAX_GROUP_CELLS = 8, 160
+"""Turns of each member, and of all members, that the group page shows as pictures."""
 SORT_HEADS = (("score", "Score"), ("reward", "Reward"), ("advantage", "Advantage"))
 COLUMNS = {
     "status": "Status",
@@ -82,9 +85,10 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     if not trajectory.is_final:
         team = trajectory.team_id
         log_viewing(person=request.user, team=team, kind="trajectory", object_id=pk, how="viewer")
-    turns = page_queries.turns_of(trajectory)
+    turns = first_page(trajectory)
+    cards = turns.cards()
     group = watched_group(request, trajectory)
-    lane = page_queries.group_lane(group, trajectory.pk)
+    lane = None if page_queries.has_long_lane(group) else page_queries.group_lane(group, trajectory.pk)
     previous_group, next_group = page_queries.neighbour_groups(group)
     space = coordinate_space(trajectory)
     ctx = {
@@ -94,20 +98,21 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "group": group,
         "experiment": group.experiment,
         "cursor": cursor,
-        "cards": [card_context(turn) for turn in turns],
-        "num_cards": MAX_CARDS_AT_ONCE,
+        "cards": cards,
+        "num_cards": num_first_cards(cards),
         "player": {
-            "turns": [turn_json(turn, space) for turn in turns],
+            "turns": [turn_json(turn, space) for turn in turns.whole],
+            "rest": turns.rest(),
             "isFinal": trajectory.is_final,
-            "endFrame": end_frame(trajectory, turns),
+            "endFrame": end_frame(trajectory, turns.brief),
         },
-        "end_frame": end_frame(trajectory, turns),
+        "end_frame": end_frame(trajectory, turns.brief),
         "lane": lane,
         "previous_group": previous_group,
         "next_group": next_group,
         "uses": page_queries.replay_uses_of(trajectory),
         "entry": getattr(trajectory, "replay_entry", None),
-        **reward_context(trajectory, turns),
+        **reward_context(trajectory, turns.brief),
         **branch_context(request, trajectory),
     }
     return render(request, "trajectories/detail.html", ctx)
@@ -135,6 +140,20 @@ def trajectory_turns(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 @require_safe
+def turn_completion(request: HttpRequest, pk: int, index: int) -> HttpResponse:
+    """JSON of what a turn's card leaves out: its whole texts (`?texts=1`), or its tokens `?from=` one on."""
+    turn = get_object_or_404(get_trajectory(request, pk).turns, index=index)
+    if request.GET.get("texts"):
+        return JsonResponse({"texts": texts_of(turn)})
+    first = whole_number(request.GET.get("from", "") or "0", "from")
+    found = tokens(turn.completion)
+    shown = found[first : first + MAX_TOKENS_AT_ONCE]
+    num_left = max(0, len(found) - first - len(shown))
+    html = render_to_string("trajectories/parts/tokens.html", {"tokens": shown})
+    return JsonResponse({"tokens": html, "next": first + len(shown) if num_left else None, "left": num_left})
+
+
+@require_safe
 def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
     """The list's status cell, rendered again when the trajectory changed."""
     return render(request, "trajectories/parts/status.html", {"trajectory": get_trajectory(request, pk)})
@@ -144,7 +163,7 @@ def trajectory_status(request: HttpRequest, pk: int) -> HttpResponse:
 def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
     """JSON with the HTML of what changes apart from turns: figures and reward breakdown."""
     trajectory = get_trajectory(request, pk)
-    turns = page_queries.turns_of(trajectory)
+    turns = page_queries.brief_turns(trajectory)
     ctx: dict[str, Any] = {
         **reward_context(trajectory, turns),
         "group": trajectory.group,
@@ -168,8 +187,12 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
 def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
     """The lane partial, fetched again when a sibling changed."""
     group = get_group(request, pk)
-    watched = request.GET.get("watched", "")
-    lane = page_queries.group_lane(group, whole_number(watched, "watched") if watched else None)
+    watched, first = request.GET.get("watched", ""), request.GET.get("first", "")
+    lane = page_queries.group_lane(
+        group,
+        whole_number(watched, "watched") if watched else None,
+        first=whole_number(first or "0", "first"),
+    )
     return render(request, "trajectories/parts/lane.html", {"lane": lane, "group": group})
 
 
@@ -177,7 +200,8 @@ def group_lane(request: HttpRequest, pk: int) -> HttpResponse:
 def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """Members side by side: final screens, rewards, advantages, breakdowns."""
     group = get_group(request, pk)
-    lane = page_queries.group_lane(group, None)
+    num_shown = max(MIN_GROUP_CELLS, MAX_GROUP_CELLS // max(1, group.trajectories.count()))
+    lane = page_queries.group_lane(group, None, num_shown=num_shown)
     if any(not row.trajectory.is_final for row in lane.rows):
         log_viewing(person=request.user, team=group.team_id, kind="group", object_id=pk, how="group")
     ctx = {
@@ -186,7 +210,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "experiment": group.experiment,
         "lane": lane,
         "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
-        "turns": group_turns(lane),
+        "turns": group_turns(lane, first=whole_number(request.GET.get("from", "") or "0", "from")),
         "no_variance": group.why_no_variance(row.trajectory.score for row in lane.rows),
         "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,
     }

@@ -1,10 +1,10 @@
 // Parts of a page that the server renders: each is fetched again when an event of its streams concerns it.
 //
 //   <div data-part="stages" data-part-url="…" data-stream="experiment.3" data-on="stage. experiment."
-//        data-min-ms="500" data-after="41" data-poll-ms="4000">
+//        data-min-ms="500" data-after="41" data-poll-ms="4000" data-load>
 //
 // data-on: beginnings of event types; data-min-ms: at most one fetch in that time; data-poll-ms: also
-// without events. The cursor is the part's own or the first one of its stream on the page. Elements inside
+// without events; data-load: fetched at once, since the page came without it. The cursor is the part's own or the first one of its stream on the page. Elements inside
 // that have data-follow="trajectory.7" (and data-after) add their streams: every event of those counts.
 // A form[data-updates-part] inside is sent by a request, whose answer is the part's new content.
 import { onState, subscribe } from "./live_events.js";
@@ -25,6 +25,7 @@ class Part {
     this.follow();
     const everyMs = Number(element.dataset.pollMs);
     if (everyMs) setInterval(() => this.refresher.soon(), everyMs);
+    if ("load" in element.dataset) this.refresher.soon();
   }
 
   concerns(type) {
@@ -55,6 +56,9 @@ class Part {
 }
 
 const parts = new Map();
+
+// Fetches a part again, after its data-part-url has changed.
+export const refreshPart = (element) => parts.get(element)?.refresher.soon();
 
 // Shows the answer of a request in the part that `element` belongs to.
 export async function postToPart(element, url, fields) {

@@ -12,6 +12,22 @@ export function newPlayer({ turns = [], isFinal = false, endFrame = null, positi
   return isFinal ? state : { ...state, position: lastPosition(state) };
 }
 
+// Turns of which the page brings screen and colour only: `rest` = { first, frames, states }, texts with blanks.
+export function briefTurns(rest, { width = 0, height = 0 } = {}) {
+  if (!rest?.frames) return [];
+  const states = rest.states.split(" ");
+  return rest.frames.split(" ").map((frame, place) => ({
+    index: rest.first + place,
+    frame: frame === "-" ? "" : frame,
+    width,
+    height,
+    action: null,
+    keys: [],
+    caption: "",
+    state: states[place],
+  }));
+}
+
 export function lastPosition(state) {
   const last = state.turns.length - 1;
   return Math.max(0, state.endFrame ? last + 1 : last);

@@ -8,9 +8,12 @@ import { Filmstrip } from "./filmstrip.js";
 import { GroupLane } from "./group_lane.js";
 import * as player from "./player_state.js";
 import { TurnFeed } from "./turn_feed.js";
+import { TurnTexts } from "./turn_texts.js";
 import { describeTurn, TurnScreen } from "./turn_screen.js";
 import { positionFromHash, startControls } from "./viewer_controls.js";
 
+const REACH = { back: 2, forward: 5 }; // cards that are fetched together with the one that is looked at
+const MAX_KEPT = 30; // cards farther from the watched turn leave the page
 const AFTER_FRAME_MS = 60; // a new turn's screen first, then its card
 const LIVE_LABELS = { connecting: "Connecting", reconnecting: "Reconnecting", refused: "Not allowed" };
 const root = document.getElementById("viewer");
@@ -22,8 +25,12 @@ const screen = new TurnScreen(parts.frame);
 const strip = new Filmstrip(find("filmstrip"));
 const lane = new GroupLane(find("lane"), () => ({ key: keyOf(player.currentTurn(state)), position: state.position }));
 const feed = new TurnFeed(root.dataset.turnsUrl, putTurns);
+const texts = new TurnTexts(root.dataset.turnsUrl);
 const summary = new Refresher(fetchSummary, { minMs: 0 });
-let state = player.newPlayer({ ...JSON.parse(document.getElementById("player-data").textContent), position: positionFromHash() });
+const { rest, ...first } = JSON.parse(document.getElementById("player-data").textContent);
+const brief = player.briefTurns(rest, first.turns.at(-1));
+strip.fill(brief);
+let state = player.newPlayer({ ...first, turns: [...first.turns, ...brief], position: positionFromHash() });
 let timer = 0;
 let drawnKey = "";
 let connection = "connecting";
@@ -76,10 +83,23 @@ function drawControls(turn) {
   }
 }
 
+const cardOf = (turn) => parts.cards.querySelector(`[data-card="${keyOf(turn)}"]`);
+
 function showCard(turn) {
   const key = keyOf(turn);
-  for (const card of parts.cards.children) card.hidden = card.dataset.card !== key;
-  if (turn && !turn.isEnd && !parts.cards.querySelector(`[data-card="${key}"]`)) feed.want(turn.index);
+  for (const card of [...parts.cards.children]) {
+    card.hidden = card.dataset.card !== key;
+    const distance = Math.abs(Number.parseInt(card.dataset.card, 10) - turn?.index);
+    if (distance > MAX_KEPT) card.remove();
+  }
+  const card = cardOf(turn);
+  if (turn && !turn.isEnd && !card) wantAround(state.position);
+  if (card && root.classList.contains("is-tokens-on")) texts.showTokens(card);
+}
+
+function wantAround(position) {
+  const near = state.turns.slice(Math.max(0, position - REACH.back), position + REACH.forward + 1);
+  feed.want(...near.filter((turn) => !cardOf(turn)).map((turn) => turn.index));
 }
 
 // --- what the server tells -------------------------------------------------------------------------
@@ -116,6 +136,11 @@ const handlers = {
 };
 
 startControls(root, { read: () => state, update, lane });
+root.addEventListener("click", (event) => {
+  const asked = event.target.closest("[data-do]")?.dataset.do;
+  if (asked === "whole") texts.showWhole(event.target.closest("[data-card]"));
+  if (asked === "more-tokens") texts.showTokens(event.target.closest("[data-card]"), { isMore: true });
+});
 onState((next) => {
   connection = next;
   drawControls(player.currentTurn(state));

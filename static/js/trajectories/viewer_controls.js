@@ -24,6 +24,7 @@ export function startControls(root, { read, update, lane }) {
   const toggleTokens = () => {
     const isOn = root.classList.toggle("is-tokens-on");
     localStorage.setItem("deskhand-tokens", isOn ? "1" : "");
+    update(read());
   };
   const openSibling = (delta) => {
     const url = lane.urlOfSibling(delta);

@@ -9,8 +9,8 @@ from webapp.trajectories.page_queries import Lane, LaneRow
 from webapp.trajectories.side_by_side.alignment import AlignedTurn, align
 from webapp.trajectories.turn_display import action_caption
 
-MAX_TURNS = 200
-"""The viewer of each member has them all."""
+MAX_AT_ONCE = 40
+"""Turns that the page shows; it is turned over to the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,42 @@ class GroupTurns:
 
     members: list[LaneRow]
     shared: list[GroupTurn]
-    """Turns that all take alike."""
+    """The first of the turns that all take alike."""
+    num_shared: int
     parted: list[GroupTurn]
-    """From the first at which they do not."""
+    """The shown ones of those from the first on at which they do not."""
+    num_parted: int
+    first: int
+    """How many of the parted ones come before those shown."""
+
+    @property
+    def earlier(self) -> int | None:
+        """`first` of the page before; None on the first one."""
+        return max(0, self.first - MAX_AT_ONCE) if self.first else None
+
+    @property
+    def later(self) -> int | None:
+        """`first` of the page after; None on the last one."""
+        after = self.first + len(self.parted)
+        return after if after < self.num_parted else None
 
 
-def group_turns(lane: Lane) -> GroupTurns | None:
-    """None with fewer than two members that have acted."""
+def group_turns(lane: Lane, first: int = 0) -> GroupTurns | None:
+    """The page from the parted turn `first` on. None with fewer than two members that have acted."""
     members = [row for row in lane.rows if row.cells and not row.is_errored]
     if len(members) < 2:
         return None
-    alignment = align([[cell["turn"] for cell in row.cells[:MAX_TURNS]] for row in members])
-    shared, parted = ([_turn(row) for row in rows] for rows in (alignment.shared, alignment.parted))
-    return GroupTurns(members, shared, parted)
+    alignment = align([[cell["turn"] for cell in row.cells] for row in members])
+    shared, parted = alignment.shared, alignment.parted
+    first = first if first < len(parted) else 0
+    return GroupTurns(
+        members=members,
+        shared=[_turn(row) for row in shared[:MAX_AT_ONCE]],
+        num_shared=len(shared),
+        parted=[_turn(row) for row in parted[first : first + MAX_AT_ONCE]],
+        num_parted=len(parted),
+        first=first,
+    )
 
 
 def _turn(row: AlignedTurn) -> GroupTurn:
