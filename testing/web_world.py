@@ -13,6 +13,8 @@ from testing.fleet_rows import make_desktop, make_host, make_worker
 from webapp.accounts.models import SavedView
 from webapp.experiments.models import Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.reports.freeze import Choices, write_version
+from webapp.reports.links import make_link, token_of
 from webapp.screens.models import Control
 
 
@@ -71,7 +73,12 @@ def make_world() -> World:
         plan_values=SweepPlan(num_seeds=2).model_dump(mode="json"),
     )
     checkpoint = experiment.checkpoints.create(step=1, policy_version=1, path="/nowhere/checkpoint")
+    report = write_version(team=team, user=owner, title="report", text="", choices=Choices([experiment.pk]))
+    link = make_link(version=report, user=owner, days=7)
     paths = {
+        "report": report.report_id,
+        "link": link.pk,
+        "token": token_of(link),
         "control": control.pk,
         "checkpoint": checkpoint.pk,
         "export": checkpoint.exports.create(dtype="float32").pk,

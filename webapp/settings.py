@@ -112,6 +112,7 @@ INSTALLED_APPS = [
     "webapp.dispatcher",
     "webapp.replay",
     "webapp.screens",
+    "webapp.reports",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -27,6 +27,8 @@ from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.fleet.models import Desktop, Host
 from webapp.fleet.worker_reports import beat_worker
+from webapp.reports.freeze import Choices, write_version
+from webapp.reports.links import make_link, token_of
 
 AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -82,6 +84,17 @@ def furnished(people: People) -> list[str]:
     make_replay_entry(team=people.team)
     plan = SweepPlan(num_seeds=2)
     sweep = launch_sweep(team=people.team, owner=None, name="seeds", config=ExperimentConfig(), plan=plan)
+    choices = Choices(
+        [experiment.pk], charts=["Success and reward"], with_tasks=True, trajectories=[solved.pk]
+    )
+    report = write_version(
+        team=people.team,
+        user=people.operator,
+        title="Report",
+        text="# Words\n\n[x](https://a.example)",
+        choices=choices,
+    )
+    link = make_link(version=report, user=people.operator, days=7)
     return [
         f"/sweeps/{sweep.pk}/",
         "/experiments/prices/",
@@ -106,6 +119,10 @@ def furnished(people: People) -> list[str]:
         f"/replay/{entry.pk}/",
         "/replay/stats/",
         "/replay/transfer/",
+        "/reports/",
+        f"/reports/new/?id={experiment.pk}",
+        f"/reports/{report.report_id}/",
+        f"/r/{token_of(link)}/",
         "/fleet/",
         f"/fleet/desktops/{desktop.name}/",
         "/team/",

@@ -1,4 +1,4 @@
-"""Views of list pages, kept by name: what stands in the URL is all of a list's state, so a view is a query."""
+"""Views of list pages, kept by name: the URL holds all of a list's state, so it is a query."""
 
 from __future__ import annotations
 

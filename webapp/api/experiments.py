@@ -100,7 +100,7 @@ def edit_experiment(request: MemberRequest, pk: int, body: ExperimentChanges) ->
 
 @router.delete("/{int:pk}", response={204: None}, operation_id="delete_experiment")
 def delete_experiment(request: MemberRequest, pk: int) -> Any:
-    """Delete an ended experiment; replay entries with a verdict and demonstrations stay, with their groups."""
+    """Delete an ended one; replay entries with a verdict and demonstrations stay with their groups."""
     try:
         experiment_deletion.delete_experiment(experiment=get_experiment(request, pk, Role.OPERATOR))
     except experiment_deletion.DeletionRefused as refusal:

@@ -1,7 +1,7 @@
 """Deleting experiments: what goes, what stays, and why one cannot be deleted now.
 
-What people judged outlives the run that it came from: a trajectory whose replay entry has a verdict, and every
-demonstration, stays together with its group, because its advantage means something beside its siblings only.
+What people judged outlives the run that it came from: one whose replay entry has a verdict, and
+every demonstration, stays together with its group: its advantage means something beside its siblings only.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ PATHS = routes(get_resolver().url_patterns)
 OWN_ROWS = {
     "/experiments/": "experiment", "/trajectories/": "trajectory", "/groups/": "group", "/replay/": "entry",
     "/controls/": "control", "/fleet/workers/": "worker", "/fleet/hosts/": "host", "/teams/": "team",
-    "/team/members/": "member",
+    "/team/members/": "member", "/views/": "view", "/reports/": "report",
 }  # fmt: skip
 OTHER = {
     "checkpoint_pk": "checkpoint",
@@ -82,6 +82,12 @@ OTHER = {
     "before": "evaluation",
     "after": "evaluation",
     "task_pk": "task",
+    "link_pk": "link",
+    "token": "token",
+    "index": "0",
+    "number": "1",
+    "key": "table-1",
+    "kind": "csv",
 }
 
 

@@ -8,9 +8,12 @@ from enum import StrEnum
 
 from django.utils.safestring import SafeString, mark_safe
 
+from webapp.experiments.checkpoints.checkpoint_table import all_evaluations, is_on_demand
 from webapp.experiments.evaluations.paired_statistics import Outcome
-from webapp.experiments.evaluations.success_pairs import SuccessPair, TaskOutcomes
-from webapp.experiments.models import TaskRecord
+from webapp.experiments.evaluations.success_pairs import SuccessPair, TaskOutcomes, pairs_of
+from webapp.experiments.models import Evaluation, Experiment, TaskRecord
+
+MAX_COLUMNS = 20
 
 
 class Kind(StrEnum):
@@ -55,6 +58,28 @@ class Column:
     def key(self) -> int:
         """What names it in the page's address."""
         return self.pair.either.pk
+
+
+def columns_of(experiments: list[Experiment]) -> list[Column]:
+    """Of one experiment every point (the first and the newest of too many), of several the newest of each."""
+    if len(experiments) == 1:
+        (experiment,) = experiments
+        pairs = pairs_of(all_evaluations(experiment))
+        if len(pairs) > MAX_COLUMNS:
+            pairs = [pairs[0], *pairs[1 - MAX_COLUMNS :]]
+        return [Column(pair, _title(pair, experiment)) for pair in pairs]
+    newest: dict[int, SuccessPair] = {}
+    for pair in pairs_of(Evaluation.objects.filter(experiment__in=experiments).order_by("id")):
+        newest[pair.either.experiment_id] = pair
+    return [Column(newest[one.pk], f"#{one.pk} {one.name}") for one in experiments if one.pk in newest]
+
+
+def _title(pair: SuccessPair, experiment: Experiment) -> str:
+    found = pair.either
+    if is_on_demand(found, experiment):
+        return f"Step {found.checkpoint.step}, #{found.experiment_id}" if found.checkpoint else "On demand"
+    words = {"before": "Before", "after": "After", "sft": f"SFT {found.step}"}
+    return words.get(found.name, f"Step {found.step}")
 
 
 @dataclass(slots=True)

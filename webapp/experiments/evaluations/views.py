@@ -10,20 +10,23 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
-from webapp.experiments.checkpoints.checkpoint_table import all_evaluations, is_on_demand
 from webapp.experiments.evaluations.success_pairs import (
     SuccessChange,
-    SuccessPair,
     change_between,
-    pairs_of,
     task_outcomes,
 )
-from webapp.experiments.evaluations.task_matrix import SHOWN_LABELS, Column, Kind, Shown, TaskMatrix
-from webapp.experiments.models import Evaluation, Experiment, TaskRecord
+from webapp.experiments.evaluations.task_matrix import (
+    SHOWN_LABELS,
+    Column,
+    Kind,
+    Shown,
+    TaskMatrix,
+    columns_of,
+)
+from webapp.experiments.models import Experiment, TaskRecord
 from webapp.lib.request_values import row_id
 
 MAX_EXPERIMENTS = 6
-MAX_COLUMNS = 20
 ROWS_PER_PAGE = 40
 
 
@@ -31,7 +34,7 @@ ROWS_PER_PAGE = 40
 def evaluation_matrix(request: HttpRequest) -> HttpResponse:
     """`?id=3`: all evaluations of an experiment. `?id=3&id=5`: the newest one of each."""
     experiments = _experiments(request)
-    columns = _columns(experiments)
+    columns = columns_of(experiments)
     ctx: dict[str, Any] = {"nav": "experiments", "experiments": experiments, "columns": columns}
     if columns:
         ctx |= _matrix_context(request, experiments, columns)
@@ -44,28 +47,6 @@ def _experiments(request: HttpRequest) -> list[Experiment]:
     rows = Experiment.objects.filter(team=member(request).team, pk__in=asked[:MAX_EXPERIMENTS])
     by_id = rows.in_bulk()
     return [by_id[pk] for pk in asked[:MAX_EXPERIMENTS] if pk in by_id]
-
-
-def _columns(experiments: list[Experiment]) -> list[Column]:
-    """Of one experiment every point (the first and the newest of too many), of several the newest of each."""
-    if len(experiments) == 1:
-        (experiment,) = experiments
-        pairs = pairs_of(all_evaluations(experiment))
-        if len(pairs) > MAX_COLUMNS:
-            pairs = [pairs[0], *pairs[1 - MAX_COLUMNS :]]
-        return [Column(pair, _title(pair, experiment)) for pair in pairs]
-    newest: dict[int, SuccessPair] = {}
-    for pair in pairs_of(Evaluation.objects.filter(experiment__in=experiments).order_by("id")):
-        newest[pair.either.experiment_id] = pair
-    return [Column(newest[one.pk], f"#{one.pk} {one.name}") for one in experiments if one.pk in newest]
-
-
-def _title(pair: SuccessPair, experiment: Experiment) -> str:
-    found = pair.either
-    if is_on_demand(found, experiment):
-        return f"Step {found.checkpoint.step}, #{found.experiment_id}" if found.checkpoint else "On demand"
-    words = {"before": "Before", "after": "After", "sft": f"SFT {found.step}"}
-    return words.get(found.name, f"Step {found.step}")
 
 
 def _matrix_context(

@@ -5,6 +5,7 @@ from django.test import Client
 
 from testing.factories import make_experiment, make_team, make_user
 from webapp.accounts.models import Role, Team
+from webapp.experiments.models import Experiment
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +42,7 @@ def test_the_list_is_filtered_by_tag_and_leaves_archived_ones_out(client: Client
 def test_one_that_has_not_ended_is_not_archived(client: Client, operator, team: Team):
     running = make_experiment(team=team, status="running")
     page = client.post("/experiments/archive/", {"id": running.pk}, follow=True).content.decode()
-    assert "have not ended yet" in page
+    assert "has not ended yet" in page
     running.refresh_from_db()
     assert running.archived_at is None
 
@@ -85,8 +86,7 @@ def test_the_api_renames_tags_archives_and_deletes(client: Client, operator, tea
     assert (answer["name"], answer["tags"], answer["note"]) == ("renamed", ["a", "b"], "stays")
     assert patch({"archived": True}).status_code == 409
     assert client.delete(url).status_code == 409
-    experiment.status = "finished"
-    experiment.save()
+    Experiment.objects.update(status="finished")
     assert patch({"archived": True}).json()["archived_at"]
     assert client.get("/api/v1/experiments", {"archived": "false"}).json()["items"] == []
     assert len(client.get("/api/v1/experiments", {"tag": "b", "archived": "true"}).json()["items"]) == 1

@@ -1,0 +1,249 @@
+"""What a version of a report holds: copies of charts, tables and trajectories as they are at that moment."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from webapp.accounts.models import Team
+from webapp.experiments.evaluations.success_pairs import task_outcomes
+from webapp.experiments.evaluations.task_matrix import Kind, TaskMatrix, columns_of, mark
+from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.page.chart_panels import PANELS, Panel
+from webapp.experiments.page.comparison import MAX_COMPARED, differences
+from webapp.experiments.page.experiment_table import list_rows
+from webapp.experiments.page.metric_series import evaluation_points, series_of
+from webapp.lib.request_values import BadValue, check_text
+from webapp.reports.models import Report, ReportVersion
+from webapp.trajectories.frames import SHA256, read_frame
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.turn_display import action_caption
+
+MAX_POINTS = 300
+"""Of a frozen line."""
+MAX_ROWS = 500
+MAX_TRAJECTORIES = 6
+MAX_TURNS = 60
+MAX_TITLE, MAX_TEXT, MAX_TURN_TEXT = 160, 60_000, 1500
+MAX_VERSIONS = 200
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What is frozen."""
+
+    experiments: list[int]
+    charts: list[str] = field(default_factory=list)
+    """Titles of panels."""
+    with_tasks: bool = False
+    with_config: bool = False
+    trajectories: list[int] = field(default_factory=list)
+
+
+@transaction.atomic
+def write_version(
+    *, team: Team, user: User, title: str, text: str, choices: Choices, report: Report | None = None
+) -> ReportVersion:
+    """Freeze a new version, of a new report without `report`. Raises BadValue naming the field."""
+    title = _checked(title, "title", MAX_TITLE).strip()
+    if not title:
+        raise BadValue("title", "a report needs a title")
+    text = _checked(text, "text", MAX_TEXT)
+    content = frozen(team, choices)
+    if report is None:
+        report = Report.objects.create(team=team, title=title)
+    report = Report.objects.select_for_update().get(pk=report.pk)
+    number = report.versions.count() + 1
+    if number > MAX_VERSIONS:
+        raise BadValue("title", f"this report has {MAX_VERSIONS} versions; start another one")
+    Report.objects.filter(pk=report.pk).update(title=title)
+    version = ReportVersion.objects.create(
+        report=report, number=number, title=title, text=text, owner=user,
+        choices=asdict(choices), content=content,
+    )  # fmt: skip
+    _copy_pictures(version)
+    return version
+
+
+def frozen(team: Team, choices: Choices) -> dict[str, Any]:
+    """The content of a version. Raises BadValue for what is not the team's."""
+    experiments = _experiments(team, choices.experiments)
+    panels = [panel for panel in PANELS if panel.title in choices.charts]
+    charts = [chart for panel in panels if (chart := _chart(panel, experiments))["lines"]]
+    tables = [_summary(experiments)]
+    if choices.with_tasks:
+        tables += _task_table(experiments)
+    if choices.with_config and len(experiments) > 1:
+        tables.append(_config_table(experiments))
+    for name, blocks in (("chart", charts), ("table", tables)):
+        for number, block in enumerate(blocks, start=1):
+            block["key"] = f"{name}-{number}"
+    return {"charts": charts, "tables": tables, "trajectories": _trajectories(team, choices.trajectories)}
+
+
+def pictures_of(content: dict[str, Any]) -> set[str]:
+    """Digests of all screens that it shows."""
+    found = {turn["frame"] for row in content["trajectories"] for turn in row["turns"]}
+    found |= {row["final_frame"] for row in content["trajectories"]}
+    return {sha256 for sha256 in found if sha256}
+
+
+def picture_path(version: ReportVersion, sha256: str) -> str:
+    """Storage name of a version's own copy of a screen. Raises ValueError when `sha256` is not a digest."""
+    if not SHA256.match(sha256):
+        raise ValueError(f"not a sha256: {sha256!r}")
+    return f"reports/{version.pk}/{sha256}.jpg"
+
+
+def _copy_pictures(version: ReportVersion) -> None:
+    """The originals may go with their trajectories; one that is gone already is left out."""
+    for sha256 in pictures_of(version.content):
+        name = picture_path(version, sha256)
+        try:
+            body = read_frame(sha256, "jpg")
+        except FileNotFoundError:
+            continue
+        default_storage.save(name, ContentFile(body))
+
+
+def _checked(text: str, field_name: str, limit: int) -> str:
+    check_text(text, field_name)
+    if len(text) > limit:
+        raise BadValue(field_name, f"at most {limit} characters, this has {len(text)}")
+    return text
+
+
+def _experiments(team: Team, ids: list[int]) -> list[Experiment]:
+    if not 1 <= len(ids) <= MAX_COMPARED:
+        raise BadValue("id", f"choose 1 to {MAX_COMPARED} experiments")
+    found = Experiment.objects.filter(team=team, pk__in=ids).select_related("owner").in_bulk()
+    if missing := [pk for pk in ids if pk not in found]:
+        raise BadValue("id", f"there is no experiment #{missing[0]} in your team")
+    return [found[pk] for pk in ids]
+
+
+# --- charts ------------------------------------------------------------------------------------------
+
+
+def _chart(panel: Panel, experiments: list[Experiment]) -> dict[str, Any]:
+    lines, points = [], []
+    for experiment in experiments:
+        label = f"#{experiment.pk} " if len(experiments) > 1 else ""
+        series = series_of(experiment)
+        for name in sorted(series):
+            if any(name.startswith(own) if own.endswith("/") else name == own for own in panel.names):
+                words = name.partition("/")[2].removesuffix("_s").replace("_", " ")
+                lines.append({"name": f"{label}{words}", **_thinner(series[name])})
+        if panel.kind == "success" and len(experiments) == 1:
+            points = evaluation_points(experiment)
+    return {
+        "title": panel.title, "unit": panel.unit, "kind": panel.kind, "lines": lines, "evaluations": points,
+    }  # fmt: skip
+
+
+def _thinner(line: dict[str, list[float]]) -> dict[str, list[float | None]]:
+    """Every n-th point, the last one included; what is no finite number is a gap."""
+    every = max(1, -(-len(line["x"]) // MAX_POINTS))
+    kept = sorted({*range(0, len(line["x"]), every), len(line["x"]) - 1})
+    values = [line["y"][place] for place in kept]
+    return {
+        "x": [line["x"][place] for place in kept],
+        "y": [value if value is not None and math.isfinite(value) else None for value in values],
+    }
+
+
+# --- tables ------------------------------------------------------------------------------------------
+
+
+def _summary(experiments: list[Experiment]) -> dict[str, Any]:
+    rows = []
+    for row in list_rows(experiments):
+        one, last = row.experiment, row.last
+        found = (last.sampled, last.greedy) if last else (None, None)
+        shares = [
+            f"{each.success:.0%}, {each.low:.0%}–{each.high:.0%}, n = {each.num_samples}" if each else "–"
+            for each in found
+        ]
+        started = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "–"
+        rows.append([f"#{one.pk} {one.name}", one.status, one.preset or "–", *shares, str(one.step), started])
+    head = ["Experiment", "Status", "Preset", "Sampled success", "Greedy success", "Step", "Started, UTC"]
+    return {"title": "Experiments", "head": head, "rows": rows}
+
+
+def _config_table(experiments: list[Experiment]) -> dict[str, Any]:
+    rows = [[item.knob.path, *(value or "–" for value in item.values)] for item in differences(experiments)]
+    return {
+        "title": "Config differences",
+        "head": ["Knob", *(f"#{one.pk}" for one in experiments)],
+        "rows": rows,
+    }
+
+
+def _task_table(experiments: list[Experiment]) -> list[dict[str, Any]]:
+    """Tasks against evaluations, those that changed first; empty without evaluations."""
+    columns = columns_of(experiments)
+    if not columns:
+        return []
+    outcomes = task_outcomes(one for column in columns for one in column.pair.both)
+    ends = (columns[0], columns[-1])
+    kind = Kind.GREEDY if all(column.of(Kind.GREEDY) in outcomes for column in ends) else Kind.SAMPLED
+    matrix = TaskMatrix(columns=columns, outcomes=outcomes, baseline=0, compared=len(columns) - 1, kind=kind)
+    sets = {experiment.settings.tasks.task_set for experiment in experiments}
+    tasks = TaskRecord.objects.filter(task_set__name__in=sets, task_id__in=matrix.task_ids())
+    words = {1: "fixed", -1: "regressed", 0: ""}
+    rows = [
+        [
+            row.name,
+            row.family,
+            words[row.change],
+            *(_outcome(outcomes, column, row.name) for column in columns),
+        ]
+        for row in matrix.rows(tasks.only("task_id", "family", "level"))[:MAX_ROWS]
+    ]
+    head = ["Task", "Family", "Change", *(column.title for column in columns)]
+    return [{"title": "Tasks (sampled, greedy)", "head": head, "rows": rows}]
+
+
+def _outcome(outcomes: dict[int, dict[str, Any]], column: Any, name: str) -> str:
+    sampled, greedy = (
+        outcomes.get(column.of(kind) or 0, {}).get(name) for kind in (Kind.SAMPLED, Kind.GREEDY)
+    )
+    texts = [f"{sampled[0]}/{sampled[1]}" if sampled else "", mark(greedy) if greedy else ""]
+    return " ".join(text for text in texts if text) or "·"
+
+
+# --- trajectories ------------------------------------------------------------------------------------
+
+
+def _trajectories(team: Team, ids: Sequence[int]) -> list[dict[str, Any]]:
+    if len(ids) > MAX_TRAJECTORIES:
+        raise BadValue("trajectories", f"at most {MAX_TRAJECTORIES}, these are {len(ids)}")
+    found = Trajectory.objects.filter(team=team, pk__in=ids).select_related("task").in_bulk()
+    if missing := [pk for pk in ids if pk not in found]:
+        raise BadValue("trajectories", f"there is no trajectory #{missing[0]} in your team")
+    return [_trajectory(found[pk]) for pk in dict.fromkeys(ids)]
+
+
+def _trajectory(row: Trajectory) -> dict[str, Any]:
+    turns = [
+        {
+            "number": turn.index + 1,
+            "frame": turn.frame,
+            "caption": action_caption(turn.action) if turn.action else "",
+            "thought": turn.thought[:MAX_TURN_TEXT],
+            "problem": (turn.parse_error or turn.action_error)[:MAX_TURN_TEXT],
+        }
+        for turn in row.turns.order_by("index")[:MAX_TURNS]
+    ]
+    return {
+        "id": row.pk, "instruction": row.task.instruction, "status": row.status, "score": row.score,
+        "reward": row.reward, "advantage": row.advantage, "num_turns": row.num_turns, "turns": turns,
+        "final_frame": row.final_frame,
+    }  # fmt: skip

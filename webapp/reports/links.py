@@ -1,0 +1,81 @@
+"""Links that show one version of a report without an account: signed, expiring, revocable, rate limited."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.core.cache import cache
+from django.core.signing import BadSignature, Signer
+from django.db.models import F
+from django.utils import timezone
+
+from webapp.lib.request_values import row_id
+from webapp.reports.models import ReportLink, ReportVersion
+
+SIGNER = Signer(salt="reports.link", sep="~")
+DAYS = (1, 7, 30, 90)
+DEFAULT_DAYS = 7
+WINDOW_S = 60
+MAX_OF_LINK = 600
+"""Requests of one link from one address in a window: a page with all its pictures, several times."""
+MAX_WRONG = 20
+"""Requests without a working link from one address in a window."""
+
+
+class TooManyRequests(Exception):
+    """Raised when an address asks too often; it may again after `WINDOW_S`."""
+
+
+def make_link(*, version: ReportVersion, user: User, days: int) -> ReportLink:
+    """A new link to this version. `days` is one of DAYS."""
+    expires_at = timezone.now() + timedelta(days=days)
+    return ReportLink.objects.create(version=version, owner=user, expires_at=expires_at)
+
+
+def revoke_link(*, link: ReportLink) -> None:
+    """It shows nothing from now on."""
+    ReportLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def token_of(link: ReportLink) -> str:
+    """What stands in the link's address."""
+    return SIGNER.sign(f"{link.pk}.{link.nonce}")
+
+
+def find_link(token: str, address: str) -> ReportLink | None:
+    """The working link of this token; None for one that is forged, expired or revoked.
+
+    `address` is the caller's, for the limits. Raises TooManyRequests.
+    """
+    link = _link_of(token)
+    is_open = link is not None and link.revoked_at is None and link.expires_at > timezone.now()
+    if link is None or not is_open:
+        _count(f"report-wrong:{address}", MAX_WRONG)
+        return None
+    _count(f"report-link:{link.pk}:{address}", MAX_OF_LINK)
+    return link
+
+
+def note_opened(link: ReportLink) -> None:
+    """Count a look at the page."""
+    ReportLink.objects.filter(pk=link.pk).update(num_opened=F("num_opened") + 1, opened_at=timezone.now())
+
+
+def _link_of(token: str) -> ReportLink | None:
+    try:
+        number, _, nonce = SIGNER.unsign(token).partition(".")
+    except BadSignature:
+        return None
+    rows = ReportLink.objects.select_related("version__report")
+    return rows.filter(pk=row_id(number) or 0, nonce=nonce).first()
+
+
+def _count(key: str, limit: int) -> None:
+    cache.add(key, 0, WINDOW_S)
+    try:
+        number = cache.incr(key)
+    except ValueError:  # the window ended between the two calls
+        return
+    if number > limit:
+        raise TooManyRequests
