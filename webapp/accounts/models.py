@@ -118,6 +118,9 @@ class AuditAction(models.TextChoices):
     RESUMED = "resumed", "Resumed"
     CANCELLED = "cancelled", "Cancelled"
     CANCEL_UNDONE = "cancel_undone", "Took a cancel back"
+    DELETED = "deleted", "Deleted"
+    SHARED = "shared", "Shared a report"
+    UNSHARED = "unshared", "Revoked a link"
     REORDERED = "reordered", "Changed the queue"
     BRANCHED = "branched", "Branched"
     LABELLED = "labelled", "Labelled"
@@ -139,6 +142,7 @@ OBJECT_PAGES = {
     "group": "group-detail",
     "entry": "replay-detail",
     "desktop": "fleet-desktop",
+    "report": "report-detail",
 }
 """Kind of an object -> route of its page."""
 

@@ -102,7 +102,8 @@ def edit_experiment(request: MemberRequest, pk: int, body: ExperimentChanges) ->
 def delete_experiment(request: MemberRequest, pk: int) -> Any:
     """Delete an ended one; replay entries with a verdict and demonstrations stay with their groups."""
     try:
-        experiment_deletion.delete_experiment(experiment=get_experiment(request, pk, Role.OPERATOR))
+        experiment = get_experiment(request, pk, Role.OPERATOR)
+        experiment_deletion.delete_experiment(experiment=experiment, user=request.user)
     except experiment_deletion.DeletionRefused as refusal:
         raise Conflict(f"Experiment #{pk} was not deleted: {refusal}.") from refusal
     return HttpResponse(status=204)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from training.contracts.types import Purpose
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction
 from webapp.experiments.checkpoints.usable_checkpoints import paths_in_use
 from webapp.experiments.models import CheckpointExport, Experiment, ExperimentStatus, ExportStatus
 from webapp.live.event_publishing import publish
@@ -64,7 +67,7 @@ def plan_deletion(experiment: Experiment) -> Deletion:
     )
 
 
-def delete_experiment(*, experiment: Experiment) -> None:
+def delete_experiment(*, experiment: Experiment, user: User) -> None:
     """Delete it with everything that `plan_deletion` says goes. Raises DeletionRefused."""
     with transaction.atomic():
         locked = Experiment.objects.select_for_update().get(pk=experiment.pk)
@@ -72,6 +75,10 @@ def delete_experiment(*, experiment: Experiment) -> None:
             raise DeletionRefused(refusal)
         folders = _folders(locked)
         _set_free(locked)
+        log_action(
+            AuditAction.DELETED, person=user, team=locked.team_id, kind="experiment", object_id=locked.pk,
+            name=locked.name,
+        )  # fmt: skip
         locked.delete()
         publish("queue", "experiment.deleted", {"experiment": experiment.pk})
         transaction.on_commit(lambda: _remove(folders))

@@ -1,6 +1,7 @@
 """The page that says what deleting experiments means, and does it."""
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.template.defaultfilters import pluralize
@@ -23,7 +24,7 @@ def delete_experiments(request: MemberRequest) -> HttpResponse:
     if not chosen:
         raise Http404("No such experiment, or it belongs to a team that you are not in.")
     if request.method == "POST":
-        return _delete(request, chosen)
+        return _delete(request, chosen, request.user)
     plans = [plan_deletion(experiment) for experiment in chosen[:MAX_SHOWN]]
     ctx = {
         "nav": "experiments",
@@ -34,11 +35,11 @@ def delete_experiments(request: MemberRequest) -> HttpResponse:
     return render(request, "experiments/delete.html", ctx)
 
 
-def _delete(request: MemberRequest, chosen: list[Experiment]) -> HttpResponse:
+def _delete(request: MemberRequest, chosen: list[Experiment], user: User) -> HttpResponse:
     done = 0
     for experiment in chosen:
         try:
-            delete_experiment(experiment=experiment)
+            delete_experiment(experiment=experiment, user=user)
             done += 1
         except DeletionRefused as refusal:
             messages.warning(request, f"#{experiment.pk} was not deleted: {refusal}.")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.cache import cache
 from django.core.signing import BadSignature, Signer
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction
 from webapp.lib.request_values import row_id
 from webapp.reports.models import ReportLink, ReportVersion
 
@@ -27,15 +31,28 @@ class TooManyRequests(Exception):
     """Raised when an address asks too often; it may again after `WINDOW_S`."""
 
 
+@transaction.atomic
 def make_link(*, version: ReportVersion, user: User, days: int) -> ReportLink:
     """A new link to this version. `days` is one of DAYS."""
     expires_at = timezone.now() + timedelta(days=days)
-    return ReportLink.objects.create(version=version, owner=user, expires_at=expires_at)
+    link = ReportLink.objects.create(version=version, owner=user, expires_at=expires_at)
+    _log(AuditAction.SHARED, link, user, days=days)
+    return link
 
 
-def revoke_link(*, link: ReportLink) -> None:
+@transaction.atomic
+def revoke_link(*, link: ReportLink, user: User) -> None:
     """It shows nothing from now on."""
-    ReportLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
+    if ReportLink.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        _log(AuditAction.UNSHARED, link, user)
+
+
+def _log(action: AuditAction, link: ReportLink, user: User, **detail: Any) -> None:
+    version = link.version
+    log_action(
+        action, person=user, team=version.report.team_id, kind="report", object_id=version.report_id,
+        version=version.number, link=link.pk, **detail,
+    )  # fmt: skip
 
 
 def token_of(link: ReportLink) -> str:

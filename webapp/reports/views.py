@@ -114,7 +114,7 @@ def revoke_link(request: MemberRequest, pk: int, link_pk: int) -> HttpResponse:
     """The link shows nothing from now on."""
     report = get_report(request, pk, Role.OPERATOR)
     link = get_object_or_404(ReportLink, pk=link_pk, version__report=report)
-    links.revoke_link(link=link)
+    links.revoke_link(link=link, user=request.user)
     messages.success(request, "The link is revoked.")
     return redirect(f"{reverse('report-detail', args=[pk])}#links")
 

@@ -25,6 +25,10 @@ from webapp.trajectories.models import Group, Trajectory
 pytestmark = pytest.mark.django_db
 
 
+def delete(experiment: Experiment) -> None:
+    delete_experiment(experiment=experiment, user=make_user(Role.OPERATOR, team=experiment.team))
+
+
 def ended(**values) -> Experiment:
     return make_experiment(status="finished", **values)
 
@@ -43,7 +47,7 @@ def test_judged_entries_stay_with_their_groups_and_the_rest_goes():
     plan = plan_deletion(experiment)
     counted = (plan.num_trajectories, plan.num_inbox, plan.num_kept_trajectories, plan.num_kept_entries)
     assert counted == (1, 1, 2, 1)
-    delete_experiment(experiment=experiment)
+    delete(experiment)
 
     assert set(Trajectory.objects.values_list("pk", flat=True)) == {judged.pk, sibling.pk, other.pk}
     assert list(ReplayEntry.objects.values_list("pk", flat=True)) == [entry.pk]
@@ -58,7 +62,7 @@ def test_judged_entries_stay_with_their_groups_and_the_rest_goes():
 def test_demonstrations_stay():
     experiment = ended()
     shown = make_trajectory(group=make_group(experiment=experiment, purpose="demonstration"))
-    delete_experiment(experiment=experiment)
+    delete(experiment)
     assert Trajectory.objects.get().pk == shown.pk
 
 
@@ -66,7 +70,7 @@ def test_demonstrations_stay():
 def test_one_that_has_not_ended_stays(status: str):
     experiment = make_experiment(status=status)
     with pytest.raises(DeletionRefused, match="cancel it first"):
-        delete_experiment(experiment=experiment)
+        delete(experiment)
     assert Experiment.objects.exists()
 
 
@@ -74,16 +78,16 @@ def test_one_whose_trajectories_still_run_or_whose_checkpoint_is_needed_stays():
     running = ended()
     make_trajectory(experiment=running, status="running")
     with pytest.raises(DeletionRefused, match="still run"):
-        delete_experiment(experiment=running)
+        delete(running)
     needed = ended()
     checkpoint = needed.checkpoints.create(step=1, policy_version=1, path="/nowhere/1")
     make_experiment(status="queued", evaluates=checkpoint)
     with pytest.raises(DeletionRefused, match="needs one of its checkpoints"):
-        delete_experiment(experiment=needed)
+        delete(needed)
     exported = ended().checkpoints.create(step=1, policy_version=1, path="/nowhere/2")
     exported.exports.create(dtype="float32", status="finished")
     with pytest.raises(DeletionRefused, match="remove them on its tab Checkpoints"):
-        delete_experiment(experiment=exported.experiment)
+        delete(exported.experiment)
 
 
 def test_only_its_own_folders_go(django_capture_on_commit_callbacks, tmp_path: Path):
@@ -94,7 +98,7 @@ def test_only_its_own_folders_go(django_capture_on_commit_callbacks, tmp_path: P
         (folder / "kept").touch()
     experiment.checkpoints.create(step=1, policy_version=1, path=str(tmp_path / "elsewhere"))
     with django_capture_on_commit_callbacks(execute=True):
-        delete_experiment(experiment=experiment)
+        delete(experiment)
     assert [folder.exists() for folder in folders] == [False, True]
     assert (tmp_path / "elsewhere" / "kept").exists()
 

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
-from webapp.accounts.models import Role
+from webapp.accounts.models import AuditEntry, Role
 from webapp.reports import links
 from webapp.reports.freeze import Choices, write_version
 from webapp.reports.models import ReportLink
@@ -105,7 +105,7 @@ def test_forged_expired_and_revoked_links_get_one_and_the_same_answer(world):
     wrong_nonce = links.SIGNER.sign(f"{link.pk}.elsewhere")
     expired, revoked = (links.make_link(version=version, user=user, days=1) for _ in range(2))
     ReportLink.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
-    links.revoke_link(link=revoked)
+    links.revoke_link(link=revoked, user=user)
     tokens = [
         good[:-1] + ("A" if good[-1] != "A" else "B"), good.replace(str(link.pk), str(link.pk + 1), 1), other,
         unsalted, wrong_nonce, "1", "~", "x~y", links.token_of(expired), links.token_of(revoked),
@@ -156,3 +156,5 @@ def test_only_operators_make_and_revoke_links_and_a_link_cannot_write(world):
     assert links.token_of(link) in operator.get(url).content.decode()
     operator.post(f"{url}links/{link.pk}/revoke/")
     assert Client().get(address(link)).status_code == 404
+    logged = AuditEntry.objects.filter(kind="report", object_id=str(version.report_id))
+    assert list(logged.order_by("pk").values_list("action", flat=True)) == ["shared", "unshared"]
