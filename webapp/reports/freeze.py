@@ -13,6 +13,7 @@ from django.core.files.storage import default_storage
 from django.db import transaction
 
 from webapp.accounts.models import Team
+from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.evaluations.success_pairs import task_outcomes
 from webapp.experiments.evaluations.task_matrix import Kind, TaskMatrix, columns_of, mark
 from webapp.experiments.models import Experiment, TaskRecord
@@ -142,7 +143,7 @@ def _chart(panel: Panel, experiments: list[Experiment]) -> dict[str, Any]:
                 words = name.partition("/")[2].removesuffix("_s").replace("_", " ")
                 lines.append({"name": f"{label}{words}", **_thinner(series[name])})
         if panel.kind == "success" and len(experiments) == 1:
-            points = evaluation_points(experiment)
+            points = evaluation_points(all_evaluations(experiment), experiment)
     return {
         "title": panel.title, "unit": panel.unit, "kind": panel.kind, "lines": lines, "evaluations": points,
     }  # fmt: skip
