@@ -11,11 +11,13 @@ from urllib.parse import quote
 
 from training.contracts.remote_addresses import read_networks
 from training.contracts.secret_store import stored_secret
+from webapp.lib.disk_room import Kept, LeastFree
 from webapp.lib.environment_variables import (
     database_from_url,
     env_bool,
     env_int,
     env_list,
+    env_parsed,
     env_paths,
     env_str,
     make_private,
@@ -36,9 +38,19 @@ SGLANG_PATH = env_str("DESKHAND_SGLANG_PATH", "")
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"
+EXPERIMENTS_DIR = DATA_DIR / "experiments"
+"""Config, logs, weights and, unless a config says otherwise, checkpoints of each experiment."""
 DESKHOST_SOCKET = Path(env_str("DESKHAND_DESKHOST_SOCKET", str(RUN_DIR / "deskhost.sock")))
 DESKHOST_STATE_DIR = DATA_DIR / "deskhost"
 SCREEN_HOST = env_str("DESKHAND_SCREEN_HOST", "")
+
+# --- room on disks ---------------------------------------------------------------------------------
+LEAST_FREE = {
+    Kept.FRAMES: env_parsed("DESKHAND_FRAMES_LEAST_FREE", "1GB", LeastFree.read),
+    Kept.DATABASE: env_parsed("DESKHAND_DATABASE_LEAST_FREE", "1GB", LeastFree.read),
+    Kept.CHECKPOINTS: env_parsed("DESKHAND_CHECKPOINTS_LEAST_FREE", "1GB", LeastFree.read),
+}
+"""With less, new work waits (`webapp.lib.disk_room`)."""
 
 # --- security --------------------------------------------------------------------------------------
 DEBUG = env_bool("DESKHAND_DEBUG", False)

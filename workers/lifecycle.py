@@ -33,7 +33,7 @@ def _start_threads(**_: Any) -> None:
         from workers.gpu.child_processes import sweep_orphans
 
         sweep_orphans()
-    beat()
+    worker_row.wait_until_recorded()
     threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
     if identity.current().queue == "gpu":
         from workers.gpu import checkpoint_exports, gpu_use

@@ -5,6 +5,7 @@ from __future__ import annotations
 from webapp import __version__
 from webapp.fleet import worker_reports
 from webapp.fleet.models import Worker
+from webapp.lib.patience import patient
 from webapp.lib.send_job import queue_of_host
 from workers import identity
 
@@ -20,6 +21,12 @@ def beat() -> Worker:
         slots=me.slots,
         version=__version__,
     )
+
+
+@patient
+def wait_until_recorded() -> None:
+    """The first heartbeat, as soon as the database takes it."""
+    beat()
 
 
 def find() -> Worker:

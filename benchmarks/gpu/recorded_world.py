@@ -165,6 +165,7 @@ class RecordedWorld:
             routes.TASKS: lambda _: self.tasks,
             routes.SAMPLE_GROUP: self._group,
             routes.FINISHED_GROUPS: self._finished,
+            routes.CHECKPOINT_ROOM: lambda _: routes.RoomAnswer(),
             routes.CHECKPOINTS_IN_USE: lambda _: routes.CheckpointPaths(paths=()),
             routes.CONTROL: lambda _: routes.ControlAnswer(
                 command=Control.RUN, needs_weights=self._needs_weights()

@@ -69,6 +69,7 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
     coordinator.CHECKPOINTS: CheckpointReport(step=5, path="/c/5", policy_version=5, success=0.5, bytes=10),
     coordinator.CHECKPOINT_DELETED: CheckpointDeleted(path="/c/5"),
     coordinator.CHECKPOINTS_IN_USE: Nothing(),
+    coordinator.CHECKPOINT_ROOM: coordinator.CheckpointSize(folder="/c", num_bytes=1),
     coordinator.ALARMS: StepAlarms(
         step=1,
         alarms=(Alarm(name="zero_variance", step=1, value=1, limit=0.8, message="m", remedy="r"),),

@@ -53,6 +53,8 @@ class Wishes:
     """Steps of a weight sync that are answered with an error."""
     replay_entries: list[dict[str, Any]] = field(default_factory=list)
     demonstrations: list[Trajectory] = field(default_factory=list)
+    shortages: list[str] = field(default_factory=list)
+    """Answers, one each, to the next questions for a checkpoint's room."""
     checkpoints_in_use: list[str] = field(default_factory=list)
 
 
@@ -105,6 +107,9 @@ class ToyCoordinator:
             routes.REPLAY: self._replay,
             routes.CHECKPOINTS_IN_USE: lambda _: routes.CheckpointPaths(
                 paths=tuple(self.wishes.checkpoints_in_use)
+            ),
+            routes.CHECKPOINT_ROOM: lambda _: routes.RoomAnswer(
+                shortage=self.wishes.shortages.pop(0) if self.wishes.shortages else ""
             ),
             routes.WEIGHTS: self._sync_weights,
             routes.CONTROL: self._control,

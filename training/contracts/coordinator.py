@@ -97,6 +97,21 @@ class CheckpointPaths(Wire):
     paths: tuple[str, ...]
 
 
+class CheckpointSize(Wire):
+    """A checkpoint that is about to be written."""
+
+    folder: str
+    num_bytes: int = Field(ge=0)
+    """As large as the last one, or an estimate from above."""
+
+
+class RoomAnswer(Wire):
+    """Whether it may be written."""
+
+    shortage: str = ""
+    """Which disk lacks how much; "" = there is room."""
+
+
 class WeightsSynced(WeightsAnswer):
     """The policy server's answer with its canary, which comes with new weights."""
 
@@ -191,6 +206,13 @@ CHECKPOINTS_IN_USE = Route(
     CheckpointPaths,
     "Own checkpoints that an evaluation, an export or another experiment waits for; asked before "
     "old ones are deleted.",
+)
+CHECKPOINT_ROOM = Route(
+    "POST",
+    "/checkpoints/room",
+    CheckpointSize,
+    RoomAnswer,
+    "Asked before a checkpoint, again and again while there is a shortage; the page shows it.",
 )
 ALARMS = Route("POST", "/alarms", StepAlarms, Nothing, "Guards that fired at a step; the others may clear.")
 _weights_request: Any = WEIGHTS_REQUEST

@@ -166,7 +166,8 @@ def errored_trajectories(facts: StepFacts) -> Alarm | None:
     return _alarm_above(
         "errored_trajectories", facts, value, limit,
         f"{percent(value)} of the trajectories errored; they count in no group",
-        "Open an errored trajectory for its reason; use fewer desktops if the host is overloaded.",
+        "Open an errored trajectory for its reason: free the disk that it names, or use fewer desktops if "
+        "the host is overloaded.",
     )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from training.contracts.types import Group, Task
 from training.distributed.interrupts import on_main
 from training.distributed.world import World
 from training.loop.alarm_history import AlarmHistory
+from training.loop.checkpoint_room import wait_for_room
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorClient
 from training.rollouts.group_collector import (
@@ -153,7 +154,8 @@ class Experiment:
         """Write a checkpoint; returns its folder. A collective.
 
         With `checkpoints.asynchronous` the folder appears later: see `finish_save`. When no step was made
-        since the last one (an evaluation in between, a pause), that one gets the new state instead.
+        since the last one (an evaluation in between, a pause), that one gets the new state instead. Waits
+        while the disk has no room; raises Interrupted when that wait is cancelled.
         """
         self.finish_save()
         state = self.state
@@ -169,6 +171,7 @@ class Experiment:
             is_best = folder.name == state.best_checkpoint
             success = last.success if success is None else success
         else:
+            on_main(self.world, self._wait_for_room)
             folder = self.checkpoints.start(self.learner, state, self.source, is_best=is_best)
         self.saved = SavedCheckpoint(position, folder, success)
         self.unreported = CheckpointReport(
@@ -181,6 +184,10 @@ class Experiment:
         if not self.config.checkpoints.asynchronous:
             self.finish_save()
         return folder
+
+    def _wait_for_room(self) -> None:
+        if self.coordinator is not None:
+            wait_for_room(self.coordinator, self.checkpoints, self.learner)
 
     def finish_save(self) -> None:
         """Wait for the checkpoint that is being written, and report it. A collective."""

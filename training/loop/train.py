@@ -26,6 +26,7 @@ from training.rollouts.coordinator_client import CoordinatorAddress, Coordinator
 
 if TYPE_CHECKING:
     from training.distributed.interrupts import TermSignal
+    from training.loop.stage_context import Experiment
 
 logger = logging.getLogger("training")
 
@@ -84,12 +85,23 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
     except Interrupted as stop:
         assert experiment is not None
         step = experiment.state.grpo_step
-        if stop.command is Control.PAUSE:
-            experiment.save()
+        command = _save_when_paused(experiment, stop.command)
         experiment.close()
-        return TrainerOutcome(exit_code=ExitCode.after(stop.command), step=step)
+        return TrainerOutcome(exit_code=ExitCode.after(command), step=step)
     finally:
         stop_world()
+
+
+def _save_when_paused(experiment: Experiment, command: Control) -> Control:
+    """Save before a pause; the command in the end, since people may cancel while that waits for room."""
+    from training.distributed.interrupts import Interrupted
+
+    if command is Control.PAUSE:
+        try:
+            experiment.save()
+        except Interrupted as stop:
+            return stop.command
+    return command
 
 
 def _evaluate_only(config: ExperimentConfig, address: CoordinatorAddress, term: TermSignal) -> TrainerOutcome:

@@ -174,6 +174,12 @@ class CoordinatorClient:
         """Folders of own checkpoints that people wait for (evaluations, exports); not to be deleted now."""
         return frozenset(self._ask(routes.CHECKPOINTS_IN_USE, Nothing()).paths)
 
+    def shortage_of_checkpoint(self, folder: str, num_bytes: int) -> str:
+        """What is missing on the disk for a checkpoint of that size; "" when it fits."""
+        return self._ask(
+            routes.CHECKPOINT_ROOM, routes.CheckpointSize(folder=folder, num_bytes=num_bytes)
+        ).shortage
+
     def report_alarms(self, step: int, alarms: Sequence[Alarm]) -> None:
         """The guards that fired at a step."""
         self._ask(routes.ALARMS, StepAlarms(step=step, alarms=tuple(alarms)))

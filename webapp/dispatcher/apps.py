@@ -1,8 +1,12 @@
 """Fills free slots whenever something may have to be sent."""
 
+import logging
 from typing import Any
 
 from django.apps import AppConfig
+from django.db import OperationalError
+
+log = logging.getLogger(__name__)
 
 
 class DispatcherConfig(AppConfig):
@@ -15,6 +19,10 @@ class DispatcherConfig(AppConfig):
 
 
 def _fill_free_slots(**_signal: Any) -> None:
+    """The work is committed: an error here must not reach its writer, who would do it again."""
     from webapp.dispatcher.send_waiting import fill_free_slots
 
-    fill_free_slots()
+    try:
+        fill_free_slots()
+    except OperationalError as error:
+        log.warning("nothing sent now, the dispatcher's next tick does it: %s", error)

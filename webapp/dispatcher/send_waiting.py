@@ -12,6 +12,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Experiment
 from webapp.fleet.env_capacity import count_env_slots, count_env_workers, hosts_at_work
+from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.trajectories.models import Trajectory
 
@@ -24,8 +25,11 @@ RESEND_AFTER = timedelta(seconds=30)
 def fill_free_slots() -> int:
     """Send jobs for waiting trajectories while slots are free; returns how many were sent.
 
-    One extra job per worker keeps its next trajectory at hand while the last one is scored.
+    One extra job per worker keeps its next trajectory at hand while the last one is scored. None while a
+    disk has no room for what they record.
     """
+    if disk_room.shortages(*disk_room.OF_EPISODES):
+        return 0
     capacity = count_env_slots() + count_env_workers()
     in_flight = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None)
     # What draining workers still run takes no slot of those that count.

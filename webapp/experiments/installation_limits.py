@@ -146,7 +146,7 @@ def _other_owner(path: str, team: Team) -> str | None:
 
 def _experiment_of(folder: Path) -> int:
     """Number of the experiment in whose own folder it lies; 0 elsewhere."""
-    root = (settings.DATA_DIR / "experiments").resolve()
+    root = settings.EXPERIMENTS_DIR.resolve()
     if root not in folder.parents:
         return 0
     return row_id(folder.relative_to(root).parts[0]) or 0

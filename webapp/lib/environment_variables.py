@@ -1,9 +1,12 @@
 """Readers of environment variables that fail loudly, and the secrets kept in the data folder."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+T = TypeVar("T")
 TRUE_WORDS = {"1", "true", "yes", "on"}
 FALSE_WORDS = {"0", "false", "no", "off"}
 
@@ -34,6 +37,14 @@ def env_int(name: str, default: int) -> int:
         return int(text)
     except ValueError as exc:
         raise ValueError(f"{name}={text}: use a whole number") from exc
+
+
+def env_parsed(name: str, default: str, parse: Callable[[str], T]) -> T:
+    """Read a value by its own reader. Raises ValueError naming the variable."""
+    try:
+        return parse(env_str(name, default))
+    except ValueError as exc:
+        raise ValueError(f"{name}: {exc}") from exc
 
 
 def env_list(name: str, default: list[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 
 from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
@@ -11,6 +10,8 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views import defaults
 from django.views.decorators.csrf import requires_csrf_token
+
+from webapp.lib.patience import is_disk_full
 
 API = "/api/"
 RETRY_AFTER_S = 5
@@ -79,21 +80,14 @@ def server_error(request: HttpRequest) -> HttpResponse:
     """500; 503 when the database is busy or away, 507 when the disk is full: both pass by themselves or by
     an operator's hand, and neither is a bug."""
     error = sys.exc_info()[1]
-    if isinstance(error, OperationalError) and not _is_disk_full(error):
+    if isinstance(error, OperationalError) and not is_disk_full(error):
         message = "The database is busy or does not answer; nothing was stored. Try again in a moment."
         response = answer_error(request, 503, "database_busy", message)
         response["Retry-After"] = str(RETRY_AFTER_S)
         return response
-    if error is not None and _is_disk_full(error):
+    if error is not None and is_disk_full(error):
         message = "The disk of the data folder is full; nothing was stored. Make room, then try again."
         return answer_error(request, 507, "disk_full", message)
     if is_api(request) or request.headers.get("Sec-Fetch-Dest") == "empty":
         return answer_error(request, 500, "error", BROKEN)
     return defaults.server_error(request)
-
-
-def _is_disk_full(error: BaseException) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
-    text = str(error).lower()
-    return isinstance(error, OperationalError) and ("disk is full" in text or "no space left" in text)

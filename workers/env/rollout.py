@@ -7,7 +7,6 @@ people watch it happen.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -85,7 +84,7 @@ class Rollout:
         return trajectories.has_ended(self._row)
 
     def _take_turns(self) -> Ending:
-        deadline = time.monotonic() + self._assignment.config.desktops.trajectory_timeout_s
+        deadline = trajectories.working_time() + self._assignment.config.desktops.trajectory_timeout_s
         trace = TurnTrace()
         frame = self._environment.observe()
         trace.lap(TurnPart.SCREENSHOT)
@@ -131,7 +130,7 @@ class Rollout:
             self._close(index, observation, decision, error, changed, completed_at, trace)
             text = result_text(decision, error)
             frame = after
-            if time.monotonic() > deadline:
+            if trajectories.working_time() > deadline:
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TIME)
         limit = Limit.TASK_TURNS if self._task.max_turns else Limit.TURNS
         return Ending(TrajectoryStatus.TRUNCATED, action, limit)

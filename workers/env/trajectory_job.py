@@ -70,7 +70,7 @@ def _run_recorded(assignment: Assignment) -> None:
     except Exception as error:
         log.exception("trajectory %s broke", row.pk)
         slots.drop_environment()
-        trajectories.end_errored(row, "worker", f"env worker error: {error!r}")
+        trajectories.end_errored(row, trajectories.kind_of(error), f"env worker error: {error!r}")
         raise
 
 

@@ -18,10 +18,12 @@ from pathlib import Path
 from celery.worker import state as celery_state
 from django.conf import settings
 from django.db import close_old_connections
+from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, to_yaml
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from workers import identity
+from workers.gpu.attempt_closing import close_crashed, close_stopped, end
 from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
@@ -34,12 +36,12 @@ from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, Pol
 from workers.gpu.webapp_imports import (
     Attempt,
     AttemptStatus,
-    Experiment,
     ExperimentStatus,
     attempts,
     fill_free_slots,
+    patiently,
     require_runnable,
-    status_changes,
+    shortages,
     tell_start,
     trajectories,
 )
@@ -65,7 +67,8 @@ class AttemptTakenBack(Exception):
 
 def run(experiment_id: int, attempt_number: int) -> None:
     """Body of the gpu job; a redelivered job finds the claim and steps aside."""
-    attempt = attempts.claim_experiment(
+    attempt = patiently(
+        attempts.claim_experiment,
         experiment_id=experiment_id,
         attempt_number=attempt_number,
         worker_name=identity.current().name,
@@ -73,7 +76,7 @@ def run(experiment_id: int, attempt_number: int) -> None:
     if attempt is None:
         log.info("experiment %s attempt %s is taken or gone; stepping aside", experiment_id, attempt_number)
         return
-    trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=attempt_number)
+    patiently(trajectories.cancel_groups_of, experiment_id=experiment_id, before_attempt=attempt_number)
     config = attempt.experiment.settings
     only_own: dict[str, int] = {}
     try:
@@ -84,20 +87,20 @@ def run(experiment_id: int, attempt_number: int) -> None:
         log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
         only_own = {"before_attempt": attempt_number + 1}
     except AttemptStopped as reason:
-        _close_stopped(attempt, str(reason))
+        close_stopped(attempt, str(reason))
     except ConfigError as error:
-        _close_crashed(attempt, config, f"not allowed here any more: {error}", max_restarts=0)
+        close_crashed(attempt, config, f"not allowed here any more: {error}", max_restarts=0)
     except (ModelNotFound, TooFewGpus) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
-        _close_crashed(attempt, config, str(error), max_restarts=0)
+        close_crashed(attempt, config, str(error), max_restarts=0)
     except (PolicyServerError, OSError) as error:
-        _close_crashed(attempt, config, str(error))
+        close_crashed(attempt, config, str(error))
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
-        _close_crashed(attempt, config, f"gpu worker error: {error!r}")
+        close_crashed(attempt, config, f"gpu worker error: {error!r}")
         raise
     finally:
-        trajectories.cancel_groups_of(experiment_id=experiment_id, **only_own)
+        patiently(trajectories.cancel_groups_of, experiment_id=experiment_id, **only_own)
 
 
 class Supervision:
@@ -145,8 +148,13 @@ class Supervision:
             trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
             stack.callback(trainer.stop)
             self._wait_ready(policy)
-            attempts.start_attempt(attempt=self._attempt, policy_url=policy.url, policy_token=policy.token)
-            fill_free_slots()
+            patiently(
+                attempts.start_attempt,
+                attempt=self._attempt,
+                policy_url=policy.url,
+                policy_token=policy.token,
+            )
+            patiently(fill_free_slots)
             self._watch(trainer, policy)
 
     def _log_path(self, name: str) -> Path:
@@ -211,9 +219,9 @@ class Supervision:
             return None
         self._beat_due = time.monotonic() + BEAT_EVERY_S
         close_old_connections()
-        if not attempts.is_current(self._attempt):
+        if not patiently(attempts.is_current, self._attempt):
             raise AttemptTakenBack
-        return attempts.beat_experiment(self._experiment_id)
+        return patiently(attempts.beat_experiment, self._experiment_id)
 
     def _beat_or_stop(self) -> bool:
         """True when it was time for a beat."""
@@ -226,21 +234,24 @@ class Supervision:
         outcome = self._outcome()
         code, message = (outcome.exit_code, outcome.message) if outcome else (code, "")
         if code == ExitCode.FINISHED:
-            attempts.end_attempt(attempt=self._attempt, status=AttemptStatus.FINISHED)
-            status_changes.change_status(self._experiment_id, ExperimentStatus.FINISHED, message="Finished.")
+            end(self._attempt, AttemptStatus.FINISHED, "", ExperimentStatus.FINISHED, "Finished.")
         elif code in (ExitCode.PAUSED, ExitCode.CANCELLED) or self._wants_stop():
             raise AttemptStopped("stopped at a safe point")
         else:
             reason = message or why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
-            _close_crashed(self._attempt, self._config, reason)
+            reason = "; ".join([reason, *map(str, shortages())])
+            close_crashed(self._attempt, self._config, reason)
 
     def _outcome(self) -> TrainerOutcome | None:
-        """What the trainer left behind; None of one that was killed."""
+        """What the trainer left behind; None of one that was killed, or could not write it."""
         path = TrainerOutcome.path(self._output)
-        return TrainerOutcome.model_validate_json(path.read_text()) if path.exists() else None
+        try:
+            return TrainerOutcome.model_validate_json(path.read_text())
+        except (FileNotFoundError, ValidationError):  # a full disk leaves half a file: the log knows more
+            return None
 
     def _wants_stop(self) -> bool:
-        status = attempts.beat_experiment(self._experiment_id)
+        status = patiently(attempts.beat_experiment, self._experiment_id)
         return status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
 
 
@@ -263,35 +274,4 @@ def is_colocated(config: ExperimentConfig) -> bool:
 
 def experiment_folder(experiment_id: int) -> Path:
     """Where an experiment keeps its config, logs and checkpoints."""
-    return Path(settings.DATA_DIR) / "experiments" / str(experiment_id)
-
-
-def _close_stopped(attempt: Attempt, reason: str) -> None:
-    """Cancelled or paused, whichever the people asked for."""
-    experiment_id = attempt.experiment_id
-    status = Experiment.objects.values_list("status", flat=True).get(pk=experiment_id)
-    if status == ExperimentStatus.CANCELLING:
-        attempts.end_attempt(attempt=attempt, status=AttemptStatus.CANCELLED, reason=reason)
-        status_changes.change_status(experiment_id, ExperimentStatus.CANCELLED, message="Cancelled.")
-        return
-    if status == ExperimentStatus.PAUSING:
-        attempts.end_attempt(attempt=attempt, status=AttemptStatus.PAUSED, reason=reason)
-        status_changes.change_status(
-            experiment_id,
-            ExperimentStatus.PAUSED,
-            message="Paused; the gpu worker is free. Resume goes on from the last checkpoint.",
-        )
-        return
-    # The trainer saved and left because it was ended from outside: go on from there.
-    _close_crashed(attempt, attempt.experiment.settings, reason)
-
-
-def _close_crashed(
-    attempt: Attempt, config: ExperimentConfig, reason: str, max_restarts: int | None = None
-) -> None:
-    attempts.requeue_after_crash(
-        attempt=attempt,
-        status=AttemptStatus.CRASHED,
-        reason=reason,
-        max_restarts=config.checkpoints.max_restarts if max_restarts is None else max_restarts,
-    )
+    return Path(settings.EXPERIMENTS_DIR) / str(experiment_id)

@@ -4,6 +4,7 @@ from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.checkpoints import exports, usable_checkpoints
 from webapp.experiments.installation_limits import require_runnable
 from webapp.experiments.lifecycle import alarms, attempts, status_changes, trainer_reports
+from webapp.experiments.lifecycle.disk_wait_text import tell_disk_wait
 from webapp.experiments.lifecycle.engine_wait_text import tell_start
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
 from webapp.experiments.models import (
@@ -16,6 +17,8 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.weight_lineage import WeightLineage
 from webapp.fleet.worker_reports import record_gpus
+from webapp.lib.disk_room import shortage_of_checkpoint, shortages
+from webapp.lib.patience import patiently
 from webapp.replay import injections
 from webapp.replay.injections import record_skips, record_uses
 from webapp.trajectories import lifecycle as trajectories
@@ -39,12 +42,16 @@ __all__ = [
     "group_of",
     "usable_checkpoints",
     "fill_free_slots",
+    "patiently",
     "record_gpu_sample",
     "record_gpus",
     "record_skips",
     "record_uses",
     "require_runnable",
+    "shortage_of_checkpoint",
+    "shortages",
     "status_changes",
+    "tell_disk_wait",
     "tell_start",
     "trainer_reports",
     "trajectories",

@@ -18,6 +18,7 @@ from tests.training.conftest import toy_config
 from training.contracts.config import ExperimentConfig, to_yaml
 from training.contracts.trainer_exit import ExitCode
 from training.contracts.types import Action, ActionKind, Control, Source, Trajectory
+from training.loop import checkpoint_room
 from training.loop.train import main
 from training.rollouts.task_order import TaskOrder
 
@@ -111,6 +112,30 @@ def test_an_evaluation_is_added_to_the_checkpoint_of_its_step(
     last = json.loads((output / "checkpoints" / folders[-1] / "state.json").read_text())
     assert last["was_evaluated_after"]
     assert len(coordinator.seen["/evaluations"]) == 4, "none is repeated after the pause"
+
+
+@pytest.mark.parametrize(("command", "code"), [(Control.RUN, 0), (Control.CANCEL, ExitCode.CANCELLED)])
+def test_a_checkpoint_waits_for_room_or_for_the_cancel(
+    toy_model: Path,
+    coordinator: ToyCoordinator,
+    train: Run,
+    output: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: Control,
+    code: int,
+) -> None:
+    monkeypatch.setattr(checkpoint_room, "POLL_S", 0.0)
+    coordinator.wishes.command = command
+    coordinator.wishes.shortages = ["checkpoints: 1.0 GB missing"] * 3
+    assert train(toy_config(toy_model)) == code
+    asked = coordinator.seen["/checkpoints/room"]
+    saved = sorted(folder.name for folder in (output / "checkpoints").glob("[0-9]*"))
+    if command is Control.CANCEL:
+        assert (len(asked), saved) == (1, [])
+    else:
+        assert len(asked) == 3 + len(coordinator.seen["/checkpoints"])
+        assert saved
+    assert asked[0]["num_bytes"] > 0
 
 
 def test_a_policy_learns_and_its_engine_follows(

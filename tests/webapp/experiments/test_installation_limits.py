@@ -146,7 +146,7 @@ def test_a_url_is_below_another_by_whole_parts(url, start, expected):
 
 
 def test_a_checkpoint_of_another_team_is_no_model(settings, tmp_path):
-    settings.DATA_DIR = tmp_path
+    settings.DATA_DIR, settings.EXPERIMENTS_DIR = tmp_path, tmp_path / "experiments"
     theirs = make_experiment()
     folder = tmp_path / "experiments" / str(theirs.pk) / "checkpoints" / "00003"
     recorded = tmp_path / "elsewhere" / "00004"

@@ -1,16 +1,16 @@
-"""Upkeep: what the dispatcher does every few minutes."""
+"""Upkeep: what the dispatcher does every few minutes, in pieces."""
 
 import pytest
 from django.db import connection
 
 from testing.factories import make_trajectory
-from webapp.live.database_upkeep import upkeep
+from webapp.live import database_upkeep
 
 
 @pytest.mark.django_db(transaction=True)
-def test_upkeep_gives_sqlite_statistics_and_does_nothing_to_postgresql():
+def test_statistics_are_given_to_sqlite_alone():
     make_trajectory(turns=1)
-    upkeep()
+    database_upkeep.refresh_statistics()
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM sqlite_stat1 WHERE tbl = 'trajectories_trajectory'")

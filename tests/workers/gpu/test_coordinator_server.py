@@ -78,3 +78,15 @@ def test_a_malformed_query_is_named(served):
     answer = served.get("/tasks", params={"split": "tests"})
     assert (answer.status_code, "split: " in answer.text) == (400, True)
     assert served.get("/groups/finished", params={"after": "x"}).status_code == 400
+
+
+def test_a_checkpoint_that_does_not_fit_waits_and_the_page_says_so(served, experiment, tmp_path):
+    asked = {"folder": str(tmp_path / "not-yet"), "num_bytes": 10**18}
+    shortage = served.post("/checkpoints/room", json=asked).json()["shortage"]
+    assert "checkpoints in" in shortage
+    assert "missing" in shortage
+    experiment.refresh_from_db()
+    assert experiment.message == f"Waits for disk space to save a checkpoint: {shortage}."
+    assert served.post("/checkpoints/room", json=asked | {"num_bytes": 1}).json() == {"shortage": ""}
+    experiment.refresh_from_db()
+    assert experiment.message == "Running."

@@ -108,6 +108,7 @@ def crash_limit_reached(*, experiment_id: int, max_restarts: int) -> bool:
     return crashes.count() > max_restarts
 
 
+@transaction.atomic
 def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str, max_restarts: int) -> bool:
     """Close a crashed or lost attempt and queue the next one, or fail when there were too many."""
     end_attempt(attempt=attempt, status=status, reason=reason)

@@ -6,6 +6,7 @@ from django.db.models import QuerySet
 
 from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.lib.disk_room import shortages
 
 
 def waiting_experiments() -> QuerySet[Experiment]:
@@ -47,6 +48,8 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
     """Why a queued experiment does not run yet, in words."""
     if experiment.status != ExperimentStatus.QUEUED:
         return ""
+    if found := shortages():
+        return f"Waits for disk space: {'; '.join(map(str, found))}."
     state = state or queue_state()
     if not state.num_gpu_workers:
         return "No gpu worker is online. Start one with `make up` or on a GPU host."

@@ -19,7 +19,7 @@ ERROR_WORDS = (b"ERROR", b"CRITICAL", b"FATAL", b"Traceback", b"Error", b"Except
 SEARCH_BYTES = 1024 * 1024
 WARNING = re.compile(r"\b(WARNING|WARN)\b|Warning:")
 DEBUG = re.compile(r"\bDEBUG\b")
-NAME = re.compile(r"^[A-Za-z0-9._-]+\.log$")
+NAME = re.compile(r"^[A-Za-z0-9._-]+\.log(\.\d+)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +44,27 @@ class Chunk:
 
 
 def log_folder(experiment_id: int) -> Path:
-    return Path(settings.DATA_DIR) / "experiments" / str(experiment_id) / "logs"
+    return settings.EXPERIMENTS_DIR / str(experiment_id) / "logs"
 
 
 def log_files(experiment_id: int) -> list[LogFile]:
     """Newest attempt first; an experiment that never started has none."""
     folder = log_folder(experiment_id)
     found = []
-    for path in folder.glob("*.log") if folder.is_dir() else ():
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if not NAME.match(path.name):
+            continue
         state = path.stat()
         found.append(LogFile(path.name, state.st_size, state.st_mtime))
     return sorted(found, key=_attempt_order, reverse=True)
 
 
-def _attempt_order(file: LogFile) -> tuple[int, bool, float]:
-    """trainer-3.log before policy-3.log before trainer-2.log."""
-    number = re.search(r"-(\d+)\.log$", file.name)
-    return (int(number.group(1)) if number else 0, file.name.startswith("trainer"), file.modified)
+def _attempt_order(file: LogFile) -> tuple[int, bool, int, float]:
+    """trainer-3.log before trainer-3.log.1 before policy-3.log before trainer-2.log."""
+    number = re.search(r"-(\d+)\.log", file.name)
+    attempt = int(number.group(1)) if number else 0
+    age = re.search(r"\.log\.(\d+)$", file.name)
+    return attempt, file.name.startswith("trainer"), -int(age.group(1)) if age else 0, file.modified
 
 
 def log_path(experiment_id: int, name: str) -> Path | None:

@@ -12,6 +12,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from training.contracts.stage_names import STAGE_LABELS
+from webapp.lib import disk_room
+from webapp.lib.byte_text import size_text
 
 register = template.Library()
 
@@ -91,6 +93,12 @@ def status_badge(status: str, label: str = "") -> dict[str, str]:
     return {"status": str(status), "tone": tone(status), "label": label or str(status).capitalize()}
 
 
+@register.inclusion_tag("parts/disk_shortages.html")
+def disk_shortages() -> dict[str, list[disk_room.Shortage]]:
+    """Which folders have too little room, so that new work waits; nothing otherwise."""
+    return {"shortages": disk_room.shortages()}
+
+
 @register.simple_block_tag
 def table(content: str, name: str, *heads: str) -> SafeString:
     """The rows within it as a dense table that scrolls sideways; `name` is one more class, or empty.
@@ -154,14 +162,7 @@ def elapsed(at: datetime | None) -> SafeString | str:
 @register.filter
 def size(num_bytes: float | None) -> str:
     """Bytes as "812 B", "3.4 MB" or "1.2 GB" (powers of 1000)."""
-    if num_bytes in MISSING:
-        return "—"
-    value = float(num_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
+    return "—" if num_bytes is None or num_bytes == "" else size_text(num_bytes)
 
 
 @register.filter

@@ -12,6 +12,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import DatabaseError, connection
 
+from webapp.lib.disk_room import nearest_existing
 from webapp.lib.npm_assets import PACKAGES, AssetsMissing, installed_version
 from webapp.lib.supervisor.redis_server import RedisMissing, find_redis
 
@@ -55,14 +56,9 @@ def cores() -> Finding:
 
 
 def disk() -> Finding:
-    free_gb = shutil.disk_usage(existing(settings.DATA_DIR)).free / 1e9
+    free_gb = shutil.disk_usage(nearest_existing(settings.DATA_DIR)).free / 1e9
     text = f"{free_gb:.0f} GB free at {settings.DATA_DIR}"
     return Finding("disk", free_gb >= LOWEST_FREE_GB, f"{text}; {LOWEST_FREE_GB} GB needed")
-
-
-def existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
-    return path if path.exists() else existing(path.parent)
 
 
 def database() -> Finding:

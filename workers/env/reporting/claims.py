@@ -9,6 +9,8 @@ from django.db import close_old_connections
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, Task, Turn
 from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.lib import disk_room
+from webapp.lib.patience import patient
 from webapp.trajectories import branching, parked_trajectories
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
@@ -50,11 +52,12 @@ class NoPolicy(Exception):
     """Raised when the experiment's policy server is not (or no longer) there."""
 
 
+@patient
 def claim(trajectory_id: int) -> Assignment | None:
     """Take the trajectory for this worker; None when another worker has it or it was cancelled."""
     close_old_connections()
     worker = worker_row.find()
-    if worker.is_draining:
+    if worker.is_draining or disk_room.shortages(*disk_room.OF_EPISODES):
         hand_back_job(trajectory_id=trajectory_id)
         return None
     row = trajectories.claim_trajectory(

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from training.contracts.types import Action
+from webapp.lib.patience import patient
 from webapp.screens import screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
 from webapp.screens.relay_tickets import read_ticket
@@ -25,14 +26,17 @@ class HumanAction:
     ended_at: datetime | None
 
 
+@patient
 def open_screen(trajectory_id: int, addresses: list[str]) -> None:
     screen_control.open_screen(trajectory_id=trajectory_id, addresses=addresses)
 
 
+@patient
 def close_screen(trajectory_id: int) -> None:
     screen_control.close_screen(trajectory_id=trajectory_id)
 
 
+@patient
 def active_control(trajectory_id: int) -> Control | None:
     """The control that is requested or held, after ending one that was not renewed."""
     control = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
@@ -42,11 +46,13 @@ def active_control(trajectory_id: int) -> Control | None:
     return control
 
 
+@patient
 def grant(control: Control) -> bool:
     """Pause the agent for this person; False when they no longer want it."""
     return screen_control.grant_control(control=control)
 
 
+@patient
 def refresh(control: Control) -> Control:
     """The same row as it is now."""
     control.refresh_from_db()
@@ -56,6 +62,7 @@ def refresh(control: Control) -> Control:
     return control
 
 
+@patient
 def human_actions(control: Control, first: int) -> list[HumanAction]:
     """What the person did from number `first` on, in order."""
     rows = HumanInput.objects.filter(control=control, index__gte=first).order_by("index")

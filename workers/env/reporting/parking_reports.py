@@ -10,6 +10,7 @@ from training.contracts.config import ExperimentConfig, GatewayConfig
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.fleet import worker_reports
+from webapp.lib.patience import patient
 from webapp.trajectories import parked_trajectories
 from workers.env.reporting.claims import TrajectoryRow
 from workers.env.reporting.trajectories import end_errored
@@ -35,6 +36,7 @@ def gateways_in_use() -> list[GatewayConfig]:
     return list({ExperimentConfig.model_validate(row.config).desktops.gateway for row in rows})
 
 
+@patient
 def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
     """No desktop is free: the trajectory waits without a slot, `limit_s` at most; 0 = without limit."""
     waited_s = (timezone.now() - row.parked_at).total_seconds() if row.parked_at else 0.0
@@ -51,11 +53,13 @@ def park(row: TrajectoryRow, error: AtCapacity, limit_s: float) -> None:
         end_errored(row, "desktop_quota", str(error))  # it ran already; a cancelled one stays cancelled
 
 
+@patient
 def unpark(row: TrajectoryRow) -> bool:
     """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
     return row.status != TrajectoryStatus.PARKED or parked_trajectories.unpark_trajectory(trajectory=row)
 
 
+@patient
 def end_remote_desktop(desktop_id: str) -> None:
     """Record that a slot closed a desktop; one of a remote service ends by that."""
     worker_reports.end_remote_desktop(name=desktop_id)

@@ -20,6 +20,8 @@ from training.contracts.types import (
 from training.rewards import Reward
 from webapp.fleet import worker_reports
 from webapp.fleet.models import Desktop, DesktopPhase
+from webapp.lib import patience
+from webapp.lib.patience import patient
 from webapp.replay import inbox_admission
 from webapp.trajectories import frames
 from webapp.trajectories import lifecycle as trajectories
@@ -29,12 +31,25 @@ from workers.env.reporting.claims import TrajectoryRow
 from workers.env.running_trajectories import all_held
 
 
+def working_time() -> float:
+    """A clock in seconds that stands still while this thread waits for database or disk."""
+    return patience.working_time()
+
+
+def kind_of(error: Exception) -> str:
+    """What an error that nothing else explains is recorded as."""
+    if patience.is_disk_full(error):
+        return "disk_full"
+    return "database" if patience.passes(error) else "worker"
+
+
 def beat_held() -> None:
     """The heartbeat of all trajectories that this process runs."""
     if running := all_held():
         trajectories.beat_trajectories(running)
 
 
+@patient
 def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
     """The desktop is set up; False when the trajectory was cancelled meanwhile."""
     desktop: Desktop = worker_reports.record_desktop(
@@ -49,10 +64,12 @@ def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tu
     return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
 
 
+@patient
 def begin_evaluating(row: TrajectoryRow) -> bool:
     return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
 
 
+@patient
 def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
     """Store the screenshot, then the turn that shows it."""
     sha = frames.store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
@@ -64,6 +81,7 @@ def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: S
     return observation
 
 
+@patient
 def close_turn(
     row: TrajectoryRow, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None = None
 ) -> None:
@@ -72,12 +90,14 @@ def close_turn(
     )
 
 
+@patient
 def record_final_screen(row: TrajectoryRow, frame: Frame) -> None:
     """What the evaluator is about to judge."""
     sha = frames.store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
     trajectories.record_final_frame(trajectory=row, frame=sha)
 
 
+@patient
 def finish(
     row: TrajectoryRow,
     status: TrajectoryStatus,
@@ -90,7 +110,7 @@ def finish(
     turn_terms = {index: _plain(terms) for index, terms in enumerate(result.turn_terms) if terms}
     trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
     trajectories.record_fingerprint(trajectory=row, fingerprint=shared_fingerprint(turns))
-    ended = trajectories.end_trajectory(
+    trajectories.end_trajectory(
         trajectory_id=row.pk,
         status=status,
         score=score,
@@ -99,7 +119,9 @@ def finish(
         limit=limit,
     )
     row.refresh_from_db()
-    if ended and (row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN):
+    if row.status == status and (
+        row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
+    ):
         inbox_admission.offer_to_inbox(trajectory=row)
 
 
@@ -108,6 +130,7 @@ def screenshot(observation: Observation) -> bytes | None:
     return frames.read_frame(observation.sha256) if observation.sha256 else None
 
 
+@patient
 def end_errored(row: TrajectoryRow, kind: str, error: str) -> None:
     """Infrastructure failed: never a reward; its place in the group is run again."""
     trajectories.end_trajectory(
@@ -115,10 +138,12 @@ def end_errored(row: TrajectoryRow, kind: str, error: str) -> None:
     )
 
 
+@patient
 def end_cancelled(row: TrajectoryRow) -> None:
     trajectories.end_trajectory(trajectory_id=row.pk, status=TrajectoryStatus.CANCELLED)
 
 
+@patient
 def has_ended(row: TrajectoryRow) -> bool:
     """True when the trajectory was ended from outside while it ran."""
     status = TrajectoryRow.objects.values_list("status", flat=True).get(pk=row.pk)

@@ -1,6 +1,8 @@
-"""Between trainer, engine and people: weight syncs, the engine's sleep, pause and cancel."""
+"""Between trainer, engine and people: weight syncs, the engine's sleep, pause, cancel, room on the disk."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from training.contracts import coordinator as routes
 from training.contracts.route_types import Nothing
@@ -8,7 +10,12 @@ from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles
 from workers.gpu.policy_server_process import WeightsRefused
-from workers.gpu.webapp_imports import ExperimentStatus, attempts
+from workers.gpu.webapp_imports import (
+    ExperimentStatus,
+    attempts,
+    shortage_of_checkpoint,
+    tell_disk_wait,
+)
 
 CONTROL_OF_STATUS = {
     ExperimentStatus.PAUSING: Control.PAUSE,
@@ -35,8 +42,16 @@ def get_control(context: AttemptContext, _: Nothing) -> routes.ControlAnswer:
     return routes.ControlAnswer(command=command, needs_weights=context.policy.needs_weights())
 
 
+def find_room(context: AttemptContext, wanted: routes.CheckpointSize) -> routes.RoomAnswer:
+    found = shortage_of_checkpoint(Path(wanted.folder), wanted.num_bytes)
+    shortage = str(found) if found else ""
+    tell_disk_wait(context.experiment_id, shortage)
+    return routes.RoomAnswer(shortage=shortage)
+
+
 HANDLERS = (
     handles(routes.WEIGHTS, sync_weights),
     handles(routes.ENGINE, command_engine),
     handles(routes.CONTROL, get_control),
+    handles(routes.CHECKPOINT_ROOM, find_room),
 )

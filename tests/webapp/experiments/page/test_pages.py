@@ -1,7 +1,6 @@
 """The list, the queue and the experiment page: what they show, in how many queries."""
 
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from django.conf import settings
@@ -327,7 +326,7 @@ def test_groups_are_filtered_by_a_range_of_steps(client: Client, operator, team:
 
 def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, operator, team: Team):
     experiment = make_experiment(team=team)
-    folder = Path(settings.DATA_DIR) / "experiments" / str(experiment.pk) / "logs"
+    folder = settings.EXPERIMENTS_DIR / str(experiment.pk) / "logs"
     folder.mkdir(parents=True)
     lines = [f"INFO line {number}" for number in range(100)]
     lines[60] = "RuntimeError: broken"
@@ -341,6 +340,11 @@ def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, o
     error = client.get(url, {"file": "trainer-1.log", "at": "first-error"}).json()
     assert ["error", "RuntimeError: broken"] in [line[1:] for line in error["lines"][:25]]
     assert client.get(url, {"file": "../config.yaml"}).status_code == 404
+    (folder / "trainer-1.log.1").write_text("INFO before\n")
+    before = client.get(url, {"file": "trainer-1.log.1"}).json()
+    assert before["lines"][-1][1:] == ["info", "INFO before"]
+    page = client.get(f"/experiments/{experiment.pk}/", {"tab": "log"}).content.decode()
+    assert page.index('value="trainer-1.log"') < page.index('value="trainer-1.log.1"')
 
 
 def slow_first_error(lines: list[str]) -> int | None:

@@ -1,7 +1,8 @@
 """The dispatcher: moves work from the queue of record to the workers and takes back what died.
 
-Each tick:  lose silent workers -> take back their trajectories and experiments -> take sweeps further ->
-send waiting trajectories -> send the first waiting experiment when a gpu worker is free -> prune old events.
+Each tick:  lose silent workers (once they could have beaten) -> take back their trajectories and experiments
+-> take sweeps further -> send waiting trajectories -> send the first waiting experiment when a gpu worker is
+free -> prune old events. Nothing new is sent while a disk has too little room for it.
 """
 
 import logging
@@ -11,24 +12,24 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.db import InterfaceError, close_old_connections
 from django.db import OperationalError as DatabaseOperationalError
-from django.db import close_old_connections
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
-from webapp.accounts.audit.log_action import prune_audit_log
+from webapp.dispatcher.chores import Chores
+from webapp.dispatcher.disk_watch import DiskWatch
+from webapp.dispatcher.liveness import Liveness
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.lifecycle.queue_order import first_waiting
-from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, AttemptStatus, Experiment
 from webapp.experiments.sweeps.steering import advance_sweeps
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
-from webapp.live.database_upkeep import upkeep
 from webapp.trajectories.branching import give_up_hostless
 from webapp.trajectories.lifecycle import lose_stale_trajectories
 from webapp.trajectories.parked_trajectories import free_lost_questions
@@ -38,7 +39,8 @@ TICK_S = 0.5
 SLOW_TICKS = 4
 """Ticks between two checks of liveness."""
 UPKEEP_TICKS = 600
-"""Old events are pruned and the planner's statistics refreshed every five minutes, and at the start."""
+"""Upkeep begins a new round every five minutes, and at the start."""
+DISK_WATCH = DiskWatch()
 SEND_AGAIN_AFTER = timedelta(seconds=20)
 
 
@@ -55,17 +57,16 @@ class Command(BaseCommand):
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
-        count = 0
+        count, liveness, chores = 0, Liveness(), Chores()
         while not stopping.wait(TICK_S):
             count += 1
             try:
                 close_old_connections()
-                tick(check_liveness=count % SLOW_TICKS == 0)
+                tick(check_liveness=count % SLOW_TICKS == 0 and liveness.may_judge())
                 if count % UPKEEP_TICKS == 1:
-                    upkeep()
-                    prune_gpu_samples()
-                    prune_audit_log()
-            except (DatabaseOperationalError, OperationalError) as error:
+                    chores.begin()
+                chores.go_on()
+            except (DatabaseOperationalError, InterfaceError, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
 
 
@@ -85,8 +86,10 @@ def tick(*, check_liveness: bool) -> None:
         resend_forgotten()
         expire_operations()
         advance_sweeps()
+    is_short = DISK_WATCH.is_short()
     fill_free_slots()
-    dispatch_experiment()
+    if not is_short:
+        dispatch_experiment()
 
 
 def dispatch_experiment() -> bool:

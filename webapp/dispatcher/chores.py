@@ -1,0 +1,55 @@
+"""Long upkeep in small pieces between two ticks: deleting 600 000 rows must hold up no one.
+
+A chore is a generator that yields after each short transaction. All are begun anew every few minutes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from webapp.accounts.audit.log_action import prune_audit_log
+from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
+from webapp.live.database_upkeep import prune_events, refresh_statistics
+
+Chore = Callable[[], Iterator[object]]
+
+BUDGET_S = 0.1
+"""Of one tick; a piece that was begun is finished."""
+
+_chores: list[Chore] = []
+
+
+def register(chore: Chore) -> None:
+    """Further applications have theirs done, too."""
+    _chores.append(chore)
+
+
+class Chores:
+    """What is left of the round."""
+
+    def __init__(self) -> None:
+        self._round: Iterator[object] = iter(())
+
+    def begin(self) -> None:
+        """A new round; what is left of the last one comes up in it again."""
+        self._round = _round()
+
+    def go_on(self) -> None:
+        """Some pieces, for `BUDGET_S`."""
+        ends = time.monotonic() + BUDGET_S
+        for _ in self._round:
+            if time.monotonic() >= ends:
+                break
+
+
+def _round() -> Iterator[object]:
+    refresh_statistics()
+    yield None
+    yield from prune_events()
+    prune_gpu_samples()
+    yield None
+    prune_audit_log()
+    for chore in _chores:
+        yield None
+        yield from chore()

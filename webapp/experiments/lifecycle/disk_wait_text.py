@@ -1,0 +1,22 @@
+"""What a running experiment waits for when its next checkpoint does not fit on the disk."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from webapp.experiments.lifecycle.status_changes import publish_status
+from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
+
+WAITS = "Waits for disk space to save a checkpoint: "
+
+
+def tell_disk_wait(experiment_id: int, shortage: str) -> None:
+    """Show on its page what is missing, or, with "", that it goes on; says nothing twice."""
+    with transaction.atomic():
+        row = Experiment.objects.filter(pk=experiment_id, status__in=ACTIVE_STATUSES).first()
+        if row is None or (not shortage and not row.message.startswith(WAITS)):
+            return
+        message = f"{WAITS}{shortage}." if shortage else f"{row.get_status_display()}."
+        if row.message != message:
+            Experiment.objects.filter(pk=experiment_id).update(message=message)
+            publish_status(experiment_id, ExperimentStatus(row.status), message)
