@@ -14,6 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from testing.small_disk import CannotMount, small_disk
+from workers.processes import rotating_log
 from workers.processes.logged_process import LoggedProcess
 from workers.processes.pid_records import PidRecords
 from workers.processes.process_group import end_group, start_ticks
@@ -54,6 +56,44 @@ def test_stopping_a_child_ends_its_group_and_its_record(child: LoggedProcess, tm
     assert eventually(lambda: start_ticks(grandchild) is None)
     assert PidRecords(tmp_path / "pids").names() == []
     child.stop()  # idempotent
+
+
+def test_a_log_is_rotated_and_its_last_lines_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rotating_log, "LARGEST_FILE_BYTES", 1000)
+    child = LoggedProcess(
+        "talker",
+        ["seq", "1", "2000"],
+        log_path=tmp_path / "talker.log",
+        env=dict(os.environ),
+        cwd=tmp_path,
+        records=PidRecords(tmp_path / "pids"),
+    )
+    assert eventually(lambda: child.exit_code() == 0)
+    assert child.tail(300).split() == [str(number) for number in range(1701, 2001)]
+    sizes = {path.name: path.stat().st_size for path in tmp_path.glob("talker.log*")}
+    assert sorted(sizes) == ["talker.log", "talker.log.1", "talker.log.2", "talker.log.3"]
+    assert max(sizes.values()) <= 1000
+    child.stop()
+
+
+def test_a_full_disk_costs_a_child_its_log_and_not_its_life(tmp_path: Path) -> None:
+    try:
+        with small_disk(tmp_path / "logs", 1) as disk:
+            child = LoggedProcess(
+                "talker",
+                ["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 1000 && touch ../survived"],
+                log_path=disk / "talker.log",
+                env=dict(os.environ),
+                cwd=disk,
+                records=PidRecords(tmp_path / "pids"),
+            )
+            assert eventually(lambda: child.exit_code() == 0)
+            assert (tmp_path / "survived").exists()
+            child.stop()
+    except CannotMount as reason:
+        pytest.skip(f"no file system of its own: {reason}")
 
 
 def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
