@@ -15,6 +15,7 @@ from webapp.experiments.models import Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.reports.freeze import Choices, write_version
 from webapp.reports.links import make_link, token_of
+from webapp.retention.models import RetentionRule
 from webapp.screens.models import Control
 
 
@@ -87,6 +88,7 @@ def make_world() -> World:
         "member": users["teammate"].memberships.get().pk,
         "experiment": experiment.pk,
         "sweep": sweep.pk,
+        "rule": RetentionRule.objects.create(team=team, max_age_days=30).pk,
         "evaluation": make_evaluation(experiment).pk,
         "task": entry.trajectory.task_id,
         "trajectory": entry.trajectory_id,

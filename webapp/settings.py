@@ -125,6 +125,7 @@ INSTALLED_APPS = [
     "webapp.replay",
     "webapp.screens",
     "webapp.reports",
+    "webapp.retention",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -109,6 +109,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "member-password": by(Role.ADMIN, act("/team/members/{member}/password/")),
     "audit-list": by(Role.ADMIN, Row("get", "/audit/", 200, 403, 200)),
     "audit-export": by(Role.ADMIN, Row("get", "/audit/export/?format=jsonl", 200, 403, 200)),
+    # --- storage
+    "storage-show": page("/storage/"),
+    "retention-save": by(Role.ADMIN, act("/storage/rules/", stranger=302, body="max_age_days=9")),
+    "retention-delete": by(Role.ADMIN, act("/storage/rules/{rule}/delete/")),
     # --- experiments
     "experiment-list": page("/experiments/"),
     "experiment-rows": page("/experiments/rows/"),

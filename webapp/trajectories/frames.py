@@ -43,14 +43,54 @@ def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, 
     team_id = team if isinstance(team, int) else team.pk
     image = image or Image.open(BytesIO(png))
     sha256 = sha256 or hashlib.sha256(png).hexdigest()
-    if not default_storage.exists(frame_path(sha256)):  # the last that is written
+    if not _is_kept(frame_path(sha256)):  # the last that is written
         rgb = image if image.mode == "RGB" else image.convert("RGB")
         for variant, body in (("jpg", jpeg_of(rgb)), ("thumb.jpg", thumb_of(rgb)), ("png", png)):
             _write_once(default_storage, frame_path(sha256, variant), body)
-    Frame.objects.bulk_create(
-        [Frame(team_id=team_id, sha256=sha256, width=image.width, height=image.height)], ignore_conflicts=True
-    )
+    row = Frame(team_id=team_id, sha256=sha256, width=image.width, height=image.height)
+    Frame.objects.bulk_create([row], ignore_conflicts=True)
     return sha256
+
+
+def _is_kept(name: str) -> bool:
+    """Whether the file is there; its time is set anew, so that no clean-up takes it for unused."""
+    if not isinstance(default_storage, FileSystemStorage):
+        return default_storage.exists(name)
+    try:
+        os.utime(default_storage.path(name))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def frame_bytes(sha256: str) -> int:
+    """Of all its files; 0 when they are gone."""
+    names = [frame_path(sha256, variant) for variant in VARIANTS]
+    return sum(default_storage.size(name) for name in names if default_storage.exists(name))
+
+
+def delete_unused_frame(sha256: str, unused_since: float) -> bool:
+    """Remove its files unless they were stored again after `unused_since` (seconds, wall clock).
+
+    The PNG is what `store_frame` looks at: it is put aside first and looked at once more, so that a
+    screenshot that is stored in the same moment is either put back or written anew.
+    """
+    png = Path(default_storage.path(frame_path(sha256)))
+    aside = png.with_name(f".{png.name}.unused")
+    try:
+        if png.stat().st_mtime > unused_since:
+            return False
+        png.rename(aside)
+        if aside.stat().st_mtime > unused_since:
+            aside.rename(png)
+            return False
+    except FileNotFoundError:
+        pass
+    for variant in VARIANTS:
+        if variant != "png":
+            default_storage.delete(frame_path(sha256, variant))
+    aside.unlink(missing_ok=True)
+    return True
 
 
 def read_frame(sha256: str, variant: str = "png") -> bytes:

@@ -28,10 +28,13 @@ class Frame(models.Model):
     sha256 = models.CharField(max_length=64)
     width = models.IntegerField()
     height = models.IntegerField()
+    num_bytes = models.IntegerField(null=True)
+    """Of its files; null = not measured yet."""
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["team", "sha256"], name="frame_once_per_team")]
+        indexes = [models.Index(fields=["sha256"], name="frame_by_sha256")]
 
     def __str__(self) -> str:
         return self.sha256[:12]
@@ -179,6 +182,8 @@ class Trajectory(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    pruned_at = models.DateTimeField(null=True)
+    """When its turns and screenshots went by a rule of its team; what it scored stays."""
 
     class Meta:
         indexes = [
@@ -201,6 +206,7 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "-advantage", "-id"], name="trajectory_by_advantage"),
             models.Index(fields=["status", "sent_at", "id"], name="trajectory_waiting"),
             models.Index(fields=["ended_at"], name="trajectory_ended"),
+            models.Index(fields=["final_frame"], name="trajectory_by_final_frame"),
         ]
 
     def __str__(self) -> str:
@@ -251,6 +257,7 @@ class TurnRecord(models.Model):
     class Meta:
         ordering = ["index"]
         constraints = [models.UniqueConstraint(fields=["trajectory", "index"], name="turn_once")]
+        indexes = [models.Index(fields=["frame"], name="turn_by_frame")]
 
     def __str__(self) -> str:
         return f"turn {self.index} of {self.trajectory_id}"

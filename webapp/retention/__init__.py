@@ -1,0 +1,1 @@
+"""What goes when a team's rules say so: screenshots and turns of old trajectories."""

@@ -1,0 +1,13 @@
+"""Has the dispatcher do what the rules say."""
+
+from django.apps import AppConfig
+
+
+class RetentionConfig(AppConfig):
+    name = "webapp.retention"
+
+    def ready(self) -> None:
+        from webapp.dispatcher.chores import register
+        from webapp.retention.prune import scheduled
+
+        register(scheduled)

@@ -1,0 +1,53 @@
+"""The page Storage: what a team keeps, its rules, and what the next run removes."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from webapp.accounts.access import MemberRequest, member, owned_row
+from webapp.accounts.models import Role
+from webapp.experiments.models import Experiment
+from webapp.retention.forms import RuleForm
+from webapp.retention.models import RetentionRule
+from webapp.retention.prune import plan
+from webapp.retention.summary import summaries, usage_of
+
+EXPERIMENTS_OFFERED = 200
+
+
+@require_safe
+def storage(request: MemberRequest) -> HttpResponse:
+    """Any member sees it; admins change the rules."""
+    held = member(request)
+    rules = list(held.team.retention_rules.select_related("experiment", "team").order_by("experiment_id"))
+    context = {
+        "nav": "team",
+        "usage": usage_of(held.team),
+        "summaries": summaries(rules, plan(rules)),
+        "is_admin": Role(held.role).includes(Role.ADMIN),
+        "experiments": Experiment.objects.filter(team=held.team).order_by("-id")[:EXPERIMENTS_OFFERED],
+    }
+    return render(request, "retention/storage.html", context)
+
+
+@require_POST
+def save_rule(request: MemberRequest) -> HttpResponse:
+    """Make a rule or change it."""
+    form = RuleForm(request.POST, team=member(request, Role.ADMIN).team)
+    if form.is_valid():
+        form.store()
+        messages.success(request, "Rule saved; the dispatcher follows it within minutes.")
+    else:
+        messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
+    return redirect("storage-show")
+
+
+@require_POST
+def delete_rule(request: MemberRequest, pk: int) -> HttpResponse:
+    """Without a rule everything stays."""
+    owned_row(request, RetentionRule, pk, Role.ADMIN, "team").delete()
+    messages.success(request, "Rule deleted.")
+    return redirect("storage-show")
