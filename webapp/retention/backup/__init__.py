@@ -1,0 +1,1 @@
+"""Backup and restore of an installation that goes on working meanwhile."""

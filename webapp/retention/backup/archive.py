@@ -1,0 +1,138 @@
+"""A backup is one tar file:
+
+manifest.json       version, kind of database, time, counts
+database.*          one moment of the database
+media/...           screenshots, copied after it: every row's file is there
+checkpoints.json    where each checkpoint lies; the weights themselves are copied by other means
+secrets.sealed      only with a passphrase
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from webapp import __version__
+from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.retention.backup.database_copy import NAMES, dump_database, is_empty, load_database
+from webapp.retention.backup.sealed_secrets import seal, unseal
+from webapp.retention.deletion_lock import deletion_held
+
+MANIFEST, CHECKPOINTS, SECRETS = "manifest.json", "checkpoints.json", "secrets.sealed"
+RESTORED = "Restored from a backup. Resume goes on from the last checkpoint that is there."
+
+
+class CannotRestore(Exception):
+    """Raised when nothing was restored; the message says why."""
+
+
+def write_backup(target: Path, *, passphrase: str = "") -> dict[str, Any]:
+    """Write `target` in one piece and return its manifest; everything may go on meanwhile."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with deletion_held(), tempfile.TemporaryDirectory(dir=target.parent) as folder:
+            database = dump_database(Path(folder))
+            with tarfile.open(draft, "w") as archive:
+                archive.add(database, database.name)
+                num_files = sum(_add(archive, path) for path in _media())
+                checkpoints = list(
+                    CheckpointRecord.objects.filter(deleted_at=None).values("experiment_id", "step", "path")
+                )
+                _add_text(archive, CHECKPOINTS, json.dumps(checkpoints, indent=1))
+                if passphrase:
+                    _add_bytes(archive, SECRETS, seal(settings.SECRETS_DIR, passphrase))
+                manifest = {
+                    "version": __version__,
+                    "database": connection.vendor,
+                    "made_at": timezone.now().isoformat(),
+                    "media_files": num_files,
+                    "checkpoints": len(checkpoints),
+                    "has_secrets": bool(passphrase),
+                }
+                _add_text(archive, MANIFEST, json.dumps(manifest, indent=1))
+        draft.chmod(0o600)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return manifest
+
+
+def restore_backup(source: Path, *, passphrase: str = "") -> dict[str, Any]:
+    """Fill this installation, which has to be empty; returns what became of it. Raises CannotRestore."""
+    media = Path(settings.MEDIA_ROOT)
+    if not is_empty() or (media.is_dir() and any(media.iterdir())):
+        raise CannotRestore("this installation has data already; set DESKHAND_DATA_DIR and DATABASE_URL anew")
+    with tarfile.open(source) as archive:
+        manifest = _manifest(archive, source)
+        if manifest["database"] != connection.vendor:
+            raise CannotRestore(
+                f"the backup is of {manifest['database']}, this database is {connection.vendor}"
+            )
+        if manifest["has_secrets"] and passphrase:
+            sealed = archive.extractfile(SECRETS)
+            assert sealed is not None
+            manifest["secrets"] = unseal(sealed.read(), passphrase, settings.SECRETS_DIR)
+        with tempfile.TemporaryDirectory(dir=settings.DATA_DIR) as folder:
+            name = NAMES[connection.vendor]
+            archive.extract(name, folder, filter="data")
+            load_database(Path(folder, name))
+        archive.extractall(media.parent, members=_frames_of(archive), filter="data")
+    call_command("migrate", interactive=False, verbosity=0)
+    manifest["missing_checkpoints"] = _settle()
+    return manifest
+
+
+def _settle() -> list[str]:
+    """Nothing starts by itself in a copy; checkpoints whose folders are elsewhere count as deleted."""
+    Experiment.objects.exclude(status__in=FINAL_STATUSES).update(
+        status=ExperimentStatus.PAUSED, message=RESTORED
+    )
+    kept = CheckpointRecord.objects.filter(deleted_at=None)
+    missing = [(pk, path) for pk, path in kept.values_list("pk", "path") if not Path(path).is_dir()]
+    CheckpointRecord.objects.filter(pk__in=[pk for pk, _ in missing]).update(deleted_at=timezone.now())
+    return [path for _, path in missing]
+
+
+def _manifest(archive: tarfile.TarFile, source: Path) -> dict[str, Any]:
+    try:
+        found = archive.extractfile(MANIFEST)
+    except KeyError as exc:
+        raise CannotRestore(f"{source} is no whole backup: it has no {MANIFEST}") from exc
+    assert found is not None
+    return json.loads(found.read())
+
+
+def _media() -> Iterator[Path]:
+    """Files that are complete: drafts begin with a dot."""
+    for folder, _, names in os.walk(settings.MEDIA_ROOT):
+        yield from (Path(folder, name) for name in names if not name.startswith("."))
+
+
+def _add(archive: tarfile.TarFile, path: Path) -> int:
+    archive.add(path, str(PurePosixPath("media", *path.relative_to(settings.MEDIA_ROOT).parts)))
+    return 1
+
+
+def _frames_of(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    return [member for member in archive if member.isfile() and member.name.startswith("media/")]
+
+
+def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:
+    _add_bytes(archive, name, text.encode())
+
+
+def _add_bytes(archive: tarfile.TarFile, name: str, body: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(body), 0o600
+    archive.addfile(entry, BytesIO(body))
