@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("accounts", "0005_saved_views"),
+        ("accounts", "0006_saved_views"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

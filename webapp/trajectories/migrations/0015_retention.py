@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("trajectories", "0013_time_of_turns")]
+    dependencies = [("trajectories", "0014_tokens")]
 
     operations = [
         migrations.AddField("frame", "num_bytes", models.IntegerField(null=True)),

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("accounts", "0004_audit_log"),
+        ("accounts", "0005_single_sign_on_and_two_step"),
     ]
 
     operations = [

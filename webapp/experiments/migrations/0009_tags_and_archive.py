@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("experiments", "0006_alarm_status")]
+    dependencies = [("experiments", "0008_costs")]
 
     operations = [
         migrations.AddField(
