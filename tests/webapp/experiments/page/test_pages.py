@@ -1,6 +1,7 @@
 """The list, the queue and the experiment page: what they show, in how many queries."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.conf import settings
