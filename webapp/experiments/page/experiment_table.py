@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.db.models import (
     Case,
     Count,
@@ -108,7 +107,6 @@ class Row:
     """Of the first experiment of a sweep, which stands for all of it."""
     hours: AttemptTimes | None = None
     """Of its attempts; None before the first."""
-    prices: TeamPrices | None = None
 
     @property
     def stage(self) -> Stage | None:
@@ -135,9 +133,10 @@ class Row:
     @property
     def money(self) -> str | None:
         """What its GPUs cost so far; None where they have no price."""
-        if not (self.hours and self.prices and self.prices.gpu_hour and self.hours.gpu_hours):
+        prices: TeamPrices | None = getattr(self.experiment.team, "prices", None)
+        if not (self.hours and prices and prices.gpu_hour and self.hours.gpu_hours):
             return None
-        return money_text(self.prices, self.hours.gpu_hours * self.prices.gpu_hour)
+        return money_text(prices, self.hours.gpu_hours * prices.gpu_hour)
 
     @property
     def change(self) -> SuccessChange | None:
@@ -162,7 +161,7 @@ class Row:
 
 def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
     """Experiments of the team that fit the URL's filters, sorted; of a sweep only its first one."""
-    rows = Experiment.objects.filter(team=team).select_related("owner", "arm__sweep")
+    rows = Experiment.objects.filter(team=team).select_related("owner", "arm__sweep", "team__prices")
     rows = rows.defer("config", "arm__sweep__config", "arm__sampler_notes")
     earlier = Experiment.objects.filter(arm__sweep=OuterRef("arm__sweep"), pk__lt=OuterRef("pk"))
     rows = rows.filter(Q(arm=None) | ~Exists(earlier))
@@ -194,9 +193,7 @@ def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
     return rows.order_by(*SORTS.get(filters.get("sort", ""), SORTS["newest"]))
 
 
-def list_rows(
-    experiments: Iterable[Experiment], *, with_evaluations: bool = True, prices: TeamPrices | None = None
-) -> list[Row]:
+def list_rows(experiments: Iterable[Experiment], *, with_evaluations: bool = True) -> list[Row]:
     """The experiments with their stages, attempts and first/last evaluations: three more queries."""
     found = list(experiments)
     ids = [experiment.pk for experiment in found]
@@ -216,7 +213,6 @@ def list_rows(
             pairs.get((experiment.pk, "after")),
             sweeps.get(experiment.arm_id),
             hours.get(experiment.pk),
-            prices,
         )
         for experiment in found
     ]
@@ -268,12 +264,12 @@ def counts(rows: QuerySet[Experiment]) -> Counts:
 
 def filter_choices(team: Team) -> dict[str, list[str]]:
     """What the filters of the list offer."""
-    owners = User.objects.filter(memberships__team=team).values_list("username", flat=True)
-    tagged = Experiment.objects.filter(team=team).exclude(tags=[]).values_list("tags", flat=True)
+    rows = Experiment.objects.filter(team=team).order_by()
+    found = list(rows.values_list("owner__username", "tags").distinct())
     return {
         "presets": [preset.name for preset in load_presets()],
-        "owners": list(owners.order_by("username")),
-        "tags": sorted({tag for tags in tagged for tag in tags}),
+        "owners": sorted({owner for owner, _ in found if owner}),
+        "tags": sorted({tag for _, tags in found for tag in tags}),
     }
 
 

@@ -15,7 +15,6 @@ from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import Role, SavedView
 from webapp.accounts.saved_views import hidden_columns, view_menu
 from webapp.experiments.access import get_experiment
-from webapp.experiments.costs.ledger import prices_of
 from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import ExperimentStatus
@@ -68,7 +67,7 @@ def _list_context(request: MemberRequest) -> dict[str, Any]:
         "is_filtered": any(value for name, value in filters.items() if name != "sort"),
         "sort": filters["sort"] or "newest",
         "page": page,
-        "rows": experiment_table.list_rows(page.object_list, prices=prices_of(membership.team)),
+        "rows": experiment_table.list_rows(page.object_list),
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "num_waiting": counts.num_waiting,
         "cursor": counts.cursor,
