@@ -117,7 +117,7 @@ def _set_free(experiment: Experiment) -> None:
 
 def _folders(experiment: Experiment) -> list[Path]:
     """Its own folders on this machine: logs, and checkpoints wherever the config put them."""
-    own = Path(settings.DATA_DIR) / "experiments" / str(experiment.pk)
+    own = Path(settings.EXPERIMENTS_DIR) / str(experiment.pk)
     allowed = [own, *(Path(folder) for folder in settings.CHECKPOINT_DIRS)]
     saved = [Path(path) for path in experiment.checkpoints.values_list("path", flat=True)]
     return [own, *(path for path in saved if any(path.is_relative_to(folder) for folder in allowed))]

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.test import Client
 
 from testing.factories import (
@@ -90,9 +89,10 @@ def test_one_whose_trajectories_still_run_or_whose_checkpoint_is_needed_stays():
         delete(exported.experiment)
 
 
-def test_only_its_own_folders_go(django_capture_on_commit_callbacks, tmp_path: Path):
+def test_only_its_own_folders_go(django_capture_on_commit_callbacks, tmp_path: Path, settings):
+    settings.EXPERIMENTS_DIR = tmp_path / "experiments"
     experiment, other = ended(), ended()
-    folders = [Path(settings.DATA_DIR) / "experiments" / str(row.pk) for row in (experiment, other)]
+    folders = [settings.EXPERIMENTS_DIR / str(row.pk) for row in (experiment, other)]
     for folder in (*folders, tmp_path / "elsewhere"):
         folder.mkdir(parents=True)
         (folder / "kept").touch()
