@@ -56,7 +56,7 @@ def delete(batch: Batch) -> None:
 
 def scheduled() -> Iterator[object]:
     """The dispatcher's chore: sizes of new frames, then the rules."""
-    while RetentionRule.objects.exists() and measure_frames(MEASURED_AT_ONCE):
+    while measure_frames(MEASURED_AT_ONCE):
         yield None
     num_trajectories = num_bytes = 0
     for batch in prune():

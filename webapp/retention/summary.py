@@ -47,6 +47,8 @@ class Usage:
     frames: int
     """Of the team, as far as measured."""
     num_frames: int
+    num_unmeasured: int
+    """Of these, which the dispatcher measures every few minutes."""
     checkpoints: int
     """Of the team, of those that are still there."""
     database: int
@@ -55,11 +57,14 @@ class Usage:
 
 def usage_of(team: Team) -> Usage:
     """What the page shows of a team."""
-    frames = Frame.objects.filter(team=team).aggregate(total=Sum("num_bytes"), count=Count("pk"))
+    frames = Frame.objects.filter(team=team).aggregate(
+        total=Sum("num_bytes"), count=Count("pk"), measured=Count("num_bytes")
+    )
     kept = CheckpointRecord.objects.filter(experiment__team=team, deleted_at=None)
     return Usage(
         frames=frames["total"] or 0,
         num_frames=frames["count"],
+        num_unmeasured=frames["count"] - frames["measured"],
         checkpoints=kept.aggregate(total=Sum("size_bytes"))["total"] or 0,
         database=_database_bytes(),
     )
