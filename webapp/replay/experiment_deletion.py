@@ -88,6 +88,8 @@ def _refusal(experiment: Experiment) -> str:
     status = ExperimentStatus(experiment.status)
     if not status.is_final():
         return f"it is {status}; cancel it first"
+    if experiment.arm_id:
+        return "it is a run of a sweep, whose figures need it"
     if num := experiment.trajectories.filter(ended_at=None).count():
         return f"{num} of its trajectories still run; wait until they have ended"
     if paths_in_use(experiment.pk):

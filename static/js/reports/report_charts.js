@@ -15,20 +15,19 @@ function tracesOf(chart) {
 }
 
 function draw() {
-  const places = charts.map((chart) => placeOf(holder, charts, chart));
+  const places = charts.map((chart) => placeOf(holder, charts, chart, (figure) => figure.querySelector("figcaption").after(exportsOf(chart))));
   for (const [index, chart] of charts.entries()) {
     const traces = tracesOf(chart);
     window.Plotly.react(places[index], traces, layoutOf(chart, traces), { displayModeBar: false, responsive: true });
-    if (!places[index].parentElement.querySelector(".report-exports")) places[index].before(exportsOf(chart, places[index]));
   }
 }
 
-function exportsOf(chart, place) {
+function exportsOf(chart) {
   const row = make("span", "report-exports");
   for (const format of ["svg", "png"]) {
     const button = Object.assign(make("button", "", format.toUpperCase()), { type: "button" });
     button.setAttribute("aria-label", `${chart.title} as ${format.toUpperCase()}`);
-    button.addEventListener("click", () => window.Plotly.downloadImage(place, { ...EXPORT_SIZE, format, scale: 2, filename: chart.title }));
+    button.addEventListener("click", () => window.Plotly.downloadImage(row.parentElement.querySelector(".js-plotly-plot"), { ...EXPORT_SIZE, format, scale: 2, filename: chart.title }));
     row.append(button);
   }
   for (const [format, label] of [["csv", "CSV"], ["tex", "LaTeX"]]) {

@@ -15,7 +15,8 @@ from testing.factories import (
 )
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role
-from webapp.experiments.models import Experiment, MetricPoint
+from webapp.experiments.models import Experiment, MetricPoint, Sweep
+from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.frames import read_frame
@@ -94,7 +95,7 @@ def test_only_its_own_folders_go(django_capture_on_commit_callbacks, tmp_path: P
     experiment, other = ended(), ended()
     folders = [settings.EXPERIMENTS_DIR / str(row.pk) for row in (experiment, other)]
     for folder in (*folders, tmp_path / "elsewhere"):
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         (folder / "kept").touch()
     experiment.checkpoints.create(step=1, policy_version=1, path=str(tmp_path / "elsewhere"))
     with django_capture_on_commit_callbacks(execute=True):
@@ -116,3 +117,13 @@ def test_the_page_says_what_goes_and_deletes_only_what_may_go(client: Client):
     page = client.post("/experiments/delete/", query, follow=True).content.decode()
     assert "1 experiment deleted." in page
     assert list(Experiment.objects.values_list("pk", flat=True)) == [running.pk]
+
+
+def test_a_run_of_a_sweep_stays():
+    experiment = ended()
+    plan = SweepPlan(num_seeds=2).model_dump(mode="json")
+    sweep = Sweep.objects.create(team=experiment.team, name="s", config=experiment.config, plan_values=plan)
+    experiment.arm = sweep.arms.create(number=1, values={})
+    experiment.save()
+    with pytest.raises(DeletionRefused, match="run of a sweep"):
+        delete(experiment)

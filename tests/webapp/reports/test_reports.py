@@ -20,6 +20,7 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role, Team
 from webapp.experiments.models import MetricPoint
 from webapp.reports.exports import as_csv, latex, table_as_latex
+from webapp.reports.freeze import picture_path
 from webapp.reports.markdown import as_html
 from webapp.reports.models import Report
 from webapp.trajectories.models import Trajectory
@@ -87,7 +88,7 @@ def test_pictures_are_copies_that_outlive_their_trajectory(client, operator, tea
     write(client, measured_experiment(team), trajectory)
     version = Report.objects.get().versions.get()
     frame = version.content["trajectories"][0]["turns"][0]["frame"]
-    default_storage.delete(f"frames/{frame[:2]}/{frame}.jpg")
+    assert default_storage.exists(picture_path(version, frame))
     Trajectory.objects.filter(pk=trajectory.pk).delete()
     url = f"/reports/{version.report_id}/v/1/"
     answer = client.get(f"{url}{frame}.jpg")

@@ -45,10 +45,10 @@ def add_tag(*, experiments: list[Experiment], tag: str) -> int:
 
 
 def archive(*, experiments: list[Experiment], on: bool) -> int:
-    """Take them out of the list, or put them back; how many changed. Unfinished ones stay in the list."""
+    """Take them out of the list, or put them back; how many changed. Unfinished and sweep runs stay."""
     rows = [row for row in experiments if (row.archived_at is None) is on]
     if on:
-        rows = [row for row in rows if ExperimentStatus(row.status).is_final()]
+        rows = [row for row in rows if ExperimentStatus(row.status).is_final() and not row.arm_id]
     with transaction.atomic():
         at = timezone.now() if on else None
         Experiment.objects.filter(pk__in=[row.pk for row in rows]).update(archived_at=at)

@@ -54,5 +54,8 @@ def archive(request: MemberRequest) -> HttpResponse:
         messages.success(request, f"{done} experiment{pluralize(done)} {word}.")
     if len(chosen) > done:
         left = len(chosen) - done
-        messages.warning(request, f"{left} had been before, or ha{pluralize(left, 's,ve')} not ended yet.")
+        messages.warning(
+            request,
+            f"{left} had been before, belong to a sweep, or ha{pluralize(left, 's,ve')} not ended yet.",
+        )
     return redirect("experiment-list")
