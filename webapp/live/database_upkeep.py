@@ -9,7 +9,7 @@ from django.utils import timezone
 from webapp.live.models import Event
 
 PRUNE_CHUNK = 1000
-"""A writer waits for one chunk, some 20 ms."""
+"""A writer waits for one chunk: 4 ms, at most 84 ms, of 600 000 events on SQLite."""
 ANALYSIS_LIMIT = 1000
 """Rows that SQLite looks at per index: 16 ms with a million turns, and as good as all of them."""
 
