@@ -33,7 +33,7 @@ def small_disk(place: Path, megabytes: int) -> Iterator[Path]:
 
 
 def leave_free(place: Path, num_bytes: int) -> None:
-    """Take the room of the file system but for so many bytes."""
+    """Fill the file system until `num_bytes` are free."""
     state = os.statvfs(place)
     size = max(0, state.f_bavail * state.f_frsize - num_bytes)
     with open(place / FILLER, "ab") as file:

@@ -56,7 +56,7 @@ PAGE = """(port) => {
 
 
 class Watched:
-    """Whoever watches a desktop gets its screens; at most one does."""
+    """A viewer of a desktop gets its screens; there is at most one."""
 
     def __init__(self) -> None:
         self.watcher: queue.SimpleQueue[Message] | None = None

@@ -1,4 +1,4 @@
-"""Every route against every role of the team that owns the row, an admin of another team, and nobody.
+"""Every route against every role of the team that owns the row, another team's admin, and anonymous.
 
 The routes are read from the URL table: one without a row here fails the test, so access is thought about when
 a route is added.

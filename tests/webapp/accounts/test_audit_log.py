@@ -1,4 +1,4 @@
-"""The audit log: what leaves a row, who may read which, and that nobody changes one."""
+"""The audit log: what leaves a row, who may read which, and that no role changes one."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Silence means nothing while nobody could write a heartbeat, or after the clock was set."""
+"""Silence means nothing while no worker could write a heartbeat, or after the clock was set."""
 
 from __future__ import annotations
 
