@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from testing.small_disk import CannotMount, small_disk
+from testing.small_disk import small_disk
 from workers.processes import rotating_log
 from workers.processes.logged_process import LoggedProcess
 from workers.processes.pid_records import PidRecords
@@ -79,21 +79,18 @@ def test_a_log_is_rotated_and_its_last_lines_are_kept(
 
 
 def test_a_full_disk_costs_a_child_its_log_and_not_its_life(tmp_path: Path) -> None:
-    try:
-        with small_disk(tmp_path / "logs", 1) as disk:
-            child = LoggedProcess(
-                "talker",
-                ["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 1000 && touch ../survived"],
-                log_path=disk / "talker.log",
-                env=dict(os.environ),
-                cwd=disk,
-                records=PidRecords(tmp_path / "pids"),
-            )
-            assert eventually(lambda: child.exit_code() == 0)
-            assert (tmp_path / "survived").exists()
-            child.stop()
-    except CannotMount as reason:
-        pytest.skip(f"no file system of its own: {reason}")
+    with small_disk(tmp_path / "logs", 1) as disk:
+        child = LoggedProcess(
+            "talker",
+            ["sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x | fold -w 1000 && touch ../survived"],
+            log_path=disk / "talker.log",
+            env=dict(os.environ),
+            cwd=disk,
+            records=PidRecords(tmp_path / "pids"),
+        )
+        assert eventually(lambda: child.exit_code() == 0)
+        assert (tmp_path / "survived").exists()
+        child.stop()
 
 
 def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(tmp_path: Path) -> None:
