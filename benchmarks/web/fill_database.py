@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from benchmarks.web.fill_evaluations import NUM_COMPARED, fill_task_evaluations, matrix_pages
+from benchmarks.web.fill_evidence import evidence_pages, fill_evidence
 from benchmarks.web.fill_long_run import fill_long_run, long_run_pages
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Task
@@ -81,6 +82,7 @@ def fill(num_trajectories: int) -> tuple[Team, User]:
     fill_long_run(experiments[LONG_RUN])
     _fill_turns()
     _fill_entries(team, user)
+    fill_evidence(team, user, experiments)
     _analyze()
     return team, user
 
@@ -333,6 +335,7 @@ def list_pages(team_id: int) -> dict[str, str]:
         "experiments, by duration": "/experiments/?sort=duration",
         **matrix_pages(team_id),
         **long_run_pages(Experiment.objects.filter(team_id=team_id).order_by("id")[LONG_RUN]),
+        **evidence_pages(team_id),
         "queue": "/queue/",
         "groups of an experiment": f"/experiments/{experiment.pk}/parts/groups/",
         "group": f"/groups/{group.pk}/",
