@@ -1,4 +1,4 @@
-"""A sweep, a family of clones, prices, a report with a link and a rule of retention, over filled experiments."""
+"""A sweep, a family of clones, prices, a report with a link, a rule of retention: over filled experiments."""
 
 from __future__ import annotations
 

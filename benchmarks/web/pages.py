@@ -4,8 +4,8 @@
 
 Bar: p95 <= 50 ms per list page at a real uvicorn, <= 8 queries, <= 60 KiB; label + next <= 50 ms; the matrix
 of 369 tasks and 20 evaluations and the comparison of six experiments <= 150 ms, <= 10 queries, <= 100 KiB;
-pages of an experiment of 5 000 steps, sweep, cost, lineage, prices, reports and storage <= 50 ms, <= 10 queries,
-<= 100 KiB; 40 metrics of those steps <= 300 ms.
+pages of an experiment of 5 000 steps, sweep, cost, lineage, prices, reports and storage <= 50 ms,
+<= 10 queries, <= 100 KiB; 40 metrics of those steps <= 300 ms.
 Times are taken at an HTTP client on this machine, so they hold the whole server: session, view, template.
 A page that misses is measured again, three times at most; `rounds` says how often.
 """
