@@ -161,7 +161,10 @@ TEMPLATES = [
 ]
 
 # --- sign-in ---------------------------------------------------------------------------------------
-AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "webapp.accounts.member_backend.MemberBackend",
+]
 AXES_FAILURE_LIMIT = 8
 AXES_COOLOFF_TIME = timedelta(minutes=10)
 # Of one address: a person's own sign-in goes on while a stranger elsewhere guesses their password.

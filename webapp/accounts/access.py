@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
+from django.db.models.expressions import Combinable
 from django.http import Http404, HttpRequest
 
 from webapp.accounts.models import Membership, Role, Team
@@ -36,11 +37,13 @@ class MemberRequest(HttpRequest):
 
 
 def memberships(request: HttpRequest) -> list[Membership]:
-    """All memberships of the signed-in user with their teams, oldest first; one query per request."""
+    """All memberships of the signed-in user with their teams, oldest first; at most one query per request."""
     known = getattr(request, "_memberships", None)
     if known is None:
-        rows = Membership.objects.filter(user=request.user.pk)
-        known = list(rows.select_related("team").order_by("id"))
+        known = getattr(request.user, "held_memberships", None)
+        if known is None:  # a token's owner, who came without a session
+            rows = Membership.objects.filter(user=request.user.pk)
+            known = list(rows.select_related("team").order_by("id"))
         if (scope := getattr(request, "token_scope", None)) is not None:
             for held in known:  # never saved: a token narrows its owner's role for one request
                 held.role = held.role if scope.role.includes(Role(held.role)) else scope.role
@@ -66,10 +69,15 @@ def member(request: HttpRequest, role: Role = Role.VIEWER) -> Membership:
     return _require(request, found, role)
 
 
-def owned_row(request: HttpRequest, model: type[M], pk: int, role: Role, *related: str) -> M:
-    """Row `pk` of a model that has a `team`, both loaded; 404 for strangers, 403 below `role`."""
+def owned_row(
+    request: HttpRequest, model: type[M], pk: int, role: Role, *related: str, **also: Combinable
+) -> M:
+    """Row `pk` of a model that has a `team`, both loaded; 404 for strangers, 403 below `role`.
+
+    `also` are expressions that the same statement reads: name of the attribute -> expression.
+    """
     mine = {m.team_id: m for m in memberships(request)}
-    rows: Any = model._default_manager.filter(team_id__in=mine).select_related(*related)
+    rows: Any = model._default_manager.filter(team_id__in=mine).select_related(*related).annotate(**also)
     row = rows.filter(pk=pk).first() if mine else None
     if row is None:
         name = model._meta.object_name or "row"

@@ -1,5 +1,6 @@
 """The one way in which views reach experiments."""
 
+from django.db.models.expressions import Combinable
 from django.http import HttpRequest
 
 from webapp.accounts.access import member, owned_row
@@ -10,9 +11,10 @@ from webapp.lib.request_values import whole_number
 MAX_AT_ONCE = 200
 
 
-def get_experiment(request: HttpRequest, pk: int, role: Role = Role.VIEWER) -> Experiment:
-    """The experiment with its team and owner loaded; 404 for strangers, 403 below `role`."""
-    return owned_row(request, Experiment, pk, role, "owner")
+def get_experiment(request: HttpRequest, pk: int, role: Role = Role.VIEWER, **also: Combinable) -> Experiment:
+    """The experiment with its team and owner loaded, and `also` as `owned_row` reads it; 404 for strangers,
+    403 below `role`."""
+    return owned_row(request, Experiment, pk, role, "owner", **also)
 
 
 def ticked_experiments(request: HttpRequest) -> list[Experiment]:

@@ -102,6 +102,7 @@ export class LogTail {
       if (chunk.num_bytes < this.end) return this.load(); // the file was begun anew
       this.take(chunk);
       if (chunk.lines.length && this.isFollowing) this.toEnd();
+      this.isWoken ||= chunk.lines.length > 0 && chunk.end < chunk.num_bytes; // it is written faster than read
     } catch (error) {
       this.status.textContent = `${error.message}; trying again`;
     }
@@ -110,7 +111,7 @@ export class LogTail {
   async jumpToError() {
     this.setFollowing(false);
     this.generation += 1;
-    const chunk = await this.ask("&at=first-error");
+    const chunk = await this.searchError();
     if (!chunk) return;
     if (!chunk.found) {
       this.status.textContent = "No error in this file.";
@@ -121,6 +122,15 @@ export class LogTail {
     const line = this.lines.querySelector(".is-error");
     line?.scrollIntoView({ block: "center" });
     line?.classList.add("is-target");
+  }
+
+  // Asks again while the server has not come to the end; any other choice on the page ends the search.
+  async searchError(after = 0) {
+    const chunk = await this.ask(`&at=first-error&after=${after}`);
+    if (!chunk || chunk.found || chunk.searched === null) return chunk;
+    const megabytes = (bytes) => (bytes / 1e6).toFixed(0);
+    this.status.textContent = `No error in the first ${megabytes(chunk.searched)} of ${megabytes(chunk.num_bytes)} MB; searching on`;
+    return this.searchError(chunk.searched);
   }
 
   take(chunk) {

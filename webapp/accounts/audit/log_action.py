@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import AuditAction, AuditEntry, Membership, Team
@@ -46,13 +47,33 @@ def log_action(
     )
 
 
-def log_viewing(
-    *, person: AbstractBaseUser, team: Team | int, kind: str, object_id: object, how: str
-) -> None:
-    """Note that a person looks at a live screen, once per session. `how`: the page that shows it."""
+def viewing_session(*, person: AbstractBaseUser, kind: str, object_id: object, how: str) -> Exists:
+    """Whether a session of watching is noted already: for a page that reads it with its first row."""
+    return Exists(_viewings(person, kind, object_id, how))
+
+
+def _viewings(person: AbstractBaseUser, kind: str, object_id: object, how: str) -> QuerySet[AuditEntry]:
     since = timezone.now() - VIEWING_SESSION
     known = AuditEntry.objects.filter(kind=kind, object_id=str(object_id), at__gte=since)
-    if not known.filter(action=AuditAction.WATCHED, person_id=person.pk, detail={"how": how}).exists():
+    return known.filter(action=AuditAction.WATCHED, person_id=person.pk, detail={"how": how})
+
+
+def log_viewing(
+    *,
+    person: AbstractBaseUser,
+    team: Team | int,
+    kind: str,
+    object_id: object,
+    how: str,
+    is_known: bool | None = None,
+) -> None:
+    """Note that a person looks at a live screen, once per session. `how`: the page that shows it.
+
+    `is_known` is what `viewing_session` said; without it the log is asked.
+    """
+    if is_known is None:
+        is_known = _viewings(person, kind, object_id, how).exists()
+    if not is_known:
         log_action(AuditAction.WATCHED, person=person, team=team, kind=kind, object_id=object_id, how=how)
 
 

@@ -20,7 +20,7 @@ from webapp.accounts.single_sign_on import provider
 from webapp.accounts.single_sign_on.identities import account_of
 
 logger = logging.getLogger(__name__)
-BACKEND = "django.contrib.auth.backends.ModelBackend"
+BACKEND = "webapp.accounts.member_backend.MemberBackend"
 NEXT_KEY = "single_sign_on_next"
 
 

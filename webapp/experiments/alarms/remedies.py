@@ -12,7 +12,7 @@ from django.db.models import Count, Q
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from training.contracts.types import Limit
 from webapp.experiments.alarms.evidence import Evidence, evidence_of
-from webapp.experiments.checkpoints.usable_checkpoints import is_of_sft
+from webapp.experiments.checkpoints.usable_checkpoints import with_stage
 from webapp.experiments.launch.form import flatten
 from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
 from webapp.experiments.models import AlarmRecord, CheckpointRecord
@@ -171,6 +171,6 @@ def checkpoint_before(alarm: AlarmRecord) -> CheckpointRecord | None:
     The rollouts of step S come from weights with S - 1 finished steps: these are suspect, too.
     """
     kept = alarm.experiment.checkpoints.filter(deleted_at=None, created_at__lt=alarm.since_at)
-    of_sft = is_of_sft(alarm.experiment)
-    found = (one for one in kept.order_by("-id") if of_sft(one) or one.step < alarm.since_step - 1)
-    return next(found, None)
+    return (
+        with_stage(kept).filter(Q(is_of_sft=True) | Q(step__lt=alarm.since_step - 1)).order_by("-id").first()
+    )

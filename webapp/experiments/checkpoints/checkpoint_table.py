@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from django.db.models import Q
+from django.db.models import Exists, Q
 
 from training.contracts.config import ExperimentConfig
 from webapp.experiments.models import (
@@ -18,6 +18,8 @@ from webapp.experiments.models import (
     ExportStatus,
 )
 from webapp.fleet.models import Worker, WorkerStatus
+
+ROWS_PER_PAGE = 40
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,20 +44,24 @@ def is_on_demand(evaluation: Evaluation, experiment: Experiment) -> bool:
     return evaluation.experiment_id != experiment.pk
 
 
-def checkpoint_rows(experiment: Experiment) -> list[CheckpointRow]:
-    """Newest first; four queries."""
-    rows = [
-        CheckpointRow(checkpoint=found) for found in experiment.checkpoints.order_by("-step", "-id").all()
-    ]
+def checkpoint_rows(experiment: Experiment, first: int = 0, number: int | None = None) -> list[CheckpointRow]:
+    """The best one, then the newest first; `number` of them from place `first` on. Three queries."""
+    online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE)
+    ordered = experiment.checkpoints.order_by("-is_best", "-step", "-id").annotate(can_ask=Exists(online))
+    found = ordered[first:] if number is None else ordered[first : first + number]
+    rows = [CheckpointRow(checkpoint=one) for one in found]
+    versions = [row.checkpoint.policy_version for row in rows]
+    ids = [row.checkpoint.pk for row in rows]
     own: dict[int, list[Evaluation]] = defaultdict(list)
     demanded: dict[int, list[Evaluation]] = defaultdict(list)
-    for evaluation in all_evaluations(experiment):
+    of_these = Q(experiment=experiment, policy_version__in=versions) | Q(checkpoint__in=ids)
+    for evaluation in Evaluation.objects.filter(of_these).order_by("id"):
         if is_on_demand(evaluation, experiment):
             demanded[evaluation.checkpoint_id or 0].append(evaluation)
         else:
             own[evaluation.policy_version].append(evaluation)
     runs: dict[int, list[Experiment]] = defaultdict(list)
-    unfinished = Experiment.objects.filter(evaluates__experiment=experiment).exclude(
+    unfinished = Experiment.objects.filter(evaluates__in=ids).exclude(
         status__in=[ExperimentStatus.FINISHED, ExperimentStatus.CANCELLED]
     )
     for run in unfinished.defer("config").order_by("id"):
@@ -66,14 +72,17 @@ def checkpoint_rows(experiment: Experiment) -> list[CheckpointRow]:
     return rows
 
 
-def checkpoints_context(experiment: Experiment) -> dict[str, Any]:
-    """What templates/experiments/parts/checkpoints.html shows."""
+def checkpoints_context(experiment: Experiment, page: int) -> dict[str, Any]:
+    """What templates/experiments/parts/checkpoints.html shows; pages count from 1."""
     exports = CheckpointExport.objects.filter(checkpoint__experiment=experiment)
     settings = experiment.settings
+    rows = checkpoint_rows(experiment, (page - 1) * ROWS_PER_PAGE, ROWS_PER_PAGE + 1)
     return {
-        "rows": checkpoint_rows(experiment),
+        "rows": rows[:ROWS_PER_PAGE],
+        "newer": page - 1,
+        "older": page + 1 if len(rows) > ROWS_PER_PAGE else 0,
         "exports": list(exports.exclude(status=ExportStatus.REMOVED).select_related("checkpoint")),
-        "has_gpu_worker": Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).exists(),
+        "has_gpu_worker": any(row.checkpoint.can_ask for row in rows),  # type: ignore[attr-defined]
         "num_tasks": settings.evaluation.num_tasks or ExperimentConfig().evaluation.num_tasks,
         "temperature": settings.evaluation_passes[0].temperature or settings.sampling.temperature,
         "samples_per_task": settings.evaluation.samples_per_task,

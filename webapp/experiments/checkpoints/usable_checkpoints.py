@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+
+from django.db.models import Exists, OuterRef, QuerySet
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import StageName
-from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus, Stage
 from webapp.lib.request_values import row_id
 
 MODEL_FOLDER = "model"
@@ -69,10 +70,10 @@ def config_to_continue(checkpoint: CheckpointRecord) -> ExperimentConfig:
     return settings.model_copy(update=changes)
 
 
-def is_of_sft(experiment: Experiment) -> Callable[[CheckpointRecord], bool]:
-    """Tells its SFT stage's checkpoints, whose steps count on their own, from those of GRPO; one query."""
-    started = experiment.stages.filter(name=StageName.GRPO).values_list("started_at", flat=True).first()
-    return lambda checkpoint: started is not None and checkpoint.created_at < started
+def with_stage(checkpoints: QuerySet[CheckpointRecord]) -> QuerySet[CheckpointRecord]:
+    """Each with `is_of_sft`: those of the SFT stage count their steps on their own, apart from GRPO's."""
+    grpo = Stage.objects.filter(experiment=OuterRef("experiment"), name=StageName.GRPO)
+    return checkpoints.annotate(is_of_sft=Exists(grpo.filter(started_at__gt=OuterRef("created_at"))))
 
 
 def paths_in_use(experiment_id: int) -> list[str]:

@@ -7,22 +7,32 @@ from typing import Any
 
 from django.db.models import Count
 
-from webapp.experiments.checkpoints.usable_checkpoints import is_of_sft
+from webapp.experiments.checkpoints.usable_checkpoints import with_stage
 from webapp.experiments.models import Evaluation, Experiment
+from webapp.experiments.page.metric_series import Series
 from webapp.experiments.templatetags.deskhand import percent
 
 Marker = dict[str, Any]
 """kind, stage ("sft" or "grpo", whose steps it counts), step, text."""
 
 
-def markers_of(experiment: Experiment, evaluations: list[Evaluation], from_step: int = 0) -> list[Marker]:
-    """Checkpoints, evaluations, replay injections, resumed attempts and roll-backs from a step on."""
+ROLLED_BACK = "checkpoint/rolled_back"
+"""Series with a point at every step after which the weights were rolled back."""
+
+
+def markers_of(
+    experiment: Experiment, evaluations: list[Evaluation], series: Series, from_step: int = 0
+) -> list[Marker]:
+    """Checkpoints, evaluations, replay injections, resumed attempts and roll-backs from a step on.
+
+    `series` are those from that step on, as the charts show them.
+    """
     found = [
         *_checkpoints(experiment, from_step),
         *_evaluations(evaluations),
         *_injections(experiment, from_step),
         *_resumed(experiment),
-        *_rolled_back(experiment, from_step),
+        *_rolled_back(experiment, series),
     ]
     return [marker for marker in found if marker["step"] >= from_step]
 
@@ -32,10 +42,10 @@ def _marker(kind: str, step: int, text: str, stage: str = "grpo") -> Marker:
 
 
 def _checkpoints(experiment: Experiment, from_step: int) -> Iterator[Marker]:
-    of_sft = is_of_sft(experiment)
-    for one in experiment.checkpoints.filter(step__gte=from_step):
+    for one in with_stage(experiment.checkpoints.filter(step__gte=from_step)):
         words = " (best)" if one.is_best else " (deleted)" if one.deleted_at else ""
-        yield _marker("checkpoint", one.step, f"Checkpoint{words}", "sft" if of_sft(one) else "grpo")
+        stage = "sft" if one.is_of_sft else "grpo"  # type: ignore[attr-defined]  # read with it
+        yield _marker("checkpoint", one.step, f"Checkpoint{words}", stage)
 
 
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
@@ -56,8 +66,7 @@ def _resumed(experiment: Experiment) -> Iterator[Marker]:
         yield _marker("resume", one.resumed_step or 0, f"Attempt {one.number} resumed here")
 
 
-def _rolled_back(experiment: Experiment, from_step: int) -> Iterator[Marker]:
+def _rolled_back(experiment: Experiment, series: Series) -> Iterator[Marker]:
     scale = experiment.settings.checkpoints.roll_back_rate
-    points = experiment.metrics.filter(name="checkpoint/rolled_back", step__gte=from_step)
-    for step in points.order_by("step").values_list("step", flat=True):
-        yield _marker("rollback", step, f"Rolled back; learning rate x {scale:g}")
+    for step in series.get(ROLLED_BACK, {"x": []})["x"]:
+        yield _marker("rollback", int(step), f"Rolled back; learning rate x {scale:g}")

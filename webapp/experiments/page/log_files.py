@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
 
-CHUNK_BYTES = 128 * 1024
+CHUNK_BYTES = 64 * 1024
+CHUNK_LINES = 1000
+"""Of short lines, their places would otherwise take more than they do."""
 LINES_BEFORE_ERROR = 20
 ERROR = re.compile(
     r"\b(ERROR|CRITICAL|FATAL)\b|^Traceback \(most recent call last\)|^\w*(Error|Exception)\b[:(]"
 )
-ERROR_WORDS = (b"ERROR", b"CRITICAL", b"FATAL", b"Traceback", b"Error", b"Exception")
+ERROR_WORD = re.compile(rb"ERROR|CRITICAL|FATAL|Traceback|Error|Exception")
 """Every text that `ERROR` matches holds one of them."""
+LINE_ENDS = (b"\n", b"\r")
 SEARCH_BYTES = 1024 * 1024
+SEARCH_S = 0.4
+"""A search stops after this time and says how far it came, so that no request holds the server."""
 WARNING = re.compile(r"\b(WARNING|WARN)\b|Warning:")
 DEBUG = re.compile(r"\bDEBUG\b")
 NAME = re.compile(r"^[A-Za-z0-9._-]+\.log(\.\d+)?$")
@@ -83,7 +89,7 @@ def level_of(line: str) -> str:
 
 
 def read_chunk(path: Path, start: int | None) -> Chunk:
-    """Lines from byte `start` on; the last CHUNK_BYTES of the file when it is None."""
+    """At most CHUNK_LINES from byte `start` on; the last ones of the file when it is None."""
     num_bytes = path.stat().st_size
     is_tail = start is None
     start = max(0, num_bytes - CHUNK_BYTES) if start is None else min(max(0, start), num_bytes)
@@ -96,43 +102,60 @@ def read_chunk(path: Path, start: int | None) -> Chunk:
     whole = data.rfind(b"\n") + 1
     # A line longer than a chunk would never end: it is shown in pieces.
     data = data[:whole] if whole else data if len(data) == CHUNK_BYTES else b""
+    found = data.splitlines(keepends=True)
+    if is_tail:
+        start += sum(map(len, found[:-CHUNK_LINES]))
+        found = found[-CHUNK_LINES:]
     lines, offset = [], start
-    for raw in data.splitlines(keepends=True):
+    for raw in found[:CHUNK_LINES]:
         text = raw.decode(errors="replace").rstrip("\r\n")
         lines.append((offset, level_of(text), text))
         offset += len(raw)
-    return Chunk(lines, start, start + len(data), num_bytes)
+    return Chunk(lines, start, offset, num_bytes)
 
 
-def first_error(path: Path) -> int | None:
-    """Byte offset a few lines before the first error; None without one."""
+@dataclass(frozen=True, slots=True)
+class ErrorSearch:
+    """What one search for the first error found."""
+
+    start: int | None
+    """Byte offset a few lines before it; None without one so far."""
+    end: int
+    """Up to where lines were looked at."""
+    is_whole: bool
+    """Nothing is left to look at."""
+
+
+def first_error(path: Path, after: int = 0) -> ErrorSearch:
+    """The first error from the line that begins at byte `after` on, as far as SEARCH_S goes."""
+    deadline = time.monotonic() + SEARCH_S
     with path.open("rb") as stream:
-        start = _start_of_error(stream, 0)
-        return None if start is None else _lines_before(stream, start)
-
-
-def _start_of_error(stream: BinaryIO, offset: int) -> int | None:
-    """Where the line of the first error after `offset` begins. Lines are looked at only in blocks that hold
-    a word of errors at all: a million lines take no second."""
-    stream.seek(offset)
-    rest = b""
-    while block := stream.read(SEARCH_BYTES):
-        whole, newline, rest_of_block = (rest + block).rpartition(b"\n")
-        data = whole + newline
-        if any(word in data for word in ERROR_WORDS):
-            for raw in data.splitlines(keepends=True):
-                if _is_error(raw):
-                    return offset
-                offset += len(raw)
-        else:
+        stream.seek(after)
+        offset, rest = after, b""
+        while True:
+            block = stream.read(SEARCH_BYTES)
+            whole, newline, last = (rest + block).rpartition(b"\n")
+            data, rest = (whole + newline, last) if block else (rest, b"")
+            place = _place_of_error(data)
+            if place is not None:
+                return ErrorSearch(_lines_before(stream, offset + place), offset + place, is_whole=False)
             offset += len(data)
-        rest = rest_of_block
-    return offset if _is_error(rest) else None
+            if not block or time.monotonic() >= deadline:
+                return ErrorSearch(None, offset, is_whole=not block)
 
 
-def _is_error(raw: bytes) -> bool:
-    has_word = any(word in raw for word in ERROR_WORDS)
-    return has_word and level_of(raw.decode(errors="replace").rstrip("\r\n")) == "error"
+def _place_of_error(data: bytes) -> int | None:
+    """Where the line of the first error begins in whole lines. Only lines that hold a word of errors are
+    looked at: a million others take no second."""
+    searched = 0
+    while word := ERROR_WORD.search(data, searched):
+        start = max(data.rfind(end, searched, word.start()) for end in LINE_ENDS) + 1
+        start = max(start, searched)
+        ends = [place for end in LINE_ENDS if (place := data.find(end, word.end())) >= 0]
+        searched = min(ends, default=len(data))
+        if level_of(data[start:searched].decode(errors="replace")) == "error":
+            return start
+    return None
 
 
 def _lines_before(stream: BinaryIO, offset: int) -> int:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import F, OuterRef, Subquery
 from django.urls import reverse
 
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
@@ -28,9 +27,6 @@ from webapp.experiments.lineage.ledger import lineage_of
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
     AlarmStatus,
-    Attempt,
-    CheckpointRecord,
-    Evaluation,
     Experiment,
     ExperimentStatus,
 )
@@ -38,13 +34,15 @@ from webapp.experiments.page import stage_progress
 from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
 from webapp.experiments.page.log_files import log_files
+from webapp.experiments.page.page_counts import trajectory_counts
 from webapp.experiments.stored_config import annotated_yaml
+from webapp.lib.request_values import whole_number
 from webapp.lib.turn_time import TurnTime, mean_time
 
 Context = dict[str, Any]
 
 TABS = {
-    "overview": ("Overview", ("summary", "wall", "groups")),
+    "overview": ("Overview", ("summary", "wall")),
     "desktops": ("Desktops", ("wall",)),
     "groups": ("Groups", ("groups",)),
     "log": ("Log", ("log",)),
@@ -54,14 +52,16 @@ TABS = {
     "gpus": ("GPUs", ("gpus",)),
     "attempts": ("Attempts", ("attempts",)),
     "cost": ("Cost", ("cost",)),
-    "lineage": ("Lineage", ("lineage",)),
+    "lineage": ("Lineage", ()),
 }
-"""Tab -> (title, parts below the header)."""
+"""Tab -> (title, parts below the header that come with the page; others are fetched once it is there)."""
 TIMED_TRAJECTORIES = 48
-"""Newest trajectories whose turns the mean is made of."""
+TIMED_TURNS = 240
+"""The mean is made of this many newest turns of this many newest trajectories, at most."""
 NUM_INCIDENTS = 6
 NUM_ALARMS = 2
 MAX_TILES = 64
+MAX_PAGE = 10_000
 RECENT_PER_TILE = 4
 """Newest trajectories looked at per desktop, to find the latest one of each."""
 
@@ -109,19 +109,13 @@ def stages(experiment: Experiment, request: MemberRequest) -> Context:
 def summary(experiment: Experiment, request: MemberRequest) -> Context:
     """Headline numbers: success before and after, steps, trajectories by how they ended."""
     settings, evaluations = experiment.settings, list(experiment.evaluations.all())
-    counts = experiment.trajectories.aggregate(
-        total=Count("id"),
-        errored=Count("id", filter=Q(status=TrajectoryStatus.ERRORED)),
-        scored=Count("id", filter=Q(status__in=["terminated", "truncated"])),
-        truncated=Count("id", filter=Q(status=TrajectoryStatus.TRUNCATED)),
-    )
     pairs = pairs_of(evaluations)
     before = next((pair for pair in pairs if pair.either.name == "before"), None)
     return {
         "before": before,
         "last": pairs[-1] if pairs and pairs[-1] is not before else None,
         "change": change_of_run(pairs),
-        "counts": counts,
+        "counts": trajectory_counts(experiment),
         "has_ended": ExperimentStatus(experiment.status).is_final(),
         "is_evaluation": settings.evaluation.only,
         "num_steps": settings.algorithm.num_steps,
@@ -130,9 +124,16 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def _time_of_newest_turns(experiment: Experiment) -> TurnTime | None:
-    newest = list(experiment.trajectories.order_by("-pk").values_list("pk", flat=True)[:TIMED_TRAJECTORIES])
-    measured = experiment.trajectories.filter(pk__in=newest, turns__spent_ms__isnull=False)
-    return mean_time([spent for spent in measured.values_list("turns__spent_ms", flat=True) if spent])
+    trajectories = experiment.trajectories
+    newest = trajectories.order_by("-pk").values("pk")[:TIMED_TRAJECTORIES]
+    turns = _turns_model(experiment).objects.filter(trajectory__in=newest)
+    measured = turns.filter(spent_ms__isnull=False).order_by("-pk").values_list("spent_ms", flat=True)
+    return mean_time([spent for spent in measured[:TIMED_TURNS] if spent])
+
+
+def _turns_model(experiment: Experiment) -> Any:
+    """Of a room above this one."""
+    return experiment.trajectories.model.turns.rel.related_model
 
 
 def wall(experiment: Experiment, request: MemberRequest) -> Context:
@@ -141,36 +142,28 @@ def wall(experiment: Experiment, request: MemberRequest) -> Context:
     wanted = min(MAX_TILES, desktops.num_desktops)
     rows = experiment.trajectories.exclude(desktop=None).select_related("task", "desktop")
     tiles: dict[int | None, Any] = {}
-    rows = rows.annotate(own_max_turns=F("task__spec__max_turns"))
+    turns = _turns_model(experiment).objects.filter(trajectory=OuterRef("pk"))
+    answered = turns.filter(completed_at__isnull=False).order_by("-index")
+    rows = rows.annotate(
+        own_max_turns=F("task__spec__max_turns"),
+        last_action=Subquery(answered.values("action")[:1]),
+        last_parse_error=Subquery(answered.values("parse_error")[:1]),
+    )
     for row in rows.defer("task__spec", "terms").order_by("-id")[: wanted * RECENT_PER_TILE]:
         tiles.setdefault(row.desktop_id, row)
     shown = sorted(tiles.values(), key=lambda row: row.desktop.name)[:wanted]
-    latest = _latest_turns(shown)
     return {
         "tiles": [
             {
                 "trajectory": row,
-                "turn": latest.get(row.pk),
                 "max_turns": row.own_max_turns or desktops.max_turns,
                 "is_final": TrajectoryStatus(row.status) in FINAL_STATUSES,
             }
             for row in shown
         ],
         "num_running": sum(TrajectoryStatus(row.status) not in FINAL_STATUSES for row in shown),
-        "num_parked": experiment.trajectories.filter(status=TrajectoryStatus.PARKED).count(),
+        "num_parked": trajectory_counts(experiment)["parked"],
     }
-
-
-def _latest_turns(trajectories: list[Any]) -> dict[int, Any]:
-    """trajectory id -> its newest turn that has been answered; one query."""
-    if not trajectories:
-        return {}
-    places = Q()
-    for row in trajectories:
-        places |= Q(trajectory_id=row.pk, index__gte=row.num_turns - 2)
-    fields = ("trajectory_id", "index", "action", "parse_error")
-    turns = trajectories[0].turns.model.objects.filter(places, completed_at__isnull=False)
-    return {turn.trajectory_id: turn for turn in turns.only(*fields).order_by("index")}
 
 
 def evaluations(experiment: Experiment, request: MemberRequest) -> Context:
@@ -195,7 +188,8 @@ def _families(per_family: dict[str, list[int]]) -> list[Context]:
 
 def checkpoints(experiment: Experiment, request: MemberRequest) -> Context:
     role = Role(request.membership.role)
-    return checkpoints_context(experiment) | {"may_operate": role.includes(Role.OPERATOR)}
+    page = whole_number(request.GET.get("page", "") or "1", "page", low=1, high=MAX_PAGE)
+    return checkpoints_context(experiment, page) | {"may_operate": role.includes(Role.OPERATOR)}
 
 
 def gpus(experiment: Experiment, request: MemberRequest) -> Context:
@@ -274,24 +268,3 @@ PARTS: dict[str, Callable[[Experiment, MemberRequest], Context]] = {
 def context_of(part: str, experiment: Experiment, request: MemberRequest) -> Context:
     """What templates/experiments/parts/PART.html shows."""
     return PARTS[part](experiment, request)
-
-
-def counts_of(experiment: Experiment) -> dict[str, int]:
-    """Numbers on the tabs; one query of subqueries, for joined tables would multiply their rows."""
-    row: dict[str, Any] = dict(
-        Experiment.objects.filter(pk=experiment.pk)
-        .values(
-            num_evaluations=_number_of(Evaluation, "experiment")
-            + _number_of(Evaluation, "checkpoint__experiment"),
-            num_checkpoints=_number_of(CheckpointRecord, "experiment"),
-            num_attempts=_number_of(Attempt, "experiment"),
-        )
-        .get()
-    )
-    return {name.removeprefix("num_"): number for name, number in row.items() if number}
-
-
-def _number_of(model: type[Model], owner: str) -> Coalesce:
-    """Rows of a model whose `owner` is the experiment of the outer query."""
-    rows: QuerySet[Any] = model._default_manager.filter(**{owner: OuterRef("pk")}).order_by()
-    return Coalesce(Subquery(rows.values(owner).annotate(number=Count("pk")).values("number")), 0)

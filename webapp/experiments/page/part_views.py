@@ -56,7 +56,7 @@ def metrics(request: MemberRequest, pk: int) -> JsonResponse:
         {
             "panels": panels_of(experiment),
             "evaluations": evaluation_points(evaluations, experiment),
-            "markers": markers_of(experiment, evaluations, from_step),
+            "markers": markers_of(experiment, evaluations, series, from_step),
             "alarms": alarm_marks(experiment),
             "series": {name: _as_json(values) for name, values in series.items()},
             "from_step": from_step,
@@ -80,7 +80,10 @@ def gpu_series(request: MemberRequest, pk: int) -> JsonResponse:
 
 @require_safe
 def log_lines(request: MemberRequest, pk: int) -> JsonResponse:
-    """Lines of one file: its tail, from byte `after` on, or `at=first-error`."""
+    """Lines of one file: its tail, from byte `after` on, or `at=first-error`, searched for from `after` on.
+
+    A search that is not at the end after some time answers `searched`, from where it is asked to go on.
+    """
     experiment = get_experiment(request, pk)
     path = log_path(experiment.pk, request.GET.get("file", ""))
     if path is None:
@@ -88,16 +91,18 @@ def log_lines(request: MemberRequest, pk: int) -> JsonResponse:
     after = request.GET.get("after", "")
     start = whole_number(after, "after") if after else None
     if request.GET.get("at") == "first-error":
-        start = first_error(path)
-        if start is None:
-            return JsonResponse({"lines": [], "start": 0, "end": 0, "num_bytes": 0, "found": False})
+        search = first_error(path, start or 0)
+        if search.start is None:
+            num_bytes = path.stat().st_size
+            searched = None if search.is_whole else search.end
+            return JsonResponse({"found": False, "searched": searched, "num_bytes": num_bytes})
+        start = search.start
     chunk = read_chunk(path, start)
-    return JsonResponse(
-        {
-            "lines": chunk.lines,
-            "start": chunk.start,
-            "end": chunk.end,
-            "num_bytes": chunk.num_bytes,
-            "found": True,
-        }
-    )
+    answer = {
+        "lines": chunk.lines,
+        "start": chunk.start,
+        "end": chunk.end,
+        "num_bytes": chunk.num_bytes,
+        "found": True,
+    }
+    return JsonResponse(answer, json_dumps_params={"ensure_ascii": False, "separators": (",", ":")})

@@ -6,12 +6,13 @@ import time
 from typing import Any
 
 from django.core.paginator import Paginator
+from django.db.models import prefetch_related_objects
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.audit.log_action import log_viewing
+from webapp.accounts.audit.log_action import log_viewing, viewing_session
 from webapp.accounts.models import Role, SavedView
 from webapp.accounts.saved_views import hidden_columns, view_menu
 from webapp.experiments.access import get_experiment
@@ -19,7 +20,8 @@ from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page import experiment_table
-from webapp.experiments.page.part_contexts import TABS, context_of, counts_of
+from webapp.experiments.page.page_counts import read_with_experiment, tab_counts
+from webapp.experiments.page.part_contexts import TABS, context_of
 from webapp.fleet.models import Worker, WorkerStatus
 from webapp.live.event_publishing import last_seq
 
@@ -122,24 +124,27 @@ def _queue_context(request: MemberRequest) -> dict[str, Any]:
 @require_safe
 def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
     """The page of one experiment; `?tab=` chooses what is below its header."""
-    cursor = last_seq(stream_of(pk))
-    experiment = get_experiment(request, pk)
-    if not ExperimentStatus(experiment.status).is_final():
-        team = experiment.team_id
-        log_viewing(person=request.user, team=team, kind="experiment", object_id=pk, how="wall")
+    viewing: dict[str, Any] = {"person": request.user, "kind": "experiment", "object_id": pk, "how": "wall"}
+    also: dict[str, Any] = {**read_with_experiment(pk), "is_watched": viewing_session(**viewing)}
+    experiment = get_experiment(request, pk, **also)
+    prefetch_related_objects([experiment], "stages")  # two parts show them
+    has_ended = ExperimentStatus(experiment.status).is_final()
+    if not has_ended:
+        log_viewing(**viewing, team=experiment.team_id, is_known=experiment.is_watched)  # type: ignore[attr-defined]
     tab = request.GET.get("tab", "overview")
     tab = tab if tab in TABS else "overview"
-    counts = counts_of(experiment)
+    counts = tab_counts(experiment)
     ctx: dict[str, Any] = {
         "nav": "experiments",
         "experiment": experiment,
         "stream": stream_of(pk),
-        "cursor": cursor,
+        "cursor": experiment.cursor or 0,  # type: ignore[attr-defined]
         "tab": tab,
         "tabs": [(name, title, counts.get(name)) for name, (title, _) in TABS.items()],
-        "has_ended": ExperimentStatus(experiment.status).is_final(),
+        "has_ended": has_ended,
         "may_operate": Role(request.membership.role).includes(Role.OPERATOR),
     }
     for part in ("header", "incidents", "stages", *TABS[tab][1]):
-        ctx |= context_of(part, experiment, request)
+        if not (part == "wall" and tab == "overview" and has_ended):  # fetched when the page is there
+            ctx |= context_of(part, experiment, request)
     return render(request, "experiments/detail.html", ctx)

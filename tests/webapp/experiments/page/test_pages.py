@@ -1,5 +1,6 @@
 """The list, the queue and the experiment page: what they show, in how many queries."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,18 +20,27 @@ from testing.factories import (
     make_user,
 )
 from webapp.accounts.models import Role, Team
+from webapp.experiments.checkpoints.checkpoint_table import ROWS_PER_PAGE
 from webapp.experiments.lifecycle import status_changes
-from webapp.experiments.models import AlarmRecord, Evaluation, ExperimentStatus, MetricPoint, Stage
+from webapp.experiments.models import (
+    AlarmRecord,
+    Evaluation,
+    Experiment,
+    ExperimentStatus,
+    MetricPoint,
+    Stage,
+)
 from webapp.experiments.page import log_files
 from webapp.experiments.page.log_files import first_error, level_of
 from webapp.experiments.page.metric_series import MAX_POINTS, thinned
-from webapp.experiments.page.part_contexts import PARTS, TABS, counts_of
+from webapp.experiments.page.page_counts import read_with_experiment, tab_counts
+from webapp.experiments.page.part_contexts import PARTS, TABS
 from webapp.fleet.models import Desktop, Worker
 from webapp.replay.models import ReplayUseRecord
 
 pytestmark = pytest.mark.django_db
-MAX_QUERIES = 8
-"""Without the two of session and user."""
+MAX_QUERIES = 10
+"""Of any page, session and person included."""
 
 
 @pytest.fixture
@@ -85,7 +95,7 @@ def test_the_url_filters_the_list(client: Client, operator, team: Team, query: d
 def test_the_list_needs_few_queries(client: Client, operator, team: Team, django_assert_max_num_queries):
     for _ in range(60):
         Stage.objects.create(experiment=make_experiment(team=team), name="grpo", position=0)
-    with django_assert_max_num_queries(MAX_QUERIES + 2):
+    with django_assert_max_num_queries(MAX_QUERIES):
         page = client.get("/experiments/")
     assert len(page.content) < 80_000
     assert page.content.decode().count('id="experiment-') == 40
@@ -147,23 +157,67 @@ def full_experiment(team: Team):
     return experiment
 
 
-def test_the_overview_shows_alarms_stages_wall_and_groups(client: Client, operator, team: Team):
-    page = client.get(f"/experiments/{full_experiment(team).pk}/").content.decode()
-    for wanted in ("48.2", "Halve it", "5 / 20 steps", "all 2 solved it", "Click 50, 50", "Turn 2/8", "42 %"):
-        assert wanted in page, wanted
-    assert "2 h 30 min left" in page
-
-
-def test_the_overview_needs_few_queries_however_many_groups_there_are(
-    client: Client, operator, team: Team, django_assert_max_num_queries
+def test_the_overview_shows_alarms_stages_and_wall_and_fetches_its_groups(
+    client: Client, operator, team: Team
 ):
     experiment = full_experiment(team)
-    for _ in range(10):
-        make_trajectory(experiment=experiment)
-    with django_assert_max_num_queries(24):
-        client.get(f"/experiments/{experiment.pk}/")
-    with django_assert_max_num_queries(MAX_QUERIES):
-        client.get(f"/experiments/{experiment.pk}/parts/wall/")
+    page = client.get(f"/experiments/{experiment.pk}/").content.decode()
+    for wanted in ("48.2", "Halve it", "5 / 20 steps", "Click 50, 50", "Turn 2/8", "42 %", "1 <small>scored"):
+        assert wanted in page, wanted
+    assert "2 h 30 min left" in page
+    address = f"/experiments/{experiment.pk}/parts/groups/?tab=overview"
+    assert address in page
+    assert "all 2 solved it" in client.get(address).content.decode()
+
+
+@pytest.mark.parametrize("status", ["running", "finished"])
+def test_the_experiment_page_needs_few_queries_however_long_the_experiment_was(
+    client: Client, operator, team: Team, django_assert_max_num_queries, status: str
+):
+    experiment = full_experiment(team)
+    Experiment.objects.filter(pk=experiment.pk).update(status=status)
+    url = f"/experiments/{experiment.pk}/"
+    for size in (1, 12):
+        make_long(experiment, size)
+        client.get(url)  # the first look at a running one is noted
+        for tab in TABS:
+            with django_assert_max_num_queries(MAX_QUERIES):
+                client.get(url, {"tab": tab})
+        for address in (f"{url}metrics/", *(f"{url}parts/{part}/" for part in PARTS)):
+            with django_assert_max_num_queries(MAX_QUERIES):
+                client.get(address)
+
+
+def make_long(experiment: Experiment, size: int) -> None:
+    """`size` more of everything that grows."""
+    first = experiment.checkpoints.count() + 1
+    for step in range(first, first + size):
+        make_trajectory(experiment=experiment, step=step)
+        checkpoint = experiment.checkpoints.create(step=step, policy_version=step, path=f"/none/{step}")
+        make_evaluation(experiment, name="during", step=step)
+        on_demand = make_evaluation(make_experiment(team=experiment.team))
+        Evaluation.objects.filter(pk=on_demand.pk).update(checkpoint=checkpoint)
+        experiment.attempts.create(number=step, worker_name="gpu", resumed_step=step)
+        status_changes.record_incident(experiment.pk, "resumed", f"Resumed from step {step}")
+        for name in ("loss/entropy", "checkpoint/rolled_back"):
+            MetricPoint.objects.create(experiment=experiment, name=name, step=step, value=1)
+    fired = {"severity": "warning", "value": 0.9, "limit": 0.5, "message": "It fell", "remedy": "Wait"}
+    experiment.alarms.update_or_create(name="entropy_collapse", defaults={"step": first + size, **fired})
+
+
+def test_many_checkpoints_come_in_pages_with_the_best_one_first(client: Client, operator, team: Team):
+    experiment = make_experiment(team=team)
+    for step in range(1, 2 * ROWS_PER_PAGE + 1):
+        experiment.checkpoints.create(step=step, policy_version=step, path=f"/none/{step}", is_best=step == 3)
+    seen: list[int] = []
+    for number in ("", 2):
+        page = client.get(f"/experiments/{experiment.pk}/", {"tab": "checkpoints", "page": number})
+        assert len(page.content) <= 100 * 1024
+        text = page.content.decode()
+        seen += [int(step) for step in re.findall(r'<td class="num"><strong>(\d+)</strong>', text)]
+        assert ("Older" in text, "Newer" in text) == (number == "", number == 2)
+    assert seen == [3, *(step for step in range(2 * ROWS_PER_PAGE, 0, -1) if step != 3)]
+    assert client.get(f"/experiments/{experiment.pk}/?tab=checkpoints&page=0").status_code == 400
 
 
 def test_the_stage_in_which_an_experiment_failed_took_until_then(client: Client, operator, team: Team):
@@ -328,7 +382,7 @@ def test_groups_are_filtered_by_a_range_of_steps(client: Client, operator, team:
 def test_the_log_is_read_from_its_end_and_from_its_first_error(client: Client, operator, team: Team):
     experiment = make_experiment(team=team)
     folder = settings.EXPERIMENTS_DIR / str(experiment.pk) / "logs"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     lines = [f"INFO line {number}" for number in range(100)]
     lines[60] = "RuntimeError: broken"
     (folder / "trainer-1.log").write_text("\n".join(lines) + "\nhalf a li")
@@ -367,7 +421,52 @@ def test_the_first_error_is_found_across_blocks(tmp_path: Path, monkeypatch, err
     )
     path = tmp_path / "trainer-1.log"
     path.write_text("\n".join(lines) + "\n")
-    assert first_error(path) == slow_first_error(lines)
+    found = first_error(path)
+    assert found.start == slow_first_error(lines)
+    assert found.is_whole == (not error)
+
+
+def test_a_search_that_takes_long_says_how_far_it_came_and_goes_on_from_there(
+    client: Client, operator, team: Team, monkeypatch
+):
+    monkeypatch.setattr(log_files, "SEARCH_S", 0.0)
+    monkeypatch.setattr(log_files, "SEARCH_BYTES", 4096)
+    experiment = make_experiment(team=team)
+    folder = log_files.log_folder(experiment.pk)
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"INFO line {number}" for number in range(2000)] + ["RuntimeError: broken", "INFO the end"]
+    (folder / "trainer-1.log").write_text("\n".join(lines))
+    asked, query = 0, {"file": "trainer-1.log", "at": "first-error"}
+    while not (answer := client.get(f"/experiments/{experiment.pk}/log/", query).json())["found"]:
+        assert answer["searched"] > query.get("after", 0)
+        query["after"], asked = answer["searched"], asked + 1
+    assert asked > 3
+    assert ["error", "RuntimeError: broken"] in [line[1:] for line in answer["lines"]]
+
+
+@pytest.mark.parametrize(
+    "line", ["", "INFO a", "INFO ä 界 \x1b[32mgreen\x1b[0m", 'INFO "quoted"\t' + "x" * 300]
+)
+@pytest.mark.parametrize("number", [10, 20_000])
+def test_a_chunk_of_a_log_is_small_whatever_its_lines_are(
+    client: Client, operator, team: Team, line: str, number: int
+):
+    experiment = make_experiment(team=team)
+    folder = log_files.log_folder(experiment.pk)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "trainer-1.log"
+    log.write_text("".join(f"{line}{place}\n" for place in range(number)))
+    url, seen, after = f"/experiments/{experiment.pk}/log/", 0, 0
+    tail = client.get(url, {"file": log.name})
+    assert tail.json()["lines"][-1][2].endswith(str(number - 1))
+    assert tail.json()["end"] == log.stat().st_size
+    while after < log.stat().st_size:
+        answer = client.get(url, {"file": log.name, "after": after})
+        assert max(len(answer.content), len(tail.content)) <= 100 * 1024
+        chunk = answer.json()
+        assert chunk["start"] == after
+        seen, after = seen + len(chunk["lines"]), chunk["end"]
+    assert seen == number
 
 
 def test_the_tabs_count_what_they_hold(client: Client, operator, team: Team):
@@ -378,8 +477,12 @@ def test_the_tabs_count_what_they_hold(client: Client, operator, team: Team):
     for name in ("before", "after"):
         make_evaluation(experiment, name=name)
     Evaluation.objects.filter(pk=make_evaluation(other).pk).update(checkpoint=checkpoint)
-    assert counts_of(experiment) == {"evaluations": 3, "checkpoints": 3, "attempts": 3}
-    assert counts_of(other) == {"evaluations": 1}
+    found = [
+        Experiment.objects.annotate(**read_with_experiment(one.pk)).get(pk=one.pk)
+        for one in (experiment, other)
+    ]
+    assert tab_counts(found[0]) == {"evaluations": 3, "checkpoints": 3, "attempts": 3}
+    assert tab_counts(found[1]) == {"evaluations": 1}
 
 
 def test_the_fleet_page_shows_workers_desktops_and_hides_foreign_work(client: Client, operator, team: Team):
