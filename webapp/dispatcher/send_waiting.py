@@ -14,6 +14,7 @@ from webapp.experiments.models import Experiment
 from webapp.fleet.env_capacity import count_env_slots, count_env_workers, hosts_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
+from webapp.lib.silence import silent_for
 from webapp.trajectories.models import Trajectory
 
 log = logging.getLogger(__name__)
@@ -124,5 +125,4 @@ def _send(trajectory_id: int) -> bool:
 def resend_forgotten() -> int:
     """Free jobs that were sent long ago and never claimed; they are sent again."""
     unclaimed = Q(status=TrajectoryStatus.QUEUED) | Q(status=TrajectoryStatus.PARKED, worker=None)
-    limit = timezone.now() - RESEND_AFTER
-    return Trajectory.objects.filter(unclaimed, sent_at__lt=limit).update(sent_at=None)
+    return Trajectory.objects.filter(silent_for(RESEND_AFTER, "sent_at"), unclaimed).update(sent_at=None)

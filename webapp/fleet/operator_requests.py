@@ -24,6 +24,7 @@ from webapp.fleet.models import (
     Verb,
     Worker,
 )
+from webapp.lib.silence import silent_for
 from webapp.live.event_publishing import publish
 
 EXPIRE_AFTER = timedelta(seconds=30)
@@ -125,8 +126,7 @@ def end_operation(*, operation: Operation, status: OperationStatus, outcome: str
 
 def expire_operations() -> int:
     """End what no worker carried out, or what its worker died over; returns how many."""
-    limit = timezone.now() - EXPIRE_AFTER
-    late = Operation.objects.filter(status__in=OPEN, asked_at__lt=limit)
+    late = Operation.objects.filter(silent_for(EXPIRE_AFTER, "asked_at"), status__in=OPEN)
     for operation in late:
         was_taken = operation.status == OperationStatus.RUNNING
         outcome = (

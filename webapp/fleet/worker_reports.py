@@ -7,6 +7,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
+from webapp.lib.silence import silent_for
 from webapp.live.event_publishing import publish
 
 WORKER_TIMEOUT = timedelta(seconds=12)
@@ -51,13 +52,11 @@ def stop_worker(*, name: str, pid: int) -> None:
 
 def lose_stale_workers() -> list[Worker]:
     """Mark workers without heartbeats as lost; returns those newly lost."""
-    limit = timezone.now() - WORKER_TIMEOUT
+    silent = Worker.objects.filter(silent_for(WORKER_TIMEOUT), status=WorkerStatus.ONLINE)
     lost = []
-    for worker in Worker.objects.filter(status=WorkerStatus.ONLINE, heartbeat_at__lt=limit):
+    for worker in silent:
         with transaction.atomic():
-            claimed = Worker.objects.filter(
-                pk=worker.pk, status=WorkerStatus.ONLINE, heartbeat_at__lt=limit
-            ).update(status=WorkerStatus.LOST)
+            claimed = silent.filter(pk=worker.pk).update(status=WorkerStatus.LOST)
             if claimed:
                 publish("fleet", "worker.lost", {"worker": worker.name})
                 lost.append(worker)

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from training.contracts.types import TrajectoryStatus
 from webapp.fleet.models import Worker
+from webapp.lib.silence import silent_for
 from webapp.trajectories.lifecycle import HEARTBEAT_TIMEOUT, announce
 from webapp.trajectories.models import Trajectory
 
@@ -100,9 +101,8 @@ def unpark_trajectory(*, trajectory: Trajectory) -> bool:
 
 def free_lost_questions() -> int:
     """Ask again for what a dead worker was asking for: nothing was begun, so nothing is lost."""
-    limit = timezone.now() - HEARTBEAT_TIMEOUT
     lost = Trajectory.objects.filter(
-        Q(heartbeat_at__lt=limit) | Q(heartbeat_at=None),
+        silent_for(HEARTBEAT_TIMEOUT) | Q(heartbeat_at=None),
         status=TrajectoryStatus.PARKED,
         worker__isnull=False,
     )

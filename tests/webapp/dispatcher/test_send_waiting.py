@@ -1,5 +1,7 @@
 """Who gets the free slots when several experiments and teams wait."""
 
+from datetime import timedelta
+
 import pytest
 import redis
 from django.utils import timezone
@@ -125,3 +127,16 @@ def test_a_full_fleet_asks_nothing_more_of_the_database(
     with django_assert_max_num_queries(3):
         send_waiting.fill_free_slots()
     assert len(sent) == 4
+
+
+@pytest.mark.parametrize("clock_moved", [timedelta(hours=1), timedelta(hours=-1)], ids=["ahead", "back"])
+def test_a_job_that_was_lost_while_the_clock_moved_is_sent_again(
+    sent: list[int], clock_moved: timedelta
+) -> None:
+    experiment_with(num_desktops=2, waiting=1)
+    open_slots(2)
+    assert send_waiting.fill_free_slots() == 1
+    assert send_waiting.resend_forgotten() == 0, "it may be on its way"
+    Trajectory.objects.update(sent_at=timezone.now() - clock_moved)
+    assert send_waiting.resend_forgotten() == 1
+    assert send_waiting.fill_free_slots() == 1

@@ -14,7 +14,6 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from webapp.accounts.audit.log_action import log_action
@@ -22,6 +21,7 @@ from webapp.accounts.models import AuditAction
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused, require_kept
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
+from webapp.lib.silence import silent_for
 from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
@@ -141,8 +141,7 @@ def confirm_removal(*, export: CheckpointExport) -> None:
 
 def lose_stale_exports() -> int:
     """Queue the exports of gpu workers that fell silent again; returns how many."""
-    limit = timezone.now() - HEARTBEAT_TIMEOUT
-    stale = CheckpointExport.objects.filter(Q(heartbeat_at__lt=limit), status=ExportStatus.RUNNING)
+    stale = CheckpointExport.objects.filter(silent_for(HEARTBEAT_TIMEOUT), status=ExportStatus.RUNNING)
     return sum(_change(export, ExportStatus.QUEUED, message="its gpu worker is gone") for export in stale)
 
 

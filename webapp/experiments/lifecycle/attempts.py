@@ -15,6 +15,7 @@ from webapp.experiments.models import (
     Experiment,
     ExperimentStatus,
 )
+from webapp.lib.silence import silent_for
 from webapp.lib.storable_text import storable
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
@@ -138,9 +139,8 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
 
 def lose_stale_experiments() -> list[int]:
     """Take experiments back from gpu workers that stopped beating; returns their ids."""
-    limit = timezone.now() - HEARTBEAT_TIMEOUT
     lost = []
-    for experiment in Experiment.objects.filter(status__in=ACTIVE_STATUSES, heartbeat_at__lt=limit):
+    for experiment in Experiment.objects.filter(silent_for(HEARTBEAT_TIMEOUT), status__in=ACTIVE_STATUSES):
         attempt = experiment.attempts.order_by("-number").first()
         if attempt is None or attempt.ended_at is not None:
             continue

@@ -105,7 +105,7 @@ def dispatch_experiment() -> bool:
     if free <= 0 or experiment is None:
         return False
     now = timezone.now()
-    if experiment.dispatched_at and now - experiment.dispatched_at < SEND_AGAIN_AFTER:
+    if experiment.dispatched_at and abs(now - experiment.dispatched_at) < SEND_AGAIN_AFTER:
         return False
     Experiment.objects.filter(pk=experiment.pk).update(dispatched_at=now)
     send_job(RUN_EXPERIMENT, experiment.pk, next_attempt_number(experiment.pk))

@@ -1,0 +1,18 @@
+"""Since when nothing was heard of something that writes the time again and again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.db.models import Q
+from django.utils import timezone
+
+
+def silent_for(limit: timedelta, field: str = "heartbeat_at") -> Q:
+    """Rows whose `field` was not written for `limit`.
+
+    A time as far ahead as that was written before the clock was set back: nothing was heard since, and
+    waiting until the clock has come there again would take the hours that it was set back by.
+    """
+    now = timezone.now()
+    return Q((f"{field}__lt", now - limit)) | Q((f"{field}__gt", now + limit))
