@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -60,9 +61,40 @@ def run(command: list[str], folder: Path) -> None:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}")
 
 
+@dataclass(frozen=True)
+class Cluster:
+    """A running cluster that may be stopped and started again."""
+
+    folder: Path
+    options: str
+    database: str
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://deskhand@/{self.database}?host={quote(str(self.folder), safe='')}"
+
+    def start(self) -> None:
+        # pg_ctl's own log file keeps the server off our pipe, which it would otherwise hold open.
+        self._control("-l", str(self.folder / "log"), "-w", "-o", self.options, "start")
+
+    def stop(self) -> None:
+        """As a crash does: every connection breaks at once."""
+        self._control("-m", "immediate", "-w", "stop")
+
+    def _control(self, *words: str) -> None:
+        run([find_binary("pg_ctl"), "-D", str(self.folder / "data"), *words], self.folder)
+
+
 @contextmanager
 def private_cluster(database: str = "deskhand", *, address: str = "", clients: str = "") -> Iterator[str]:
-    """Start a new cluster, yield the URL of an empty database in it, and remove it afterwards.
+    """`running_cluster`, when only the URL of its database is wanted."""
+    with running_cluster(database, address=address, clients=clients) as cluster:
+        yield cluster.url
+
+
+@contextmanager
+def running_cluster(database: str = "deskhand", *, address: str = "", clients: str = "") -> Iterator[Cluster]:
+    """Start a new cluster with an empty database, and remove it afterwards.
 
     With `address` it listens there as well, on its usual port, and lets in `clients` (a CIDR block).
     """
@@ -71,7 +103,6 @@ def private_cluster(database: str = "deskhand", *, address: str = "", clients: s
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres", "postgres")
     data = folder / "data"
-    log = folder / "log"
     try:
         initdb = [find_binary("initdb"), "-D", str(data), "-U", "deskhand", "-A", "trust", "-E", "UTF8"]
         run([*initdb, "--locale=C.UTF-8", "--no-sync"], folder)
@@ -79,13 +110,12 @@ def private_cluster(database: str = "deskhand", *, address: str = "", clients: s
             with (data / "pg_hba.conf").open("a") as file:
                 file.write(f"host all all {clients} trust\n")
         options = f"-c listen_addresses='{address}' -c unix_socket_directories='{folder}' {FAST_OPTIONS}"
-        control = [find_binary("pg_ctl"), "-D", str(data)]
-        # pg_ctl's own log file keeps the server off our pipe, which it would otherwise hold open.
-        run([*control, "-l", str(log), "-w", "-o", options, "start"], folder)
+        cluster = Cluster(folder, options, database)
+        cluster.start()
         try:
             run([find_binary("createdb"), "-h", str(folder), "-U", "deskhand", database], folder)
-            yield f"postgresql://deskhand@/{database}?host={quote(str(folder), safe='')}"
+            yield cluster
         finally:
-            run([*control, "-m", "immediate", "-w", "stop"], folder)
+            cluster.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

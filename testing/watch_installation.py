@@ -1,15 +1,21 @@
-"""What the integration tests see of a running installation from outside."""
+"""What tests and benchmarks see of a running installation from outside: its rows, its processes."""
 
 import sqlite3
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
+
+import psutil
+import psycopg
 
 from testing.private_installation import Instance
 
 
 def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
-    """Read the SQLite file beside the running product."""
+    """Read the database beside the running product. Raises its own error when it is away."""
+    if url := deskhand.env.get("DATABASE_URL"):
+        with psycopg.connect(url, connect_timeout=5) as connection:
+            return connection.execute(query).fetchall()  # type: ignore[arg-type]
     database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
     try:
         return database.execute(query).fetchall()
@@ -17,10 +23,36 @@ def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
         database.close()
 
 
-def wait_for(what: str, condition: Callable[[], Any], *, patience_s: float) -> Any:
+def wait_for(what: str, condition: Callable[[], Any], *, patience_s: float, poll_s: float = 0.3) -> Any:
     """The condition's first true answer; fails the test after `patience_s`."""
     deadline = time.monotonic() + patience_s
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"waited {patience_s} s in vain for: {what}"
-        time.sleep(0.3)
+        time.sleep(poll_s)
     return answer
+
+
+class Marks(Protocol):
+    """By what the processes of an installation are known."""
+
+    folder: Any
+    redis_port: int
+
+
+def processes(deskhand: Marks, *words: str) -> list[psutil.Process]:
+    """This installation's processes whose command line holds all `words`, the newest last."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+            if all(word in line for word in words) and _is_of(process, line, deskhand):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def _is_of(process: psutil.Process, line: str, deskhand: Marks) -> bool:
+    """Redis rewrites its command line, and its environment with it; its port stays."""
+    names_it = str(deskhand.folder) in line or f":{deskhand.redis_port}" in line
+    return names_it or process.environ().get("DESKHAND_DATA_DIR") == str(deskhand.folder)

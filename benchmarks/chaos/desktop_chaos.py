@@ -29,17 +29,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.chaos.faults import FAULTS, Fault, NothingRuns, World, is_reaped, restore_later
+from benchmarks.chaos.network import Network, network
 from benchmarks.chaos.remote_parts import Far
-from benchmarks.chaos.small_disk_and_network import Network, NoGround, network, small_disk
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.report import RESULTS, finish, print_table
 from testing.private_installation import Instance
 from testing.private_postgres import private_cluster
+from testing.small_disk import NoGround, small_ext4
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
 from training.tasks.sets import first_desk
 from workers.desktops.host.client import DeskHostClient
 
+DISK_MB = 3500  # sparse; machines leave 2 GB free
 TURNS = {"qemu": 7}
 """Long enough to be hit in the middle; a machine's turns are slower."""
 OTHER_TURNS = 14
@@ -83,7 +85,7 @@ def run_all(faults: list[Fault], options: argparse.Namespace) -> dict[str, Any]:
         database = stack.enter_context(private_cluster(address=link.near, clients=f"{link.far}/32"))
         deskhand = Instance(without=["gpu", "web"], slots=6, env={"DATABASE_URL": database})
         stack.callback(shutil.rmtree, deskhand.folder, ignore_errors=True)
-        stack.enter_context(small_disk(deskhand.folder / "deskhost" / "d"))
+        stack.enter_context(small_ext4(deskhand.folder / "deskhost" / "d", DISK_MB))
         (deskhand.folder / "images").symlink_to(options.images.resolve())
         with deskhand:
             os.environ.update(deskhand.environment)
@@ -114,7 +116,7 @@ class Chaos:
             self.busy,
             self.is_going,
             deskhand.folder / "deskhost" / "d",
-            Far(deskhand.folder, link, deskhand.environment, deskhand.redis_port),
+            Far(deskhand.folder, link, deskhand.environment, deskhand.redis_port, self.worker_names),
         )
 
     @staticmethod
@@ -123,6 +125,12 @@ class Chaos:
 
         rows = Trajectory.objects.filter(status=TrajectoryStatus.RUNNING, num_turns__gte=2)
         return set(rows.values_list("desktop__name", flat=True))
+
+    @staticmethod
+    def worker_names() -> list[str]:
+        from webapp.fleet.models import Worker, WorkerStatus
+
+        return list(Worker.objects.filter(status=WorkerStatus.ONLINE).values_list("name", flat=True))
 
     @staticmethod
     def is_going() -> bool:

@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 
 from benchmarks.chaos.remote_parts import Far
-from benchmarks.chaos.small_disk_and_network import fill, make_room
+from testing.small_disk import fill, make_room
+from testing.watch_installation import processes
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
@@ -74,17 +75,6 @@ class World:
                     return random.choice(found)
             time.sleep(0.05)
         raise NothingRuns
-
-    def processes(self, *words: str) -> list[psutil.Process]:
-        """Processes of this installation whose command line has all these words."""
-        found = []
-        for process in psutil.process_iter(["cmdline", "environ"]):
-            line = " ".join(process.info["cmdline"] or [])
-            environ = process.info["environ"] or {}
-            is_ours = str(self.folder) in line or environ.get("DESKHAND_DATA_DIR") == str(self.folder)
-            if is_ours and all(word in line for word in words):
-                found.append(process)
-        return found
 
     def inside(self, row: DesktopStatus, word: str) -> psutil.Process:
         """A process of a desktop by a word of its command line, not the sandbox around it."""
@@ -202,10 +192,10 @@ def cut_network_of_desktops(world: World) -> Strike:
 
 def _worker_of(world: World) -> tuple[psutil.Process, Strike]:
     """An env worker with a running trajectory, and its leases."""
-    workers = world.processes("celery", "-Q env")  # a slow search: trajectories may end meanwhile
+    workers = processes(world, "celery", "-Q env")  # a slow search: trajectories may end meanwhile
     row = world.victim()
     name = row.holder.partition("@")[0]
-    (process,) = [p for p in workers if f"{name}@" in " ".join(p.info["cmdline"])]
+    (process,) = [p for p in workers if f"{name}@" in " ".join(p.cmdline())]
     held = {r.lease_id for r in world.client.list() if r.holder.startswith(f"{name}@")}
     return process, Strike(held, set())
 
@@ -225,7 +215,7 @@ def cut_off_worker(world: World) -> Strike:
 
 
 def kill_desk_host(world: World) -> Strike:
-    (process,) = world.processes("workers.desktops.host", "--state-dir")
+    (process,) = processes(world, "workers.desktops.host", "--state-dir")
     world.victim()
     rows = world.client.list()
     process.kill()
@@ -233,9 +223,7 @@ def kill_desk_host(world: World) -> Strike:
 
 
 def cut_off_redis(world: World) -> Strike:
-    mark = f":{world.redis_port}"  # Redis rewrites its command line, and its environment with it
-    lines = [(p, p.info["cmdline"] or []) for p in psutil.process_iter(["cmdline"])]
-    (process,) = [p for p, words in lines if any(word.endswith(mark) for word in words)]
+    (process,) = processes(world, "-server")
     world.victim()
     process.suspend()
     return Strike(set(), set(), resume(process))

@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from benchmarks.chaos.small_disk_and_network import Network
+from benchmarks.chaos.network import Network
 from webapp.lib.supervisor.ports import free_port
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
@@ -39,6 +39,8 @@ class Far:
     environment: dict[str, str]
     """Of the installation's processes on this side."""
     redis_port: int
+    worker_names: Callable[[], list[str]]
+    """Of the workers that are online."""
 
     @property
     def socket(self) -> Path:
@@ -63,7 +65,7 @@ class Far:
         command += [f"--concurrency={FAR_SLOTS}", "--loglevel", "INFO"]
         log = self.folder / "far-worker.log"
         with running(self.network.inside(*command), log, self.environment | across):
-            wait_for(lambda: "far@" in "".join(worker_names()), "the env worker behind the link")
+            wait_for(lambda: "far@" in "".join(self.worker_names()), "the env worker behind the link")
             yield {}
 
     @contextmanager
@@ -139,12 +141,6 @@ def serves(url: str) -> bool:
         return httpx.get(f"{url}/health", timeout=2, trust_env=False).status_code in (200, 401)
     except httpx.TransportError:
         return False
-
-
-def worker_names() -> list[str]:
-    from webapp.fleet.models import Worker, WorkerStatus
-
-    return list(Worker.objects.filter(status=WorkerStatus.ONLINE).values_list("name", flat=True))
 
 
 def open_to(address: str, port: int, password: str) -> None:

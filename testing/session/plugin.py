@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from testing.paths import REPOSITORY
+from testing.small_disk import NoGround
 
 WITHOUT_DJANGO = REPOSITORY / "tests" / "training"
 SETTINGS = "testing.session.django_settings"
@@ -32,3 +33,21 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[None]
         os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
         early_config.pluginmanager.import_plugin("testing.session.fixtures")
     return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Iterator[object]:
+    """A fixture without the ground that it needs skips its test."""
+    try:
+        return (yield)
+    except NoGround as error:
+        pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Iterator[object]:
+    """And so does a test."""
+    try:
+        return (yield)
+    except NoGround as error:
+        pytest.skip(str(error))

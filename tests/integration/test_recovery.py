@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from testing import watch_installation
 from testing.experiment_runs import describe, launch
 from testing.private_installation import Instance
-from testing.watch_installation import rows
+from testing.watch_installation import processes, rows
 
 pytestmark = [pytest.mark.desktop, pytest.mark.timeout(600)]
 
@@ -43,25 +42,6 @@ def deskhand() -> Iterator[Instance]:
     with Instance(slots=4, env={"DATABASE_URL": ""}) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
-
-
-def processes(deskhand: Instance, *words: str) -> list[psutil.Process]:
-    """This installation's processes whose command line holds all `words`."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            line = " ".join(process.cmdline())
-            if all(word in line for word in words) and _is_of(process, line, deskhand):
-                found.append(process)
-        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            continue
-    return found
-
-
-def _is_of(process: psutil.Process, line: str, deskhand: Instance) -> bool:
-    """Redis rewrites its command line, and its environment with it; its port stays."""
-    names_it = str(deskhand.folder) in line or f":{deskhand.redis_port}" in line
-    return names_it or process.environ().get("DESKHAND_DATA_DIR") == str(deskhand.folder)
 
 
 def kill_one(deskhand: Instance, *words: str) -> None:

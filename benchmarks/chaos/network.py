@@ -1,0 +1,67 @@
+"""A network that can be cut, for what faults need of the machine. Needs root.
+
+It is a namespace joined to this machine by a veth pair: with the pair's link down no packet comes through
+either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from testing.small_disk import NoGround, do
+
+
+@dataclass
+class Network:
+    """A namespace and the link to it."""
+
+    name: str
+    near: str
+    """This machine's address on the link."""
+    far: str
+    """The other side's."""
+
+    @property
+    def link(self) -> str:
+        return f"{self.name}-a"
+
+    @property
+    def is_up(self) -> bool:
+        return (Path("/sys/class/net") / self.link / "operstate").read_text().strip() == "up"
+
+    def inside(self, *command: str) -> list[str]:
+        """The command, run behind the link; it sees this machine's files, control groups and processes."""
+        return ["nsenter", f"--net=/run/netns/{self.name}", "--", *command]
+
+    def cut(self) -> None:
+        do("ip", "link", "set", self.link, "down")
+
+    def mend(self) -> None:
+        do("ip", "link", "set", self.link, "up")
+
+
+@contextmanager
+def network() -> Iterator[Network]:
+    """A network of its own, gone afterwards. Raises NoGround."""
+    number = os.getpid() % 16384
+    made = Network(
+        f"dh{os.getpid()}", *(f"10.251.{number // 64}.{number % 64 * 4 + host}" for host in (1, 2))
+    )
+    do("ip", "netns", "add", made.name)
+    try:
+        do("ip", "link", "add", made.link, "type", "veth", "peer", "name", "far", "netns", made.name)
+        do("ip", "address", "add", f"{made.near}/30", "dev", made.link)
+        do("ip", "-n", made.name, "address", "add", f"{made.far}/30", "dev", "far")
+        do("ip", "-n", made.name, "link", "set", "far", "up")
+        do("ip", "-n", made.name, "link", "set", "lo", "up")
+        made.mend()
+        yield made
+    finally:
+        with contextlib.suppress(NoGround):
+            do("ip", "link", "delete", made.link)
+        do("ip", "netns", "delete", made.name)
