@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from testing.small_disk import leave_free, make_room, small_disk
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import marked
 from webapp.lib.supervisor.supervised_process import ProcessSpec, ProcessState
@@ -61,6 +62,40 @@ async def test_output_goes_into_a_file_with_the_time(supervisor, tmp_path):
     text = (tmp_path / "logs" / "a.log").read_text()
     assert text.endswith("Z up\n")
     assert text[:2] == "20"
+
+
+TALKER = f"""
+import sys, time
+from pathlib import Path
+print('up', flush=True)
+while not Path('talk').exists():
+    time.sleep(0.02)
+for number in range(3000):
+    print(number, 'x' * 100, flush=True)
+Path('said').touch()
+while not Path('go on').exists():
+    time.sleep(0.02)
+print('there is room again', flush=True)
+{SLEEPER}
+"""
+
+
+async def test_a_full_disk_costs_a_process_its_log_and_not_its_life(tmp_path):
+    with small_disk(tmp_path / "logs", 1) as disk:
+        supervisor = Supervisor(tmp_path, disk, Terminal(show_children=False))
+        try:
+            await supervisor.start([python_child(tmp_path, "talker", TALKER)])
+            leave_free(disk, 0)
+            (tmp_path / "talk").touch()
+            await until((tmp_path / "said").exists)  # more than the pipe holds: it is read on
+            make_room(disk)
+            (tmp_path / "go on").touch()
+            log = disk / "talker.log"
+            await until(lambda: "there is room again" in log.read_text())
+            assert "lines are lost: the disk was full" in log.read_text()
+            assert supervisor.children[0].num_starts == 1
+        finally:
+            await supervisor.stop()
 
 
 async def test_a_killed_process_is_started_again(supervisor, tmp_path):

@@ -1,5 +1,6 @@
 """The output of the supervised processes: prefixed on the terminal, plain in one file each."""
 
+import contextlib
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -32,6 +33,8 @@ class Terminal:
             sys.stdout.flush()
         except BrokenPipeError:  # our output is read no more; the files go on
             self.show_children = False
+        except OSError:  # it goes into a file whose disk is full: a line is lost, and nothing else
+            pass
 
     def writer(self, name: str) -> Callable[[str], None]:
         """A function that shows lines of one child."""
@@ -44,31 +47,41 @@ class Terminal:
 
 
 class ProcessLog:
-    """One process's output: `<folder>/<name>.log`, and the file before it as `.log.1`."""
+    """One process's output: `<folder>/<name>.log`, and the file before it as `.log.1`.
+
+    On a full disk lines are lost and nothing else: who stops reading a process's output stops the process.
+    """
 
     def __init__(self, folder: Path, name: str, show: Callable[[str], None]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{name}.log"
         self.show = show
-        self.file = self.path.open("a", encoding="utf-8")
+        self.file = self.path.open("ab", buffering=0)
+        self.num_lost = 0
 
     def write(self, text: str) -> None:
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
-        self.file.write(f"{stamp}Z {text}\n")
-        self.file.flush()
-        if self.file.tell() > LARGEST_FILE_BYTES:
-            self.rotate()
+        lost = f"{stamp}Z {self.num_lost} lines are lost: the disk was full\n" if self.num_lost else ""
+        try:
+            # Without a buffer: what could not be written would stay in it and fail again with the next line.
+            self.file.write(f"{lost}{stamp}Z {text}\n".encode(errors="replace"))
+            self.num_lost = 0
+            if self.file.tell() > LARGEST_FILE_BYTES:
+                self.rotate()
+        except OSError:
+            self.num_lost += 1
         self.show(text)
 
     def rotate(self) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the last try had no room for a new file
+            self.path.replace(self.path.with_name(f"{self.path.name}.1"))
+        fresh = self.path.open("ab", buffering=0)
         self.file.close()
-        self.path.replace(self.path.with_name(f"{self.path.name}.1"))
-        self.file = self.path.open("a", encoding="utf-8")
+        self.file = fresh
 
     def tail(self) -> list[str]:
         """The last lines written."""
-        self.file.flush()
-        return self.path.read_text(encoding="utf-8").splitlines()[-TAIL_LINES:]
+        return self.path.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
 
     def close(self) -> None:
         self.file.close()
