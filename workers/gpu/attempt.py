@@ -28,7 +28,7 @@ from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
-from workers.gpu.failure_reason import why_trainer_ended
+from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
 from workers.gpu.gpu_placement import TooFewGpus, num_gpus_held, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch
 from workers.gpu.model_folder import ModelNotFound, resolve_model
@@ -123,7 +123,8 @@ class Supervision:
         config_path = self._folder / "config.yaml"
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
         trainer_gpus, engine_gpus = trainer_and_engine(self._config)
-        attempts.record_gpus_held(attempt=self._attempt, number=num_gpus_held(self._config))
+        number = num_gpus_held(self._config)
+        patiently(attempts.record_gpus_held, attempt=self._attempt, number=number)
         with ExitStack() as stack:
             policy = PolicyServer(
                 model=self._model,
@@ -165,7 +166,7 @@ class Supervision:
 
         def keep_going() -> None:
             if self._beat_or_stop():
-                tell_start(self._experiment_id, f"Engine: {policy.starting}.")
+                patiently(tell_start, self._experiment_id, f"Engine: {policy.starting}.")
 
         engine = self._config.engine
         spare_s = engine.start_timeout_s if engine.name == "sglang" else 0.0
@@ -201,7 +202,7 @@ class Supervision:
                 self._close(code, trainer)
                 return
             if (code := policy.child.exit_code()) is not None:
-                raise PolicyServerError(f"the policy server ended with code {code}:\n{policy.child.tail()}")
+                raise PolicyServerError(f"the policy server {how_it_ended(code)}:\n{policy.child.tail()}")
             if celery_state.should_stop is not None:
                 # Time to save a checkpoint, within the grace that a stopping installation gives us.
                 trainer.stop(STOP_GRACE_S)

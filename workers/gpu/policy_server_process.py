@@ -18,6 +18,7 @@ from training.contracts.coordinator import WeightsSynced
 from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.child_processes import start_child
+from workers.gpu.failure_reason import how_it_ended
 
 START_TIMEOUT_S = 300.0
 SYNC_TIMEOUT_S = 300.0
@@ -68,7 +69,7 @@ class PolicyServer:
         """True once it answers; raises PolicyServerError when it ended instead."""
         if (code := self.child.exit_code()) is not None:
             raise PolicyServerError(
-                f"the policy server ended with code {code} while loading:\n{self.child.tail()}"
+                f"the policy server {how_it_ended(code)} while loading:\n{self.child.tail()}"
             )
         if not self._port_file.exists() or not self._port_file.read_text().strip():
             return False

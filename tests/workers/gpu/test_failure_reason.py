@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.gpu.failure_reason import why_trainer_ended
+from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
 
 KILLED = "rank 1 of the trainer was ended by SIGKILL\n"
 CRASHED = "rank 1 of the trainer was ended by SIGSEGV\n"
@@ -34,3 +34,12 @@ STEP = "2026-11-21 19:33:58,385 training.loop.run_stages step 8: reward 0.693\n"
 )
 def test_the_reason_is_the_line_that_says_most(log: str, words: str) -> None:
     assert why_trainer_ended(1, log).startswith(words)
+
+
+def test_a_child_that_was_killed_is_told_by_the_signal() -> None:
+    """Its log knows nothing of its end, and "code -9" tells few people anything."""
+    assert why_trainer_ended(-9, "ValueError: of an hour ago").startswith(
+        "the trainer was ended by SIGKILL, by"
+    )
+    assert how_it_ended(-15) == "was ended by SIGTERM"
+    assert how_it_ended(3) == "ended with code 3"
