@@ -133,11 +133,15 @@ class AuditAction(models.TextChoices):
     ENDED_CONTROL = "ended_control", "Ended control"
     OPERATED = "operated", "Operated the fleet"
     SECRET_GRANTED = "secret_granted", "Granted a secret"
+    RULE_CHANGED = "rule_changed", "Changed a retention rule"
+    RULE_DELETED = "rule_deleted", "Deleted a retention rule"
+    PRICES_CHANGED = "prices_changed", "Changed prices"
     ADMINISTERED = "administered", "Used the admin site"
 
 
 OBJECT_PAGES = {
     "experiment": "experiment-detail",
+    "sweep": "sweep-detail",
     "trajectory": "trajectory-detail",
     "group": "group-detail",
     "entry": "replay-detail",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.contrib.auth.models import AbstractBaseUser
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment
 from webapp.retention.models import RetentionRule
+from webapp.retention.rules import set_rule
 
 GB = 10**9
 
@@ -42,16 +44,12 @@ class RuleForm(forms.ModelForm):
     def validate_unique(self) -> None:
         """A second rule for the same experiments replaces the first one."""
 
-    def store(self) -> RetentionRule:
+    def store(self, by: AbstractBaseUser) -> RetentionRule:
         """Make the rule, or change the one that there is."""
         values = self.cleaned_data
         max_gb = values["max_gb"]
-        rule, _ = RetentionRule.objects.update_or_create(
-            team=self.team,
-            experiment=values["experiment"],
-            defaults={
-                "max_age_days": values["max_age_days"],
-                "max_bytes": None if max_gb is None else round(max_gb * GB),
-            },
-        )
-        return rule
+        limits = {
+            "max_age_days": values["max_age_days"],
+            "max_bytes": None if max_gb is None else round(max_gb * GB),
+        }
+        return set_rule(team=self.team, experiment=values["experiment"], limits=limits, by=by)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_POST, require_safe
 from webapp.accounts.access import MemberRequest, member, owned_row
 from webapp.accounts.models import Role
 from webapp.experiments.models import Experiment
+from webapp.retention import rules
 from webapp.retention.forms import RuleForm
 from webapp.retention.models import RetentionRule
 from webapp.retention.prune import plan
@@ -22,11 +23,11 @@ EXPERIMENTS_OFFERED = 200
 def storage(request: MemberRequest) -> HttpResponse:
     """Any member sees it; admins change the rules."""
     held = member(request)
-    rules = list(held.team.retention_rules.select_related("experiment", "team").order_by("experiment_id"))
+    found = list(held.team.retention_rules.select_related("experiment", "team").order_by("experiment_id"))
     context = {
         "nav": "team",
         "usage": usage_of(held.team),
-        "summaries": summaries(rules, plan(rules)),
+        "summaries": summaries(found, plan(found)),
         "is_admin": Role(held.role).includes(Role.ADMIN),
         "experiments": Experiment.objects.filter(team=held.team).order_by("-id")[:EXPERIMENTS_OFFERED],
     }
@@ -38,7 +39,7 @@ def save_rule(request: MemberRequest) -> HttpResponse:
     """Make a rule or change it."""
     form = RuleForm(request.POST, team=member(request, Role.ADMIN).team)
     if form.is_valid():
-        form.store()
+        form.store(request.user)
         messages.success(request, "Rule saved; the dispatcher follows it within minutes.")
     else:
         messages.error(request, " ".join(str(text) for texts in form.errors.values() for text in texts))
@@ -48,6 +49,6 @@ def save_rule(request: MemberRequest) -> HttpResponse:
 @require_POST
 def delete_rule(request: MemberRequest, pk: int) -> HttpResponse:
     """Without a rule everything stays."""
-    owned_row(request, RetentionRule, pk, Role.ADMIN, "team").delete()
+    rules.delete_rule(rule=owned_row(request, RetentionRule, pk, Role.ADMIN, "team"), by=request.user)
     messages.success(request, "Rule deleted.")
     return redirect("storage-show")

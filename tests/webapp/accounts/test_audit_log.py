@@ -14,10 +14,14 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_replay_entry, make_team, make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_worker
+from training.contracts.config import ExperimentConfig
 from webapp.accounts.audit.log_action import log_action, log_viewing, prune_audit_log
 from webapp.accounts.members_and_tokens import add_member, create_token
 from webapp.accounts.models import AuditAction, AuditEntry, Role, Scope
 from webapp.experiments.lifecycle.operator_actions import request_cancel
+from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.experiments.sweeps.search_space import parse_axes
+from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.replay.labels import label_many
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Screen
@@ -95,6 +99,48 @@ def test_experiments_are_recorded_from_page_api_and_command_line(client, admin):
     actions = ["launched", "paused", "resumed", "reordered", "cancelled", "cancel_undone"]
     expected = [("ada", action, "experiment", str(made)) for action in actions]
     assert rows(team=team) == [*expected, ("command line", "cancelled", "experiment", str(made))]
+
+
+def test_a_sweep_is_one_row_of_its_own_and_not_one_per_arm(client, admin):
+    config = ExperimentConfig()
+    axes = parse_axes("optimiser.learning_rate = 1e-6, 3e-6, 1e-5", config)
+    plan = SweepPlan(axes=axes, num_seeds=2, metric="rollout/success")
+    team = admin.memberships.get().team
+    sweep = launch_sweep(team=team, owner=admin, name="rates", config=config, plan=plan)
+    assert sweep.arms.count() > 0
+    assert rows() == [("ada", "launched", "sweep", str(sweep.pk))]
+    assert detail() == {"name": "rates", "preset": "", "experiments": 6}
+    assert f"/sweeps/{sweep.pk}/" in client.get("/audit/").content.decode()
+    client.post(f"/sweeps/{sweep.pk}/pause/")
+    client.post(f"/sweeps/{sweep.pk}/resume/")
+    client.post(f"/sweeps/{sweep.pk}/cancel/")
+    assert [action for _, action, kind, _ in rows() if kind == "sweep"] == [
+        *("launched", "paused", "resumed", "cancelled")
+    ]
+
+
+def test_changes_of_rules_and_prices_are_recorded_with_what_was_before(client, admin):
+    team = admin.memberships.get().team
+    client.post("/storage/rules/", {"max_age_days": "30"})
+    assert detail() == {"before": None, "after": {"max_age_days": 30, "max_bytes": None}}
+    client.post("/storage/rules/", {"max_age_days": "7", "max_gb": "1.5"})
+    assert detail()["before"] == {"max_age_days": 30, "max_bytes": None}
+    client.post("/storage/rules/", {"max_age_days": "7", "max_gb": "1.5"})  # nothing changes
+    client.post(f"/storage/rules/{team.retention_rules.get().pk}/delete/")
+    assert detail() == {"before": {"max_age_days": 7, "max_bytes": 1_500_000_000}}
+    client.post("/experiments/prices/", {"currency": "EUR", "gpu_hour": "2.5"})
+    assert detail() == {
+        "before": {"gpu_hour": 0, "currency": "USD"},
+        "after": {"gpu_hour": 2.5, "currency": "EUR"},
+    }
+    client.post("/experiments/prices/", {"currency": "EUR", "gpu_hour": "2.5"})
+    kept = ("ada", "rule_changed", "team", str(team.pk))
+    assert rows(team=team) == [
+        kept,
+        kept,
+        ("ada", "rule_deleted", "team", str(team.pk)),
+        ("ada", "prices_changed", "team", str(team.pk)),
+    ]
 
 
 def test_what_is_refused_leaves_no_row(client, admin):

@@ -86,7 +86,7 @@ def request_evaluation(*, checkpoint: CheckpointRecord, user: User | None, how: 
         preset=source.preset,
         priority=source.priority,
         note=_note(config),
-        cloned_from=source,
+        origin=source,
     )
     Experiment.objects.filter(pk=experiment.pk).update(evaluates=checkpoint)
     experiment.evaluates = checkpoint

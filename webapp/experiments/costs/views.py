@@ -10,7 +10,8 @@ from django.views.decorators.http import require_http_methods
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.costs.ledger import prices_of
-from webapp.experiments.models import PRICE_FIELDS, TeamPrices
+from webapp.experiments.costs.set_prices import set_prices
+from webapp.experiments.models import PRICE_FIELDS
 from webapp.lib.request_values import BadValue, check_text, decimal_number
 
 MAX_PRICE = 1e6
@@ -30,7 +31,7 @@ def prices(request: MemberRequest) -> HttpResponse:
         typed = {name: request.POST.get(name, "").strip() for name in typed}
         values, errors = _read(typed)
         if not errors:
-            TeamPrices.objects.update_or_create(team=membership.team, defaults=values)
+            set_prices(team=membership.team, values=values, by=request.user)
             messages.success(request, "Prices saved; every cost is shown at them from now on.")
             return redirect("prices")
     ctx = {

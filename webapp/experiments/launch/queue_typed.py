@@ -21,6 +21,6 @@ def queue_typed(
         launched = launch_sweep(**asked, plan=plan)
         messages.success(request, f"The sweep began: {plan.num_experiments} experiments in all.")
         return redirect("sweep-detail", launched.pk)
-    experiment = queue_experiment(**asked, cloned_from=clone)
+    experiment = queue_experiment(**asked, origin=clone)
     messages.success(request, f"Queued as #{experiment.pk}.")
     return redirect("experiment-detail", experiment.pk)

@@ -14,6 +14,7 @@ from webapp.experiments.models import (
     Experiment,
     ExperimentStatus,
     Stage,
+    SweepArm,
 )
 from webapp.live.event_publishing import publish
 
@@ -28,9 +29,13 @@ def queue_experiment(
     preset: str = "",
     priority: int = 0,
     note: str = "",
-    cloned_from: Experiment | None = None,
+    origin: Experiment | SweepArm | None = None,
 ) -> Experiment:
-    """Add an experiment at the end of the queue. Raises ConfigError for what the installation forbids."""
+    """Add an experiment at the end of the queue. Raises ConfigError for what the installation forbids.
+
+    `origin`: the experiment that it was cloned from, or the arm of a sweep that it is a seed of. A seed
+    leaves no row in the audit log: the launch of the sweep is there.
+    """
     require_allowed(config, team)
     last = Experiment.objects.aggregate(last=Max("queue_order"))["last"] or 0
     experiment = Experiment.objects.create(
@@ -41,7 +46,8 @@ def queue_experiment(
         config=config.model_dump(mode="json"),
         priority=priority,
         note=note,
-        cloned_from=cloned_from,
+        cloned_from=origin if isinstance(origin, Experiment) else None,
+        arm=origin if isinstance(origin, SweepArm) else None,
         queue_order=last + 1,
         message="Waiting for a free gpu worker.",
     )
@@ -49,7 +55,8 @@ def queue_experiment(
         Stage(experiment=experiment, name=stage, position=position)
         for position, stage in enumerate(stages_of(config))
     )
-    _record(AuditAction.LAUNCHED, experiment, owner, name=name, preset=preset)
+    if not isinstance(origin, SweepArm):
+        _record(AuditAction.LAUNCHED, experiment, owner, name=name, preset=preset)
     publish_status(experiment.pk, ExperimentStatus.QUEUED, experiment.message)
     return experiment
 

@@ -13,7 +13,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from training.contracts.config import ConfigError, ExperimentConfig
-from webapp.accounts.models import Team
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Team
 from webapp.experiments.installation_limits import require_allowed
 from webapp.experiments.lifecycle.operator_actions import (
     queue_experiment,
@@ -74,6 +75,8 @@ def launch_sweep(
         plan_values=plan.model_dump(mode="json"),
         priority=priority,
     )
+    total = sweep.plan.num_experiments
+    _record(AuditAction.LAUNCHED, sweep, owner, name=name, preset=preset, experiments=total)
     _advance(sweep)
     return sweep
 
@@ -87,6 +90,7 @@ def cancel_sweep(*, sweep: Sweep, user: User | None = None) -> bool:
         _close(arm, ArmStatus.CANCELLED)
     for experiment in _unfinished(sweep):
         request_cancel(experiment=experiment, user=user)
+    _record(AuditAction.CANCELLED, sweep, user)
     return True
 
 
@@ -97,6 +101,7 @@ def pause_sweep(*, sweep: Sweep, user: User | None = None) -> bool:
         return False
     for experiment in _unfinished(sweep):
         request_pause(experiment=experiment, user=user)
+    _record(AuditAction.PAUSED, sweep, user)
     return True
 
 
@@ -109,7 +114,12 @@ def resume_sweep(*, sweep: Sweep, user: User | None = None) -> bool:
         return False
     for experiment in _unfinished(sweep):
         resume_experiment(experiment=experiment, user=user)
+    _record(AuditAction.RESUMED, sweep, user)
     return True
+
+
+def _record(action: AuditAction, sweep: Sweep, user: User | None, **detail: object) -> None:
+    log_action(action, person=user, team=sweep.team_id, kind="sweep", object_id=sweep.pk, **detail)
 
 
 def _by(user: User | None) -> str:
@@ -254,7 +264,7 @@ def _begin_arm(sweep: Sweep, results: Sequence[ArmResult]) -> ArmResult:
 def _queue(arm: SweepArm, config: ExperimentConfig) -> Experiment:
     """One priority below what was asked for, so that single experiments of the same run first."""
     sweep = arm.sweep
-    experiment = queue_experiment(
+    return queue_experiment(
         team=sweep.team,
         owner=sweep.owner,
         name=f"{sweep.name[:90]} · arm {arm.number}, seed {config.optimiser.seed}",
@@ -262,10 +272,8 @@ def _queue(arm: SweepArm, config: ExperimentConfig) -> Experiment:
         config=config,
         priority=max(sweep.priority - 1, -MAX_PRIORITY),
         note=sweep.note,
+        origin=arm,
     )
-    experiment.arm = arm
-    experiment.save(update_fields=["arm"])
-    return experiment
 
 
 def _facts(result: ArmResult) -> optuna_study.TrialFacts:
