@@ -70,7 +70,8 @@ PATHS = routes(get_resolver().url_patterns)
 OWN_ROWS = {
     "/experiments/": "experiment", "/trajectories/": "trajectory", "/groups/": "group", "/replay/": "entry",
     "/controls/": "control", "/fleet/workers/": "worker", "/fleet/hosts/": "host", "/teams/": "team",
-    "/team/members/": "member", "/views/": "view", "/reports/": "report",
+    "/team/members/": "member", "/views/": "view", "/reports/": "report", "/sweeps/": "sweep",
+    "/storage/rules/": "rule",
 }  # fmt: skip
 OTHER = {
     "checkpoint_pk": "checkpoint",
