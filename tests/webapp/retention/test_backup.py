@@ -7,6 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -119,6 +120,18 @@ def test_a_backup_of_a_working_installation_is_one_moment(places: tuple[dict, di
     if not here["DATABASE_URL"]:
         with closing(sqlite3.connect(Path(there["DESKHAND_DATA_DIR"]) / "deskhand.sqlite3")) as database:
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_backup_of_a_newer_version_is_refused_and_nothing_restored(tmp_path: Path) -> None:
+    file, there = tmp_path / "backup.tar", environment(tmp_path / "there")
+    manifest = {"database": "sqlite", "migrations": ["live.9999_of_tomorrow"], "has_secrets": False}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with tarfile.open(file, "w") as archive:
+        archive.add(tmp_path / "manifest.json", "manifest.json")
+    assert "the backup is of a newer version (live.9999_of_tomorrow" in manage(
+        there, "restore", str(file), fails=True
+    )
+    assert not (tmp_path / "there" / "media").exists()
 
 
 def test_secrets_open_with_their_passphrase_alone(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from django.utils import timezone
 
 from webapp import __version__
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.lib.newer_database import applied_migrations, require_known
 from webapp.retention.backup.database_copy import NAMES, dump_database, is_empty, load_database
 from webapp.retention.backup.sealed_secrets import seal, unseal
 from webapp.retention.deletion_lock import deletion_held
@@ -55,6 +56,7 @@ def write_backup(target: Path, *, passphrase: str = "") -> dict[str, Any]:
                 manifest = {
                     "version": __version__,
                     "database": connection.vendor,
+                    "migrations": applied_migrations(),
                     "made_at": timezone.now().isoformat(),
                     "media_files": num_files,
                     "checkpoints": len(checkpoints),
@@ -69,7 +71,10 @@ def write_backup(target: Path, *, passphrase: str = "") -> dict[str, Any]:
 
 
 def restore_backup(source: Path, *, passphrase: str = "") -> dict[str, Any]:
-    """Fill this installation, which has to be empty; returns what became of it. Raises CannotRestore."""
+    """Fill this installation, which has to be empty; returns what became of it.
+
+    Raises CannotRestore, and NewerDatabase for a backup of a newer version; then nothing has changed.
+    """
     media = Path(settings.MEDIA_ROOT)
     if not is_empty() or (media.is_dir() and any(media.iterdir())):
         raise CannotRestore("this installation has data already; set DESKHAND_DATA_DIR and DATABASE_URL anew")
@@ -79,6 +84,7 @@ def restore_backup(source: Path, *, passphrase: str = "") -> dict[str, Any]:
             raise CannotRestore(
                 f"the backup is of {manifest['database']}, this database is {connection.vendor}"
             )
+        require_known(manifest.get("migrations", []), "the backup")
         if manifest["has_secrets"] and passphrase:
             sealed = archive.extractfile(SECRETS)
             assert sealed is not None

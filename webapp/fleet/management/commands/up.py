@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from training.contracts.secret_store import stored_secret
+from webapp.lib.newer_database import NewerDatabase, applied_migrations, require_known
 from webapp.lib.npm_assets import AssetsMissing
 from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, hold_lock, import_task_sets
 from webapp.lib.supervisor.logs import Terminal
@@ -83,6 +84,10 @@ class Command(BaseCommand):
     def prepare(self, terminal: Terminal) -> None:
         """Tables, assets, first login, task sets; each quick when there is nothing to do."""
         terminal.write("up", "preparing the database")
+        try:
+            require_known(applied_migrations(), "the database")
+        except NewerDatabase as error:
+            raise CommandError(str(error)) from error
         call_command("migrate", interactive=False, verbosity=0)
         if collect_assets():
             terminal.write("up", "collected the front-end files")

@@ -7,10 +7,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from webapp.lib.newer_database import NewerDatabase
 from webapp.retention.backup.archive import CannotRestore, restore_backup
 from webapp.retention.backup.database_copy import CopyFailed
 from webapp.retention.backup.passphrase import read_passphrase
 from webapp.retention.backup.sealed_secrets import WrongPassphrase
+
+REFUSALS = (
+    CannotRestore, NewerDatabase, CopyFailed, WrongPassphrase, OSError, ValueError, tarfile.TarError,
+)  # fmt: skip
 
 
 class Command(BaseCommand):
@@ -23,6 +28,6 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             told = restore_backup(options["file"], passphrase=read_passphrase(options["secrets"]))
-        except (CannotRestore, CopyFailed, WrongPassphrase, OSError, ValueError, tarfile.TarError) as error:
+        except REFUSALS as error:
             raise CommandError(str(error)) from error
         self.stdout.write(json.dumps(told))
