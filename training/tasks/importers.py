@@ -1,83 +1,133 @@
-"""Importers: a folder of task JSON, an OSWorld checkout, or a Slime-OSWorld parquet -> `Task`s.
+"""Importers: task JSON (a file or a folder), an OSWorld checkout, or a Slime-OSWorld parquet -> `Task`s.
 
-Every task gets a split; where the source names none, a hash of its id decides, so that the same task
-falls on the same side in every import. The two splits never share a task.
+What cannot be read is refused on its own, with its place and its reason; the rest comes in.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import ValidationError
+from typing import Any
 
 from training.contracts.types import Task
+from training.tasks.osworld_checkout import checkout_files
+from training.tasks.task_json import OSWORLD_SCREEN, LoadError, Split, task_from_osworld
 
-OSWORLD_SCREEN = (1920, 1080)
-EXAMPLES = Path("evaluation_examples") / "examples"
-Split = Literal["train", "heldout"]
 SPLIT_NAMES: dict[str, Split] = {"train": "train", "test": "heldout", "heldout": "heldout"}
 
 
-class LoadError(ValueError):
-    """Raised when a source cannot be read; the message names the file and the field."""
+@dataclass(frozen=True, slots=True)
+class TaskFields:
+    """A task's values as its source has them, not yet judged."""
+
+    where: str
+    """File, with the row of a parquet."""
+    values: Any
+    family: str = ""
+    task_id: str = ""
+    """Stands for the id of the values; "" keeps theirs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedTasks:
+    """What a source held."""
+
+    tasks: list[Task]
+    refused: list[str]
+    """Why each of the others was refused; each begins with its file."""
 
 
 def load_tasks(
     path: Path, *, heldout_fraction: float = 0.2, screen: tuple[int, int] = OSWORLD_SCREEN
-) -> list[Task]:
-    """All tasks of a source, whichever of the three it is, in a stable order. Raises LoadError."""
-    if path.is_dir():
-        found = list(_folder(path, heldout_fraction, screen))
-    elif path.suffix == ".parquet":
-        found = list(_parquet(path, heldout_fraction, screen))
-    elif path.suffix == ".json":
-        found = [_json_file(path, path.parent, heldout_fraction, screen)]
-    else:
-        raise LoadError(f"{path}: neither a folder nor a .parquet nor a .json file")
-    if not found:
-        raise LoadError(f"{path}: no tasks found; expected *.json with id and instruction, or *.parquet")
-    _refuse_repeats(path, found)
+) -> LoadedTasks:
+    """All tasks of a source in a stable order. Raises LoadError when not a single task can be read."""
+    read = partial(_task, heldout_fraction=heldout_fraction, screen=screen)
+    loaded = LoadedTasks([], [])
+    first_at: dict[str, str] = {}
+    for found in _source(path):
+        try:
+            task = read(_checked(found))
+        except LoadError as error:
+            loaded.refused.append(str(error))
+            continue
+        where = found.where if isinstance(found, TaskFields) else str(path)
+        if task.task_id in first_at:
+            loaded.refused.append(f"{where}: id: {task.task_id} is taken by {first_at[task.task_id]}")
+            continue
+        first_at[task.task_id] = where
+        loaded.tasks.append(task)
+    if not loaded.tasks:
+        raise LoadError(
+            loaded.refused[0]
+            if loaded.refused
+            else f"{path}: no tasks found; expected *.json with id and instruction, or *.parquet"
+        )
+    return loaded
+
+
+def _checked(found: TaskFields | LoadError) -> TaskFields:
+    if isinstance(found, LoadError):
+        raise found
     return found
 
 
-def _folder(path: Path, heldout_fraction: float, screen: tuple[int, int]) -> Iterator[Task]:
-    """An OSWorld checkout (its examples only), a folder of parquet files, or any folder of task JSON."""
-    root = path / EXAMPLES if (path / EXAMPLES).is_dir() else path
-    parquets = sorted(root.glob("*.parquet"))
+def _task(found: TaskFields, *, heldout_fraction: float, screen: tuple[int, int]) -> Task:
+    task = task_from_osworld(
+        found.values,
+        where=found.where,
+        family=found.family,
+        heldout_fraction=heldout_fraction,
+        screen=screen,
+    )
+    return task.model_copy(update={"task_id": found.task_id}) if found.task_id else task
+
+
+def _source(path: Path) -> Iterator[TaskFields | LoadError]:
+    """What is there, one by one; a LoadError stands for what could not be read."""
+    checkout = checkout_files(path)
+    if checkout is not None:
+        yield from (
+            _json_file(item.file, item.domain, f"{item.domain}.{item.file.stem}") for item in checkout
+        )
+    elif path.is_dir():
+        yield from _folder(path)
+    elif path.suffix == ".parquet":
+        yield from _parquet(path)
+    elif path.suffix == ".json":
+        yield _json_file(path)
+    else:
+        raise LoadError(f"{path}: neither a folder nor a .parquet nor a .json file")
+
+
+def _folder(path: Path) -> Iterator[TaskFields | LoadError]:
+    """A folder of parquet files, or of task JSON at any depth."""
+    parquets = sorted(path.glob("*.parquet"))
+    for file in parquets:
+        yield from _parquet(file)
     if parquets:
-        for file in parquets:
-            yield from _parquet(file, heldout_fraction, screen)
         return
-    for file in sorted(root.rglob("*.json")):
-        if root != path or _looks_like_task(file):
-            yield _json_file(file, root, heldout_fraction, screen)
+    for file in sorted(path.rglob("*.json")):
+        found = _json_file(file, file.parent.name if file.parent != path else "")
+        if isinstance(found, LoadError) or _looks_like_task(found.values):
+            yield found
 
 
-def _looks_like_task(file: Path) -> bool:
-    """Indexes and notes lie beside tasks; a file without an evaluator is none. Raises LoadError."""
-    values = _read_json(file)
+def _looks_like_task(values: Any) -> bool:
+    """Indexes and notes lie beside tasks; a file without an evaluator is none."""
     return isinstance(values, dict) and "evaluator" in values
 
 
-def _json_file(file: Path, root: Path, heldout_fraction: float, screen: tuple[int, int]) -> Task:
-    family = file.parent.name if file.parent != root else ""
-    return task_from_osworld(
-        _read_json(file), where=str(file), family=family, heldout_fraction=heldout_fraction, screen=screen
-    )
-
-
-def _read_json(file: Path) -> Any:
+def _json_file(file: Path, family: str = "", task_id: str = "") -> TaskFields | LoadError:
     try:
-        return json.loads(file.read_text(encoding="utf-8"))
+        return TaskFields(str(file), json.loads(file.read_text(encoding="utf-8")), family, task_id)
     except (ValueError, OSError) as error:
-        raise LoadError(f"{file}: not readable as JSON: {error}") from error
+        return LoadError(f"{file}: not readable as JSON: {error}")
 
 
-def _parquet(file: Path, heldout_fraction: float, screen: tuple[int, int]) -> Iterator[Task]:
+def _parquet(file: Path) -> Iterator[TaskFields | LoadError]:
     """Slime-OSWorld's columns: task_config (JSON text) and optionally task_id, domain, instruction."""
     import pyarrow
     import pyarrow.parquet
@@ -85,22 +135,26 @@ def _parquet(file: Path, heldout_fraction: float, screen: tuple[int, int]) -> It
     try:
         table = pyarrow.parquet.read_table(file)
     except (pyarrow.ArrowException, OSError) as error:
-        raise LoadError(f"{file}: not readable as parquet: {error}") from error
+        yield LoadError(f"{file}: not readable as parquet: {error}")
+        return
     if "task_config" not in table.column_names:
-        raise LoadError(f"{file}: column task_config is missing; columns: {', '.join(table.column_names)}")
-    for number, row in enumerate(table.to_pylist()):
+        yield LoadError(f"{file}: column task_config is missing; columns: {', '.join(table.column_names)}")
+        return
+    yield from _rows(file, table.to_pylist())
+
+
+def _rows(file: Path, rows: Iterable[dict[str, Any]]) -> Iterator[TaskFields | LoadError]:
+    split = SPLIT_NAMES.get(file.stem)
+    for number, row in enumerate(rows):
         where = f"{file} row {number}"
-        values = _row_config(row, where)
-        split = SPLIT_NAMES.get(file.stem)
+        try:
+            values = _row_config(row, where)
+        except LoadError as error:
+            yield error
+            continue
         if split:
             values.setdefault("split", split)
-        yield task_from_osworld(
-            values,
-            where=where,
-            family=str(row.get("domain") or ""),
-            heldout_fraction=heldout_fraction,
-            screen=screen,
-        )
+        yield TaskFields(where, values, str(row.get("domain") or ""))
 
 
 def _row_config(row: dict[str, Any], where: str) -> dict[str, Any]:
@@ -116,66 +170,3 @@ def _row_config(row: dict[str, Any], where: str) -> dict[str, Any]:
         if row.get(column):
             values.setdefault(key, row[column])
     return values
-
-
-def task_from_osworld(
-    values: Any,
-    *,
-    where: str,
-    family: str = "",
-    heldout_fraction: float = 0.2,
-    screen: tuple[int, int] = OSWORLD_SCREEN,
-) -> Task:
-    """One OSWorld task JSON, which may also hold our own family, level, split, screen, oracle, max_turns.
-
-    Other keys (snapshot, source, related_apps ...) describe the task and are left out. Raises LoadError.
-    """
-    if not isinstance(values, dict):
-        raise LoadError(f"{where}: a task must be a JSON object")
-    task_id = values.get("id") or values.get("task_id")
-    if not task_id:
-        raise LoadError(f"{where}: id is missing")
-    if not isinstance(values.get("instruction"), str):
-        raise LoadError(f"{where}: instruction is missing")
-    own = {key: values[key] for key in ("level", "oracle", "max_turns") if key in values}
-    try:
-        return Task(
-            task_id=str(task_id),
-            instruction=values["instruction"],
-            family=str(values.get("family") or family),
-            split=values.get("split") or split_of(str(task_id), heldout_fraction),
-            config=tuple(values.get("config") or ()),
-            evaluator=values.get("evaluator") or {},
-            screen=tuple(values.get("screen") or screen),
-            **own,
-        )
-    except (ValidationError, TypeError) as error:
-        raise LoadError(f"{where}: {_first_problem(error)}") from error
-
-
-def _first_problem(error: ValidationError | TypeError) -> str:
-    if isinstance(error, ValidationError):
-        item = error.errors()[0]
-        return f"{'.'.join(map(str, item['loc']))}: {item['msg']}"
-    return str(error)
-
-
-def split_of(task_id: str, heldout_fraction: float) -> Split:
-    """Side of a task by its id alone."""
-    digest = hashlib.sha256(task_id.encode()).digest()
-    return "heldout" if int.from_bytes(digest[:4], "big") < heldout_fraction * 2**32 else "train"
-
-
-def _refuse_repeats(path: Path, tasks: list[Task]) -> None:
-    """One id once: a repeat would put one task in both splits, or hide another."""
-    seen: set[str] = set()
-    for task in tasks:
-        if task.task_id in seen:
-            raise LoadError(f"{path}: task id {task.task_id} occurs twice; ids must be unique in a task set")
-        seen.add(task.task_id)
-
-
-def to_osworld(task: Task) -> dict[str, Any]:
-    """The inverse of `task_from_osworld`: a file that another import reads back to the same task."""
-    values = task.model_dump(mode="json")
-    return {"id": values.pop("task_id"), **values}

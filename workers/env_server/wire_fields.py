@@ -9,7 +9,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 
 from training.contracts.types import Task
-from training.tasks.importers import LoadError, task_from_osworld
+from training.tasks.task_json import LoadError, task_from_osworld
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.env_server.episodes import Episode, UnknownEpisode

@@ -6,8 +6,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from training.tasks.importers import LoadError, load_tasks, split_of, to_osworld
+from training.tasks.importers import load_tasks
 from training.tasks.sets.first_desk import generate
+from training.tasks.task_json import LoadError, split_of, to_osworld
 
 
 def osworld(task_id: str, **more) -> dict:
@@ -35,23 +36,62 @@ def write_parquet(path, rows) -> None:
 def test_an_osworld_checkout_gives_its_examples_with_their_domain(tmp_path):
     write(tmp_path / "evaluation_examples" / "examples" / "os" / "a.json", osworld("a"))
     write(tmp_path / "evaluation_examples" / "examples" / "chrome" / "b.json", osworld("b"))
-    write(tmp_path / "evaluation_examples" / "test_all.json", {"os": ["a"]})
+    write(tmp_path / "evaluation_examples" / "examples" / "template.json", {"id": "", "instruction": ""})
     write(tmp_path / "package.json", {"name": "not a task"})
-    tasks = {task.task_id: task for task in load_tasks(tmp_path)}
-    assert {name: task.family for name, task in tasks.items()} == {"a": "os", "b": "chrome"}
-    assert tasks["a"].screen == (1920, 1080)
-    assert tasks["a"].config[0]["type"] == "sleep"
+    tasks = {task.task_id: task for task in load_tasks(tmp_path).tasks}
+    assert {name: task.family for name, task in tasks.items()} == {"os.a": "os", "chrome.b": "chrome"}
+    assert tasks["os.a"].screen == (1920, 1080)
+    assert tasks["os.a"].config[0]["type"] == "sleep"
+
+
+@pytest.mark.parametrize("given", ["", "evaluation_examples", "evaluation_examples/test_all.json"])
+def test_the_index_of_a_checkout_says_what_is_a_task(tmp_path, given):
+    here = tmp_path / "evaluation_examples"
+    for domain, name in (("os", "a"), ("chrome", "a"), ("chrome", "left-out")):
+        write(here / "examples" / domain / f"{name}.json", osworld(name))
+    write(here / "test_all.json", {"os": ["a", "gone"], "chrome": ["a"]})
+    loaded = load_tasks(tmp_path / given)
+    assert [task.task_id for task in loaded.tasks] == ["os.a", "chrome.a"]
+    (reason,) = loaded.refused
+    assert "examples/os/gone.json: not readable" in reason
+
+
+def test_a_smaller_index_gives_its_tasks_only(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / "examples" / "os" / f"{name}.json", osworld(name))
+    write(tmp_path / "test_all.json", {"os": ["a", "b"]})
+    write(tmp_path / "test_small.json", {"os": ["b"]})
+    assert [task.task_id for task in load_tasks(tmp_path / "test_small.json").tasks] == ["os.b"]
+
+
+def test_an_index_of_another_form_is_refused(tmp_path):
+    write(tmp_path / "examples" / "os" / "a.json", osworld("a"))
+    write(tmp_path / "test_all.json", ["a"])
+    with pytest.raises(LoadError, match=r"test_all\.json: expected an object of domains"):
+        load_tasks(tmp_path)
+
+
+def test_one_bad_task_does_not_keep_out_the_others(tmp_path):
+    write(tmp_path / "bad.json", osworld("bad", instruction=7))
+    write(tmp_path / "broken.json", "{")
+    write(tmp_path / "good.json", osworld("good"))
+    loaded = load_tasks(tmp_path)
+    assert [task.task_id for task in loaded.tasks] == ["good"]
+    assert [reason.split(": ", 1)[1].split(":")[0] for reason in loaded.refused] == [
+        "instruction is missing",
+        "not readable as JSON",
+    ]
 
 
 def test_a_folder_of_tasks_may_hold_other_json(tmp_path):
     write(tmp_path / "one.json", osworld("one"))
     write(tmp_path / "index.json", {"train": ["one"]})
-    assert [task.task_id for task in load_tasks(tmp_path)] == ["one"]
+    assert [task.task_id for task in load_tasks(tmp_path).tasks] == ["one"]
 
 
 def test_a_single_file_is_a_task_set_of_one(tmp_path):
     write(tmp_path / "one.json", osworld("one", split="heldout", level=3))
-    (task,) = load_tasks(tmp_path / "one.json")
+    (task,) = load_tasks(tmp_path / "one.json").tasks
     assert (task.split, task.level) == ("heldout", 3)
 
 
@@ -59,7 +99,7 @@ def test_a_generated_set_survives_export_and_import(tmp_path):
     tasks = generate()[::50]
     for number, task in enumerate(tasks):
         write(tmp_path / f"{number:03d}.json", to_osworld(task))
-    assert load_tasks(tmp_path) == tasks
+    assert load_tasks(tmp_path).tasks == tasks
 
 
 def test_a_slime_osworld_parquet_gives_its_tasks_by_file_name(tmp_path):
@@ -73,7 +113,7 @@ def test_a_slime_osworld_parquet_gives_its_tasks_by_file_name(tmp_path):
             "task_config": json.dumps(osworld(task_id)),
         }
         write_parquet(tmp_path / f"{name}.parquet", [row])
-    tasks = {task.task_id: task for task in load_tasks(tmp_path)}
+    tasks = {task.task_id: task for task in load_tasks(tmp_path).tasks}
     assert {name: (task.split, task.family) for name, task in tasks.items()} == {
         "a": ("train", "os"),
         "b": ("heldout", "os"),
@@ -83,7 +123,7 @@ def test_a_slime_osworld_parquet_gives_its_tasks_by_file_name(tmp_path):
 
 def test_a_row_without_config_takes_id_and_instruction_from_its_columns(tmp_path):
     write_parquet(tmp_path / "t.parquet", [{"task_id": "a", "instruction": "Go.", "task_config": ""}])
-    (task,) = load_tasks(tmp_path / "t.parquet")
+    (task,) = load_tasks(tmp_path / "t.parquet").tasks
     assert (task.task_id, task.instruction, task.evaluator) == ("a", "Go.", {})
 
 
@@ -119,17 +159,21 @@ def test_a_parquet_without_task_config_is_refused(tmp_path):
         load_tasks(tmp_path)
 
 
-def test_a_broken_task_config_is_refused_with_its_row(tmp_path):
+def test_a_broken_row_is_refused_with_its_number_and_the_others_come_in(tmp_path):
     write_parquet(tmp_path / "t.parquet", [{"task_config": json.dumps(osworld("a"))}, {"task_config": "{"}])
-    with pytest.raises(LoadError, match=r"t\.parquet row 1: task_config is not JSON"):
-        load_tasks(tmp_path)
+    loaded = load_tasks(tmp_path)
+    assert [task.task_id for task in loaded.tasks] == ["a"]
+    (reason,) = loaded.refused
+    assert "t.parquet row 1: task_config is not JSON" in reason
 
 
-def test_an_id_in_two_splits_is_refused(tmp_path):
+def test_an_id_in_two_splits_comes_in_once(tmp_path):
     for name in ("train", "test"):
         write_parquet(tmp_path / f"{name}.parquet", [{"task_config": json.dumps(osworld("a"))}])
-    with pytest.raises(LoadError, match="task id a occurs twice"):
-        load_tasks(tmp_path)
+    loaded = load_tasks(tmp_path)
+    assert [(task.task_id, task.split) for task in loaded.tasks] == [("a", "heldout")]
+    (reason,) = loaded.refused
+    assert reason.endswith(f"id: a is taken by {tmp_path / 'test.parquet'} row 0")
 
 
 def test_other_kinds_of_files_are_refused(tmp_path):

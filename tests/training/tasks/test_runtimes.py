@@ -8,6 +8,9 @@ from training.tasks.sets.first_desk import generate
 from training.tasks.supported_by.runtimes import TaskRuntime, reason_unsupported, runtime_of
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})
+OFFICE = DesktopConfig.model_validate(
+    {"provider": "osworld", "osworld": {"machines": "qemu"}, "qemu": {"image": "debian-office"}}
+)
 THEIRS = DesktopConfig.model_validate({"provider": "osworld", "osworld": {"machines": "docker"}})
 
 
@@ -26,6 +29,7 @@ def step(verb: str, **parameters) -> dict:
 def test_the_desktops_of_an_experiment_name_its_runtime():
     assert runtime_of(DesktopConfig()) is TaskRuntime.OWN
     assert runtime_of(OURS) is TaskRuntime.OSWORLD_HERE
+    assert runtime_of(OFFICE) is TaskRuntime.OSWORLD_OFFICE
     assert runtime_of(THEIRS) is TaskRuntime.OSWORLD
 
 
@@ -60,6 +64,27 @@ def test_each_runtime_says_what_it_lacks(wanted, own, here, anywhere):
         reason = reason_unsupported(runtime, wanted)
         assert part in reason
         assert bool(reason) == bool(part), reason
+
+
+@pytest.mark.parametrize(
+    "needing",
+    [step("open", path="/home/user/Book.XLSX"), step("launch", command=["/usr/bin/soffice", "--calc"])],
+)
+def test_only_the_office_image_opens_office_files(needing):
+    wanted = task("exact_match", "vm_command_line", needing)
+    assert "is not installed in our desktops" in reason_unsupported(TaskRuntime.OSWORLD_HERE, wanted)
+    assert reason_unsupported(TaskRuntime.OSWORLD_OFFICE, wanted) == ""
+    assert reason_unsupported(TaskRuntime.OSWORLD, wanted) == ""
+
+
+def test_a_metric_of_ours_wants_its_own_rule():
+    def reads(**rules) -> Task:
+        return task("file_contains", "vm_file", expected={"type": "rule", "rules": rules})
+
+    assert reason_unsupported(TaskRuntime.OWN, reads(text="hello")) == ""
+    theirs = reads(expected=["hello"])
+    assert "metric file_contains needs text" in reason_unsupported(TaskRuntime.OWN, theirs)
+    assert reason_unsupported(TaskRuntime.OSWORLD_HERE, theirs) == ""
 
 
 def test_tasks_with_verbs_of_our_own_do_not_run_with_osworld():

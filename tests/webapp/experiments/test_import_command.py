@@ -121,8 +121,8 @@ def test_an_import_notes_every_judge_and_experiments_see_what_theirs_can_run(tmp
     def names(desktops: DesktopConfig) -> set[str]:
         return set(TaskRecord.objects.runnable(desktops).values_list("task_id", flat=True))
 
-    assert names(DesktopConfig()) == {"plain"}
-    assert names(DesktopConfig.model_validate({"provider": "osworld"})) == {"plain", "docx"}
-    assert names(osworld_on_docker) == {"plain", "docx", "tabs"}
+    assert names(DesktopConfig()) == {"os.plain"}
+    assert names(DesktopConfig.model_validate({"provider": "osworld"})) == {"os.plain", "writer.docx"}
+    assert names(osworld_on_docker) == {"os.plain", "writer.docx", "chrome.tabs"}
     assert "2 can run with provider osworld on our desktops" in capsys.readouterr().out
-    assert "no Google Chrome" in TaskRecord.objects.get(task_id="tabs").reasons["osworld-here"]
+    assert "no Google Chrome" in TaskRecord.objects.get(task_id="chrome.tabs").reasons["osworld-here"]

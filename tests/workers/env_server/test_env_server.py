@@ -21,8 +21,8 @@ from tests.workers.conftest import ROOT
 from training.actions.write.completion_text import format_action
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Task
-from training.tasks.importers import to_osworld
 from training.tasks.sets.first_desk import generate
+from training.tasks.task_json import to_osworld
 from webapp.lib.supervisor.ports import free_port
 from workers.env_server.__main__ import main as env_server_main
 

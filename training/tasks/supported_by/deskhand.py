@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.contracts.types import Task
+from training.tasks.supported_by.desktop_programs import DESK
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,12 @@ class Row:
     """All of these are required."""
     takes: frozenset[str] = frozenset()
     """These may be there too."""
+    rules: frozenset[str] = frozenset()
+    """What a metric's rule must hold; OSWorld has metrics of the same name with other rules."""
 
 
-def _row(needs: str = "", takes: str = "") -> Row:
-    return Row(frozenset(needs.split()), frozenset(takes.split()))
+def _row(needs: str = "", takes: str = "", rules: str = "") -> Row:
+    return Row(frozenset(needs.split()), frozenset(takes.split()), frozenset(rules.split()))
 
 
 SETUP_VERBS: dict[str, Row] = {
@@ -64,7 +67,7 @@ METRICS: dict[str, Row] = {
     "process_running": _row(),
     "window_open": _row(),
     "file_exists": _row(),
-    "file_contains": _row(),
+    "file_contains": _row(rules="text"),
     "setting_value": _row(),
 }
 """Metric -> the options it takes."""
@@ -83,13 +86,6 @@ KNOWN_GAPS = {
     "cloud_file": "desktops have no network",
     "googledrive_file": "desktops have no network",
 }
-
-
-BROWSERS = ("google-chrome", "chromium", "chrome", "firefox", "thunderbird")
-OFFICE = ("libreoffice", "soffice", "localc", "lowriter", "limpress")
-OTHER = ("gimp", "vlc", "code", "nautilus", "gnome-terminal", "gnome-control-center", "socat", "sudo")
-MISSING_PROGRAMS = frozenset((*BROWSERS, *OFFICE, *OTHER))
-"""Programs of OSWorld's own image that these desktops do not have."""
 
 
 def unsupported_reason(task: Task) -> str:
@@ -134,9 +130,8 @@ def _program_problems(command: Any, where: str) -> Iterator[str]:
     if not isinstance(words, (list, tuple)) or not words:
         yield f"{where}: command must be a string or a list, and not empty"
         return
-    program = str(words[0]).rsplit("/", 1)[-1]
-    if program in MISSING_PROGRAMS:
-        yield f"{where}: {program} is not installed in the desktops"
+    if gap := DESK.gap_of_command(str(words[0])):
+        yield f"{where}: {gap}"
 
 
 def _until_problems(until: Any, where: str) -> Iterator[str]:
@@ -169,6 +164,7 @@ def evaluator_problems(evaluator: dict[str, Any]) -> Iterator[str]:
         yield from _row_problems(METRICS, str(function), options, "metric", where)
         for key in ("result", "expected"):
             yield from _getter_problems(parts[key][index], f"{where}.{key}")
+        yield from _rule_problems(str(function), parts["expected"][index], f"{where}.expected")
 
 
 def _getter_problems(getter: Any, where: str) -> Iterator[str]:
@@ -177,6 +173,15 @@ def _getter_problems(getter: Any, where: str) -> Iterator[str]:
         return
     parameters = {key: value for key, value in getter.items() if key != "type"}
     yield from _row_problems(GETTERS, str(getter.get("type")), parameters, "getter", where)
+
+
+def _rule_problems(metric: str, expected: Any, where: str) -> Iterator[str]:
+    row = METRICS.get(metric)
+    if row is None or not isinstance(expected, dict) or expected.get("type") != "rule":
+        return
+    rules = expected.get("rules")
+    for missing in sorted(row.rules - (rules.keys() if isinstance(rules, dict) else set())):
+        yield f"{where}.rules: metric {metric} needs {missing}"
 
 
 def _row_problems(

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from training.contracts.types import Task
-from training.tasks.supported_by.deskhand import INFEASIBLE, MISSING_PROGRAMS, as_list
+from training.tasks.supported_by.deskhand import INFEASIBLE, as_list
+from training.tasks.supported_by.desktop_programs import Programs
 
 FUNCTIONS = Path(__file__).with_name("osworld_functions.json")
 
@@ -72,12 +73,15 @@ def desktop_gap(kind: str, name: str) -> str:
     return "" if name in WITHOUT_CHROME else MODULE_GAPS.get((kind, module), "")
 
 
-def osworld_reason(task: Task, *, on_our_desktops: bool, allow_host_code: bool = False) -> str:
-    """Why DesktopEnv cannot run `task`, in words; "" when it can."""
-    return "; ".join(dict.fromkeys(_problems(task, on_our_desktops, allow_host_code)))
+def osworld_reason(task: Task, *, programs: Programs | None, allow_host_code: bool = False) -> str:
+    """Why DesktopEnv cannot run `task`, in words; "" when it can.
+
+    `programs` are those of our desktops; None stands for OSWorld's own machines.
+    """
+    return "; ".join(dict.fromkeys(_problems(task, programs, allow_host_code)))
 
 
-def _problems(task: Task, on_our_desktops: bool, allow_host_code: bool) -> Iterator[str]:
+def _problems(task: Task, programs: Programs | None, allow_host_code: bool) -> Iterator[str]:
     evaluator = task.evaluator
     if not as_list(evaluator.get("func")):
         yield "evaluator.func is missing"
@@ -85,13 +89,14 @@ def _problems(task: Task, on_our_desktops: bool, allow_host_code: bool) -> Itera
         gap = library_gap(kind, name)
         if not gap and not allow_host_code and (kind, name) in HOST_CODE:
             gap = HOST_CODE[kind, name]
-        if not gap and on_our_desktops:
+        if not gap and programs:
             gap = desktop_gap(kind, name)
         if gap:
             yield f"{where}: {name}: {gap}"
-    if on_our_desktops:
+    if programs:
         for index, step in enumerate(task.config):
-            yield from _program_gap(step, f"config[{index}]")
+            if gap := _program_gap(step, programs):
+                yield f"config[{index}]: {gap}"
 
 
 def _named(task: Task) -> Iterator[tuple[str, str, str]]:
@@ -111,9 +116,12 @@ def _named(task: Task) -> Iterator[tuple[str, str, str]]:
                 yield "getters", str(getter.get("type")), f"evaluator.{key}"
 
 
-def _program_gap(step: dict[str, Any], where: str) -> Iterator[str]:
-    command = step.get("parameters", {}).get("command")
+def _program_gap(step: dict[str, Any], programs: Programs) -> str:
+    parameters = step.get("parameters") or {}
+    if step.get("type") == "open":
+        return programs.gap_of_file(str(parameters.get("path", "")))
+    if step.get("type") not in ("launch", "execute", "command"):
+        return ""
+    command = parameters.get("command")
     words = command.split() if isinstance(command, str) else command
-    program = str(words[0]).rsplit("/", 1)[-1] if isinstance(words, (list, tuple)) and words else ""
-    if step.get("type") in ("launch", "execute", "command") and program in MISSING_PROGRAMS:
-        yield f"{where}: {program} is not installed in our desktops"
+    return programs.gap_of_command(str(words[0])) if isinstance(words, (list, tuple)) and words else ""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from training.contracts.config import DesktopConfig, OsworldConfig
 from training.contracts.types import Task
 from training.tasks.supported_by.deskhand import unsupported_reason
+from training.tasks.supported_by.desktop_programs import DESK, OFFICE_IMAGE, WITH_OFFICE, Programs
 from training.tasks.supported_by.osworld import osworld_reason
 
 
@@ -16,9 +17,17 @@ class TaskRuntime(StrEnum):
     OWN = "own"
     """Deskhand's verbs and evaluators on its desktops."""
     OSWORLD_HERE = "osworld-here"
-    """DesktopEnv on Deskhand's desktops."""
+    """DesktopEnv on Deskhand's desktops: x11, or virtual machines without LibreOffice."""
+    OSWORLD_OFFICE = "osworld-office"
+    """DesktopEnv on virtual machines of the image debian-office."""
     OSWORLD = "osworld"
     """DesktopEnv on machines of its own providers, with everything that OSWorld's image has."""
+
+
+PROGRAMS: dict[TaskRuntime, Programs] = {
+    TaskRuntime.OSWORLD_HERE: DESK,
+    TaskRuntime.OSWORLD_OFFICE: WITH_OFFICE,
+}
 
 
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
@@ -26,7 +35,15 @@ def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     section = desktops.provider_section
     if not isinstance(section, OsworldConfig):
         return TaskRuntime.OWN
-    return TaskRuntime.OSWORLD_HERE if section.machine_provider else TaskRuntime.OSWORLD
+    image = desktops.qemu.image if section.machine_provider == "qemu" else ""
+    return osworld_runtime(section, image)
+
+
+def osworld_runtime(section: OsworldConfig, image: str) -> TaskRuntime:
+    """The runtime of provider osworld; `image` is its virtual machines', "" on x11."""
+    if not section.machine_provider:
+        return TaskRuntime.OSWORLD
+    return TaskRuntime.OSWORLD_OFFICE if image == OFFICE_IMAGE else TaskRuntime.OSWORLD_HERE
 
 
 def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:
@@ -34,7 +51,7 @@ def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:
     if runtime is TaskRuntime.OWN:
         return unsupported_reason(task)
     # Whether host code may run is an experiment's choice; the environment asks again.
-    return osworld_reason(task, on_our_desktops=runtime is TaskRuntime.OSWORLD_HERE, allow_host_code=True)
+    return osworld_reason(task, programs=PROGRAMS.get(runtime), allow_host_code=True)
 
 
 def reasons_unsupported(task: Task) -> dict[str, str]:

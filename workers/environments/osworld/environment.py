@@ -14,10 +14,11 @@ from typing import Any
 from django.conf import settings
 
 from training.actions.write.pyautogui_call import pyautogui_code
-from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig
+from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig, QemuConfig
 from training.contracts.secret_store import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.supported_by.osworld import osworld_reason
+from training.tasks.supported_by.runtimes import PROGRAMS, osworld_runtime
 from workers.desktops import frame_images
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
@@ -52,6 +53,10 @@ class OsworldEnvironment:
         """Lease the desktop, start the child, make DesktopEnv. Raises EnvError, leaving nothing behind."""
         assert isinstance(request.knobs, OsworldConfig)
         self._knobs = request.knobs
+        machine = request.machine_knobs
+        self._runtime = osworld_runtime(
+            request.knobs, machine.image if isinstance(machine, QemuConfig) else ""
+        )
         python = find_python(self._knobs.python)
         self._host = self._lease(request)
         self._process: OsworldProcess | None = None
@@ -142,7 +147,7 @@ class OsworldEnvironment:
 
     def prepare(self, task: Task) -> None:
         reason = osworld_reason(
-            task, on_our_desktops=self._host is not None, allow_host_code=self._knobs.allow_host_code
+            task, programs=PROGRAMS.get(self._runtime), allow_host_code=self._knobs.allow_host_code
         )
         if reason:
             raise SetupError(TaskErrorKind.UNSUPPORTED, f"{task.task_id}: {reason}")

@@ -22,7 +22,7 @@ from django.conf import settings
 from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
-from training.tasks.importers import to_osworld
+from training.tasks.task_json import to_osworld
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.environments.back_off import BackOff

@@ -6,15 +6,17 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from training.tasks.importers import LoadError, load_tasks
+from training.tasks.importers import LoadedTasks, load_tasks
 from training.tasks.sets.first_desk_level_4 import generate_all
 from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
 from training.tasks.supported_by.runtimes import TaskRuntime
+from training.tasks.task_json import LoadError
 from webapp.experiments.import_task_set import Import, import_task_set
 from webapp.experiments.models import TaskRecord, TaskStatus
 
 OSWORLD = {
     TaskRuntime.OSWORLD_HERE: "on our desktops",
+    TaskRuntime.OSWORLD_OFFICE: "on virtual machines of debian-office",
     TaskRuntime.OSWORLD: "on OSWorld's own machines",
 }
 GENERATED = {"first-desk": generate_all, "windows-keyboard": generate_windows_keyboard}
@@ -23,7 +25,7 @@ GENERATED = {"first-desk": generate_all, "windows-keyboard": generate_windows_ke
 class Command(BaseCommand):
     help = (
         "Import tasks from SOURCE: first-desk or windows-keyboard (generated), a folder of OSWorld task "
-        "JSON, an OSWorld checkout, or a Slime-OSWorld task parquet (file or folder)."
+        "JSON, an OSWorld checkout or one of its indexes, or a Slime-OSWorld task parquet (file or folder)."
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -39,23 +41,28 @@ class Command(BaseCommand):
         path = Path(source).expanduser()
         name = options["name"] or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")
         if source in GENERATED:
-            tasks, origin = GENERATED[source](options["seed"]), f"generated, seed {options['seed']}"
+            loaded = LoadedTasks(GENERATED[source](options["seed"]), [])
+            origin = f"generated, seed {options['seed']}"
         else:
             if not path.exists():
                 raise CommandError(f"{source}: neither a generated set ({', '.join(GENERATED)}) nor a path")
             try:
-                tasks, origin = load_tasks(path, heldout_fraction=options["heldout"]), str(path.resolve())
+                loaded = load_tasks(path, heldout_fraction=options["heldout"])
             except LoadError as error:
                 raise CommandError(str(error)) from error
-        result = import_task_set(name=name, origin=origin, tasks=tasks)
+            origin = str(path.resolve())
+        result = import_task_set(name=name, origin=origin, tasks=loaded.tasks)
         if options["verbosity"]:
-            self._report(result)
+            self._report(result, loaded.refused)
 
-    def _report(self, result: Import) -> None:
+    def _report(self, result: Import, refused: list[str]) -> None:
         self.stdout.write(
             f"{result.task_set.name}: {result.added} added, {result.changed} changed, "
-            f"{result.unchanged} unchanged, {result.gone} gone, {result.unsupported} unsupported"
+            f"{result.unchanged} unchanged, {result.gone} gone, {result.unsupported} unsupported, "
+            f"{len(refused)} refused"
         )
+        for reason in refused:
+            self.stdout.write(f"  refused {reason}")
         for runtime, where in OSWORLD.items():
             self.stdout.write(f"  {result.runnable[runtime]} can run with provider osworld {where}")
         rows = TaskRecord.objects.filter(task_set=result.task_set, status=TaskStatus.UNSUPPORTED)

@@ -1,0 +1,74 @@
+"""Import of a whole OSWorld checkout: what comes in, what is refused, and what each runtime can run.
+
+    python -m benchmarks.osworld.task_import CHECKOUT
+
+Bar: every task of the index comes in; each that a runtime cannot run has its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from benchmarks.finished_runs import load_and_speed
+from benchmarks.report import finish, print_table
+from training.contracts.types import Task
+from training.tasks.importers import load_tasks
+from training.tasks.supported_by.runtimes import TaskRuntime, reasons_unsupported
+from training.tasks.task_json import LoadError
+
+MAX_REASONS = 15
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("checkout", type=Path)
+    path = parser.parse_args().checkout
+    begun = time.perf_counter()
+    try:
+        loaded = load_tasks(path)
+    except LoadError as error:
+        sys.exit(f"CHECKOUT: {error}")
+    seconds = time.perf_counter() - begun
+    reasons = [(task, reasons_unsupported(task)) for task in loaded.tasks]
+    runnable = {runtime.value: _by_family(reasons, runtime) for runtime in TaskRuntime}
+    families = sorted({task.family for task in loaded.tasks})
+    print_table(
+        ("domain", *runnable),
+        [(family, *(runnable[runtime][family] for runtime in runnable)) for family in families],
+    )
+    missing = {runtime.value: _most_common(reasons, runtime) for runtime in TaskRuntime}
+    for reason in loaded.refused:
+        print(f"refused {reason}")
+    return finish(
+        "osworld_import",
+        passed=not loaded.refused,
+        figures={
+            "num_tasks": len(loaded.tasks),
+            "refused": loaded.refused,
+            "runnable": {runtime: sum(counts.values()) for runtime, counts in runnable.items()},
+            "runnable_by_domain": {runtime: dict(counts) for runtime, counts in runnable.items()},
+            "most_common_reasons": missing,
+            "read_s": round(seconds, 2),
+            **load_and_speed(),
+        },
+    )
+
+
+def _by_family(reasons: list[tuple[Task, dict[str, str]]], runtime: TaskRuntime) -> Counter[str]:
+    return Counter(task.family for task, missing in reasons if not missing[runtime])
+
+
+def _most_common(reasons: list[tuple[Task, dict[str, str]]], runtime: TaskRuntime) -> dict[str, int]:
+    """Reason without its place in the task -> tasks that have it."""
+    counts: Counter[str] = Counter()
+    for _, missing in reasons:
+        counts.update({part.split(": ", 1)[-1] for part in missing[runtime].split("; ") if part})
+    return dict(counts.most_common(MAX_REASONS))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

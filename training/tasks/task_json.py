@@ -1,0 +1,75 @@
+"""One task as JSON in OSWorld's schema <-> `Task`.
+
+A task without a split gets one by a hash of its id, so that the same task falls on the same side in every
+import; the two splits never share a task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from training.contracts.types import Task
+
+OSWORLD_SCREEN = (1920, 1080)
+Split = Literal["train", "heldout"]
+
+
+class LoadError(ValueError):
+    """Raised when a source or a task cannot be read; the message names the file and the field."""
+
+
+def task_from_osworld(
+    values: Any,
+    *,
+    where: str,
+    family: str = "",
+    heldout_fraction: float = 0.2,
+    screen: tuple[int, int] = OSWORLD_SCREEN,
+) -> Task:
+    """One OSWorld task JSON, which may also hold our own family, level, split, screen, oracle, max_turns.
+
+    Other keys (snapshot, source, related_apps ...) describe the task and are left out. Raises LoadError.
+    """
+    if not isinstance(values, dict):
+        raise LoadError(f"{where}: a task must be a JSON object")
+    task_id = values.get("id") or values.get("task_id")
+    if not task_id:
+        raise LoadError(f"{where}: id is missing")
+    if not isinstance(values.get("instruction"), str):
+        raise LoadError(f"{where}: instruction is missing")
+    own = {key: values[key] for key in ("level", "oracle", "max_turns") if key in values}
+    try:
+        return Task(
+            task_id=str(task_id),
+            instruction=values["instruction"],
+            family=str(values.get("family") or family),
+            split=values.get("split") or split_of(str(task_id), heldout_fraction),
+            config=tuple(values.get("config") or ()),
+            evaluator=values.get("evaluator") or {},
+            screen=tuple(values.get("screen") or screen),
+            **own,
+        )
+    except (ValidationError, TypeError) as error:
+        raise LoadError(f"{where}: {_first_problem(error)}") from error
+
+
+def _first_problem(error: ValidationError | TypeError) -> str:
+    if isinstance(error, ValidationError):
+        item = error.errors()[0]
+        return f"{'.'.join(map(str, item['loc']))}: {item['msg']}"
+    return str(error)
+
+
+def split_of(task_id: str, heldout_fraction: float) -> Split:
+    """Side of a task by its id alone."""
+    digest = hashlib.sha256(task_id.encode()).digest()
+    return "heldout" if int.from_bytes(digest[:4], "big") < heldout_fraction * 2**32 else "train"
+
+
+def to_osworld(task: Task) -> dict[str, Any]:
+    """The inverse of `task_from_osworld`: a file that another import reads back to the same task."""
+    values = task.model_dump(mode="json")
+    return {"id": values.pop("task_id"), **values}
