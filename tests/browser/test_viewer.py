@@ -1,5 +1,6 @@
 """The trajectory viewer in Chromium: stored ones by keyboard, running ones live and over a lost server."""
 
+import hashlib
 import os
 import re
 import signal
@@ -8,17 +9,23 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 
 import httpx
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 
+from testing import first_desk_screens
 from testing.browser.people import People, SignIn
 from testing.browser.recorded_trajectories import Recorder
 from testing.factories import make_experiment, make_group, make_trajectory, make_turn
 from testing.paths import REPOSITORY
 from training.contracts.turn_trace import TurnPart
 from webapp.lib.supervisor.ports import free_port
+from webapp.live.broadcast import is_watched
+from webapp.trajectories.lifecycle.announcements import stream_of
+from webapp.trajectories.live_pictures import show_screen
 
 
 def cells(page: Page) -> list[str]:
@@ -162,6 +169,46 @@ def test_a_running_trajectory_grows_live_can_be_scrubbed_and_ends_with_its_rewar
     expect(page.locator("[data-reward]")).to_contain_text("task_score")
     expect(page.locator(".waterfall-total")).to_contain_text("+1.00")
     assert cells(page) == ["0", "1", "2"]
+
+
+def test_a_screen_is_seen_before_its_turn_is_recorded_and_goes_when_it_never_is(
+    sign_in: SignIn, people: People
+):
+    recorder = Recorder(make_group(experiment=make_experiment(team=people.team)))
+    recorder.turn()
+    page = sign_in(people.viewer)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"/trajectories/{recorder.trajectory.pk}/")
+    expect(page.locator("#viewer.is-following")).to_be_visible()
+    stream = stream_of(recorder.trajectory.pk)
+    while not is_watched(stream):
+        page.wait_for_timeout(20)
+
+    def send_screen(index: int) -> str:
+        png = first_desk_screens.menu_screen(index)
+        sha256, pk = hashlib.sha256(png).hexdigest(), recorder.trajectory.pk
+        image = Image.open(BytesIO(png))
+        show_screen(
+            trajectory_id=pk, index=index, sha256=sha256, png=png, image=image, observed_at=time.time()
+        )
+        return sha256
+
+    sha = send_screen(1)
+    expect(place(page)).to_have_text("Turn 2 of 2")
+    expect(page.locator('[data-image] img[src^="blob:"]')).to_be_visible()
+    seen = recorder.open_turn()
+    assert seen.sha256 == sha
+    expect(page.locator(".turn-card:visible")).to_contain_text("The policy is deciding")
+    expect(place(page)).to_have_text("Turn 2 of 2")
+    assert not [url for url in asked if f"/frames/{sha}.png" in url], "the picture was there already"
+    recorder.close_turn(seen)
+
+    send_screen(2)
+    expect(place(page)).to_have_text("Turn 3 of 3")
+    recorder.end(score=1.0)
+    expect(page.locator(".waterfall-total")).to_contain_text("+1.00")
+    expect(place(page)).to_contain_text("of 2")
 
 
 @dataclass

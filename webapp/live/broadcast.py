@@ -40,11 +40,13 @@ def _client() -> redis.Redis:
     )
 
 
+def picture_group(stream: str) -> str:
+    """The group of those who want its pictures, too."""
+    return f"pictures.{stream}"
+
+
 def broadcast(stream: str, seq: int, event_type: str, payload: dict[str, object]) -> bool:
     """Tell every subscriber of `stream` of a committed event; False when Redis could not be reached."""
-    global _silent_until
-    if time.monotonic() < _silent_until:
-        return False
     message = {
         "type": "live.event",
         "stream": stream,
@@ -52,11 +54,43 @@ def broadcast(stream: str, seq: int, event_type: str, payload: dict[str, object]
         "event_type": event_type,
         "payload": payload,
     }
-    prefix = settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"]
+    problem = _publish(group_name(stream), message)
+    if problem:
+        logger.warning("live event %s#%s not sent, browsers will catch up: %s", stream, seq, problem)
+    return problem is None
+
+
+def is_watched(stream: str) -> bool:
+    """Whether any browser wants the pictures of this stream; False while Redis is away."""
+    if time.monotonic() < _silent_until:
+        return False
     try:
-        _client().publish(f"{prefix}__group__{group_name(stream)}", get_channel_layer().serialize(message))
+        ((_, number),) = _client().pubsub_numsub(_channel(picture_group(stream)))
+    except redis.RedisError:
+        return False
+    return bool(number)
+
+
+def send_picture(stream: str, head: dict[str, object], image: bytes) -> None:
+    """Send a picture to those who want it, before the event that names it: a lost one is fetched then."""
+    message: dict[str, object] = {"type": "live.picture", "stream": stream, "head": head, "image": image}
+    if problem := _publish(picture_group(stream), message):
+        logger.warning("live picture of %s not sent, browsers will fetch it: %s", stream, problem)
+
+
+def _publish(group: str, message: dict[str, object]) -> str | None:
+    """What went wrong, if anything did."""
+    global _silent_until
+    if time.monotonic() < _silent_until:
+        return "Redis was away a moment ago"
+    try:
+        _client().publish(_channel(group), get_channel_layer().serialize(message))
     except redis.RedisError as error:
         _silent_until = time.monotonic() + PAUSE_AFTER_FAILURE_S
-        logger.warning("live event %s#%s not sent, browsers will catch up: %s", stream, seq, error)
-        return False
-    return True
+        return str(error)
+    return None
+
+
+def _channel(group: str) -> str:
+    prefix = settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"]
+    return f"{prefix}__group__{group}"

@@ -4,6 +4,8 @@
     <- {"subscribed": "trajectory.17", "seq": 45}      45: newest number; 42..45 follow
     <- {"stream": ..., "seq": 42, "type": "turn.added", "payload": {...}}
     <- {"stream": ..., "seq": 90, "type": "stream.reset", "payload": {}}    42..90 were pruned: load anew
+    -> {"subscribe": "trajectory.17", "after": 41, "pictures": true}    its screens as they are taken, too:
+    <- {"stream": ..., "index": 4, "frame": SHA, ...} NEWLINE IMAGE    binary; of several the newest only
     -> {"unsubscribe": "trajectory.17"}    -> {"ping": 1}  <- {"pong": 1}    <- {"ping": 0} when quiet
     <- {"error": {"code": "denied", "message": "..."}, "stream": "trajectory.17"}
 
@@ -24,7 +26,7 @@ from django.db import close_old_connections
 
 from webapp.lib.request_values import MAX_WHOLE, BadValue, json_object
 from webapp.live import stream_access
-from webapp.live.broadcast import group_name
+from webapp.live.broadcast import group_name, picture_group
 from webapp.live.stream_access import LiveEvent
 from webapp.live.subscription_backlog import Feed
 
@@ -47,6 +49,7 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         self.feeds: dict[str, Feed] = {}
+        self.pictures: dict[str, dict[str, Any]] = {}
         self.wake = asyncio.Event()
         self.sender: asyncio.Task[None] | None = None
         await self.accept()
@@ -74,15 +77,18 @@ class LiveConsumer(AsyncWebsocketConsumer):
         elif "unsubscribe" in message:
             await self.leave(str(message["unsubscribe"]))
         else:
-            await self.subscribe(str(message["subscribe"]), message.get("after"))
+            wants_pictures = message.get("pictures") is True
+            await self.subscribe(str(message["subscribe"]), message.get("after"), wants_pictures)
 
-    async def subscribe(self, stream: str, after: int | None) -> None:
+    async def subscribe(self, stream: str, after: int | None, wants_pictures: bool) -> None:
         if len(self.feeds) >= MAX_STREAMS:
             await self.refuse(stream, "too_many", f"At most {MAX_STREAMS} streams per connection.")
         elif not await in_database(stream_access.may_subscribe, self.user, stream):
             await self.refuse(stream, "denied", f"{stream} does not exist, or you may not read it.")
         else:
             await self.channel_layer.group_add(group_name(stream), self.channel_name)
+            if wants_pictures:
+                await self.channel_layer.group_add(picture_group(stream), self.channel_name)
             # After joining the group: an event between the two is in the database and in the group.
             newest = (await in_database(stream_access.last_seqs, [stream])).get(stream, 0)
             await self.send_json({"subscribed": stream, "seq": newest})
@@ -91,7 +97,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
 
     async def leave(self, stream: str) -> None:
         if self.feeds.pop(stream, None):
-            await self.channel_layer.group_discard(group_name(stream), self.channel_name)
+            for group in (group_name(stream), picture_group(stream)):
+                await self.channel_layer.group_discard(group, self.channel_name)
 
     async def live_event(self, message: dict[str, Any]) -> None:
         """From the channel layer."""
@@ -99,6 +106,11 @@ class LiveConsumer(AsyncWebsocketConsumer):
         if feed:
             feed.offer(LiveEvent(message["seq"], message["event_type"], message["payload"]))
             self.wake.set()
+
+    async def live_picture(self, message: dict[str, Any]) -> None:
+        """From the channel layer: the newest one of a stream waits to be sent."""
+        self.pictures[message["stream"]] = message
+        self.wake.set()
 
     async def run_sender(self) -> None:
         """The edge of the sending task: on any failure the browser is told to come back with its cursors."""
@@ -115,11 +127,20 @@ class LiveConsumer(AsyncWebsocketConsumer):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.wake.wait(), TICK_S)
             self.wake.clear()
+            await self.send_pictures()
             if time.monotonic() - last_tick >= TICK_S:
                 num_ticks, last_tick = num_ticks + 1, time.monotonic()
                 await self.tick(check_rights=num_ticks % TICKS_PER_CHECK == 0)
             for feed in list(self.feeds.values()):
                 await self.drain(feed)
+
+    async def send_pictures(self) -> None:
+        """Those that came since the last time, before the events that tell of them."""
+        pictures, self.pictures = self.pictures, {}
+        for stream, message in pictures.items():
+            if stream in self.feeds:
+                head = json.dumps({**message["head"], "stream": stream}, separators=(",", ":"))
+                await self.send(bytes_data=head.encode() + b"\n" + message["image"])
 
     async def tick(self, *, check_rights: bool) -> None:
         """Find events that the layer lost; say that the line is alive; drop what may no longer be read."""

@@ -40,16 +40,27 @@ def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, 
     `image` is the decoded PNG and `sha256` its digest, where the caller has them. Files first, then the row:
     a row never names a file that is not there.
     """
-    team_id = team if isinstance(team, int) else team.pk
     image = image or Image.open(BytesIO(png))
     sha256 = sha256 or hashlib.sha256(png).hexdigest()
-    if not _is_kept(frame_path(sha256)):  # the last that is written
-        rgb = image if image.mode == "RGB" else image.convert("RGB")
-        for variant, body in (("jpg", jpeg_of(rgb)), ("thumb.jpg", thumb_of(rgb)), ("png", png)):
-            _write_once(default_storage, frame_path(sha256, variant), body)
+    write_files(png, image, sha256)
+    record_frame(team, image, sha256)
+    return sha256
+
+
+def write_files(png: bytes, image: Image.Image, sha256: str) -> None:
+    """The first half of `store_frame`."""
+    if _is_kept(frame_path(sha256)):  # the last that is written
+        return
+    rgb = image if image.mode == "RGB" else image.convert("RGB")
+    for variant, body in (("jpg", jpeg_of(rgb)), ("thumb.jpg", thumb_of(rgb)), ("png", png)):
+        _write_once(default_storage, frame_path(sha256, variant), body)
+
+
+def record_frame(team: Team | int, image: Image.Image, sha256: str) -> None:
+    """The second half: the team has the frame, whose files are there. One statement."""
+    team_id = team if isinstance(team, int) else team.pk
     row = Frame(team_id=team_id, sha256=sha256, width=image.width, height=image.height)
     Frame.objects.bulk_create([row], ignore_conflicts=True)
-    return sha256
 
 
 def _is_kept(name: str) -> bool:

@@ -87,6 +87,7 @@ class Rollout:
         deadline = trajectories.working_time() + self._assignment.config.desktops.trajectory_timeout_s
         trace = TurnTrace()
         frame = self._environment.observe()
+        trajectories.show_screen(self._row, len(self._turns), frame)
         trace.lap(TurnPart.SCREENSHOT)
         branch = self._assignment.branch
         text = branch.text if branch else self._task.instruction
@@ -103,6 +104,7 @@ class Rollout:
                     return Ending(TrajectoryStatus.TERMINATED, action)
                 deadline += takeover.duration_s
                 frame, text = self._environment.observe(), takeover.text_for_agent(text, num_decided)
+                trajectories.show_screen(self._row, len(self._turns), frame)
                 trace.skip()
                 continue
             index, num_decided = len(self._turns), num_decided + 1
@@ -125,12 +127,15 @@ class Rollout:
             error = self._act(action)
             trace.lap(TurnPart.ACT)
             after = self._environment.observe()
+            is_late = trajectories.working_time() > deadline
+            if num_decided < self._max_turns() and not is_late:
+                trajectories.show_screen(self._row, index + 1, after)
             trace.lap(TurnPart.SCREENSHOT)
             changed = after.raw_digest != frame.raw_digest
             self._close(index, observation, decision, error, changed, completed_at, trace)
             text = result_text(decision, error)
             frame = after
-            if trajectories.working_time() > deadline:
+            if is_late:
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TIME)
         limit = Limit.TASK_TURNS if self._task.max_turns else Limit.TURNS
         return Ending(TrajectoryStatus.TRUNCATED, action, limit)

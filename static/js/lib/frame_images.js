@@ -15,7 +15,15 @@ export function frameUrl(sha, ending = variant) {
   return `/frames/${sha}.${ending}`;
 }
 
-function load(sha) {
+// A frame that came without being asked for.
+export function keepImage(sha, blob) {
+  if (kept.has(sha)) return;
+  const address = URL.createObjectURL(blob);
+  const free = () => URL.revokeObjectURL(address);
+  load(sha, address).ready.then(free, free);
+}
+
+function load(sha, address = frameUrl(sha)) {
   const known = kept.get(sha);
   if (known) {
     kept.delete(sha);
@@ -25,7 +33,7 @@ function load(sha) {
   const image = new Image();
   image.alt = "";
   image.draggable = false;
-  image.src = frameUrl(sha);
+  image.src = address;
   const entry = { image, isReady: false };
   entry.ready = image.decode().then(
     () => (entry.isReady = true),

@@ -5,7 +5,7 @@ const LAST_RETRY_MS = 8000;
 const SILENCE_MS = 16000; // the server pings every 5 s
 const MAX_RECENT = 200; // events kept for a script that loads after the first ones came
 const subscriptions = new Map(); // stream -> { after, handlers, recent }
-const watchers = new Set();
+const stateWatchers = new Set();
 let socket = null;
 let retryMs = FIRST_RETRY_MS;
 let retryTimer = 0;
@@ -19,7 +19,7 @@ export function subscribe(stream, after, handler) {
     queueMicrotask(() => missed.forEach(handler));
     known.handlers.add(handler);
   } else {
-    subscriptions.set(stream, { after: Number(after) || 0, handlers: new Set([handler]), recent: [] });
+    subscriptions.set(stream, { after: Number(after) || 0, handlers: new Set([handler]), recent: [], watchers: new Set() });
     if (socket?.readyState === WebSocket.OPEN) ask(stream);
   }
   if (!socket) open();
@@ -35,31 +35,39 @@ function unsubscribe(stream, handler) {
 }
 
 export function onState(watcher) {
-  watchers.add(watcher);
+  stateWatchers.add(watcher);
   watcher(state);
-  return () => watchers.delete(watcher);
+  return () => stateWatchers.delete(watcher);
 }
 
 function setState(next) {
   state = next;
-  for (const watcher of watchers) watcher(state);
+  for (const watcher of stateWatchers) watcher(state);
+}
+
+// Screens of a subscribed stream as they are taken, before the events that tell of them; none may come.
+export function watchPictures(stream, watcher) {
+  subscriptions.get(stream).watchers.add(watcher);
+  if (socket?.readyState === WebSocket.OPEN) ask(stream);
 }
 
 function ask(stream) {
-  socket.send(JSON.stringify({ subscribe: stream, after: subscriptions.get(stream).after }));
+  const { after, watchers } = subscriptions.get(stream);
+  socket.send(JSON.stringify({ subscribe: stream, after, pictures: watchers.size > 0 }));
 }
 
 function open() {
   showPill();
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   socket = new WebSocket(`${scheme}://${location.host}/ws/live/`);
+  socket.binaryType = "arraybuffer";
   socket.addEventListener("open", () => {
     retryMs = FIRST_RETRY_MS;
     lastHeard = Date.now();
     setState("live");
     for (const stream of subscriptions.keys()) ask(stream);
   });
-  socket.addEventListener("message", (message) => receive(JSON.parse(message.data)));
+  socket.addEventListener("message", ({ data }) => (typeof data === "string" ? receive(JSON.parse(data)) : receivePicture(data)));
   socket.addEventListener("close", (event) => retry(event.code));
 }
 
@@ -72,6 +80,16 @@ function receive(event) {
   known.after = event.seq;
   known.recent = [...known.recent, event].slice(-MAX_RECENT);
   for (const handler of known.handlers) handler(event);
+}
+
+// A head as JSON in one line, then the image.
+function receivePicture(data) {
+  lastHeard = Date.now();
+  const bytes = new Uint8Array(data);
+  const end = bytes.indexOf(10);
+  const { stream, kind, ...head } = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
+  const image = new Blob([bytes.subarray(end + 1)], { type: kind });
+  for (const watcher of subscriptions.get(stream)?.watchers ?? []) watcher({ ...head, image });
 }
 
 function retry(code) {

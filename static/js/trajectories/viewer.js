@@ -1,6 +1,6 @@
 // The trajectory viewer: shows the player's state and keeps it up to date with what the server tells.
-import { prefetch } from "../lib/frame_images.js";
-import { onState, subscribe } from "../lib/live_events.js";
+import { keepImage, prefetch } from "../lib/frame_images.js";
+import { onState, subscribe, watchPictures } from "../lib/live_events.js";
 import { Refresher } from "../lib/refresher.js";
 import { getJson } from "../lib/requests.js";
 import { putHtml, showHtml } from "../lib/server_html.js";
@@ -99,7 +99,7 @@ function showCard(turn) {
 
 function wantAround(position) {
   const near = state.turns.slice(Math.max(0, position - REACH.back), position + REACH.forward + 1);
-  feed.want(...near.filter((turn) => !cardOf(turn)).map((turn) => turn.index));
+  feed.want(...near.filter((turn) => !turn.isComing && !cardOf(turn)).map((turn) => turn.index));
 }
 
 // --- what the server tells -------------------------------------------------------------------------
@@ -109,7 +109,7 @@ function putTurns(items) {
   for (const { turn, cell, card } of items) {
     strip.put(turn.index, cell);
     putHtml(parts.cards, "data-card", turn.index, card);
-    next = player.putTurn(next, turn);
+    next = player.putTurn(next, { ...turn, isComing: false });
   }
   update(next);
 }
@@ -121,15 +121,27 @@ async function fetchSummary() {
   showHtml(parts.waiting, found.waiting);
   if (found.endCell.trim()) strip.put("end", found.endCell);
   if (found.isFinal && !state.isFinal) {
-    update(player.finish(state, found.endFrame));
+    const turns = state.turns.filter(({ index }) => index < found.numTurns); // a screen may have come without its turn
+    update(player.finish({ ...state, turns }, found.endFrame));
     feed.want(...state.turns.map((turn) => turn.index)); // their reward terms come with the score
   }
 }
 
+function addTurn({ index, frame, width, height, observed_at_ms: observedAtMs }) {
+  const times = { observedAtMs, receivedAtMs: Date.now() };
+  update(player.putTurn(state, { index, frame, width, height, ...times, action: null, keys: [], caption: "", state: "waiting", isComing: true }));
+}
+
+// The screen of a turn that is being recorded; `turn.added` follows.
+function addPicture({ image, ...turn }) {
+  keepImage(turn.frame, image);
+  if (!state.isFinal && turn.index >= state.turns.length) addTurn(turn);
+}
+
 const handlers = {
-  "turn.added": ({ index, frame, width, height, observed_at_ms: observedAtMs }) => {
-    update(player.putTurn(state, { index, frame, width, height, observedAtMs, receivedAtMs: Date.now(), action: null, keys: [], caption: "", state: "waiting" }));
-    setTimeout(() => feed.want(index), AFTER_FRAME_MS);
+  "turn.added": (turn) => {
+    addTurn(turn);
+    setTimeout(() => feed.want(turn.index), AFTER_FRAME_MS);
   },
   "turn.updated": ({ index }) => feed.want(index),
   "trajectory.updated": () => summary.soon(),
@@ -148,3 +160,4 @@ onState((next) => {
 draw();
 lane.centre();
 subscribe(`trajectory.${root.dataset.trajectory}`, root.dataset.cursor, ({ type, payload }) => handlers[type]?.(payload));
+if (!state.isFinal) watchPictures(`trajectory.${root.dataset.trajectory}`, addPicture);

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db import transaction
+
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import (
@@ -23,7 +25,7 @@ from webapp.fleet.models import Desktop, DesktopPhase
 from webapp.lib import patience
 from webapp.lib.patience import patient
 from webapp.replay import inbox_admission
-from webapp.trajectories import frames
+from webapp.trajectories import frames, live_pictures
 from webapp.trajectories import lifecycle as trajectories
 from workers import identity
 from workers.desktops.frame import Frame
@@ -69,15 +71,30 @@ def begin_evaluating(row: TrajectoryRow) -> bool:
     return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
 
 
+def show_screen(row: TrajectoryRow, index: int, frame: Frame) -> None:
+    """To those who watch, at once; recorded it is by `open_turn`."""
+    live_pictures.show_screen(
+        trajectory_id=row.pk,
+        index=index,
+        sha256=frame.sha256,
+        png=frame.png,
+        image=frame.image(),
+        observed_at=frame.taken_at,
+    )
+
+
 @patient
 def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
     """Store the screenshot, then the turn that shows it."""
-    sha = frames.store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
-    observation = Observation(sha256=sha, width=frame.width, height=frame.height, text=text)
+    observation = Observation(sha256=frame.sha256, width=frame.width, height=frame.height, text=text)
     observed_at = datetime.fromtimestamp(frame.taken_at, tz=UTC)
-    trajectories.open_turn(
-        trajectory=row, index=index, source=source, observation=observation, observed_at=observed_at
-    )
+    image = frame.image()
+    frames.write_files(frame.png, image, frame.sha256)
+    with transaction.atomic():
+        frames.record_frame(row.team_id, image, frame.sha256)
+        trajectories.open_turn(
+            trajectory=row, index=index, source=source, observation=observation, observed_at=observed_at
+        )
     return observation
 
 
@@ -108,16 +125,17 @@ def finish(
 ) -> None:
     """Record score, reward and what made the tokens of `turns`; offer a success to the replay inbox."""
     turn_terms = {index: _plain(terms) for index, terms in enumerate(result.turn_terms) if terms}
-    trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
-    trajectories.record_fingerprint(trajectory=row, fingerprint=shared_fingerprint(turns))
-    trajectories.end_trajectory(
-        trajectory_id=row.pk,
-        status=status,
-        score=score,
-        reward=result.reward,
-        terms=_plain(result.terms),
-        limit=limit,
-    )
+    with transaction.atomic():
+        trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
+        trajectories.record_fingerprint(trajectory=row, fingerprint=shared_fingerprint(turns))
+        trajectories.end_trajectory(
+            trajectory_id=row.pk,
+            status=status,
+            score=score,
+            reward=result.reward,
+            terms=_plain(result.terms),
+            limit=limit,
+        )
     row.refresh_from_db()
     if row.status == status and (
         row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
