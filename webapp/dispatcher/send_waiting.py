@@ -8,10 +8,11 @@ from django.db.models import Case, Count, Q, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Experiment
-from webapp.fleet.env_capacity import count_env_slots, count_env_workers, hosts_at_work
+from webapp.fleet.env_capacity import env_capacity, hosts_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.lib.silence import silent_for
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 RESEND_AFTER = timedelta(seconds=30)
 """A sent job that no worker claimed may have died with Redis or a worker: it is sent again."""
+LIMIT = "config__desktops__num_desktops"
+DEFAULT_LIMIT = DesktopConfig().num_desktops
+"""Of a config that is older than the knob. Whole configs take longer to read than all else here."""
 
 
 def fill_free_slots() -> int:
@@ -31,16 +35,17 @@ def fill_free_slots() -> int:
     """
     if disk_room.shortages(*disk_room.OF_EPISODES):
         return 0
-    capacity = count_env_slots() + count_env_workers()
+    capacity = sum(env_capacity())
     in_flight = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None)
     # What draining workers still run takes no slot of those that count.
     busy = in_flight.exclude(worker__is_draining=True).count()
     free = capacity - busy
     if free <= 0:
         return 0
-    sent = 0
-    for trajectory_id in islice(fair_order(_lines(capacity, free)), free):
-        if not _send(trajectory_id):
+    sent, lines = 0, _lines(capacity, free)
+    hosts = {row.pk: row.host for line in lines for row in line.rows}
+    for trajectory_id in islice(fair_order(lines), free):
+        if not _send(trajectory_id, hosts[trajectory_id]):
             break
         sent += 1
     return sent
@@ -63,33 +68,36 @@ def _lines(capacity: int, free: int) -> list[WaitingLine]:
     keys = list(waiting.order_by().values_list("experiment_id", "team_id").distinct())
     if not keys:
         return []
-    experiments = Experiment.objects.in_bulk({key[0] for key in keys if key[0]})
+    ids = {key[0] for key in keys if key[0]}
+    wanted = Experiment.objects.filter(pk__in=ids).values_list("pk", "priority", LIMIT)
+    experiments = {pk: (priority, limit or DEFAULT_LIMIT) for pk, priority, limit in wanted}
     out = _num_out()
     people_wait = Q(source=Source.HUMAN) | Q(purpose=Purpose.BRANCH)
     people_first = Case(When(people_wait, then=Value(0)), default=Value(1))
     lines = []
     for experiment_id, team_id in keys:
-        experiment = experiments.get(experiment_id) if experiment_id else None
-        limit = experiment.settings.desktops.num_desktops if experiment else capacity
+        priority, limit = experiments.get(experiment_id, (0, capacity))
         num_out, num_parked = out.get((experiment_id, team_id), (0, 0))
         line = WaitingLine(
             team_id=team_id,
-            priority=experiment.priority if experiment else 0,
+            priority=priority,
             num_out=num_out,
-            room=limit + 1 - num_out - num_parked if experiment else capacity,
+            room=limit + 1 - num_out - num_parked if experiment_id in experiments else capacity,
         )
         own = waiting.filter(experiment_id=experiment_id, team_id=team_id).order_by(people_first, "id")
-        # Parked ones may go although the others have no room: they must be among those that are read.
-        parked = own.filter(status=TrajectoryStatus.PARKED)[:free]
-        rows = {row.pk: row for row in (*own[:free], *parked)}
-        line.rows.extend(_waiting(row) for row in rows.values())
+        read = own.values_list("pk", "host", "status", "source", "purpose")
+        rows = {row[0]: row for row in read[:free]}
+        if num_parked:
+            # They may go although the others have no room: they must be among those that are read.
+            rows |= {row[0]: row for row in read.filter(status=TrajectoryStatus.PARKED)[:free]}
+        line.rows.extend(_waiting(*row) for row in rows.values())
         lines.append(line)
     return lines
 
 
-def _waiting(row: Trajectory) -> WaitingTrajectory:
-    waits_for_it = row.source == Source.HUMAN or row.purpose == Purpose.BRANCH
-    return WaitingTrajectory(row.pk, row.status == TrajectoryStatus.PARKED, waits_for_it)
+def _waiting(pk: int, host: str, status: str, source: str, purpose: str) -> WaitingTrajectory:
+    waits_for_it = source == Source.HUMAN or purpose == Purpose.BRANCH
+    return WaitingTrajectory(pk, status == TrajectoryStatus.PARKED, waits_for_it, host)
 
 
 def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:
@@ -105,7 +113,7 @@ def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:
     }
 
 
-def _send(trajectory_id: int) -> bool:
+def _send(trajectory_id: int, host: str) -> bool:
     """Claim the right to send, then send; a failed send gives the claim back."""
     claimed = Trajectory.objects.filter(is_waiting(), pk=trajectory_id, sent_at=None).update(
         sent_at=timezone.now()
@@ -113,7 +121,6 @@ def _send(trajectory_id: int) -> bool:
     if not claimed:
         return True
     try:
-        host = Trajectory.objects.values_list("host", flat=True).get(pk=trajectory_id)
         send_job(RUN_TRAJECTORY, trajectory_id, host=host)
     except OperationalError as error:
         log.warning("cannot send trajectory %s, it stays queued: %s", trajectory_id, error)

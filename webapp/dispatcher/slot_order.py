@@ -22,6 +22,8 @@ class WaitingTrajectory:
     """It has its place among the experiment's desktops already."""
     is_human: bool = False
     """A person sits in front of it, or asked for it just now."""
+    host: str = ""
+    """The machine that has to run it; "" = any."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,25 +1,26 @@
 """How much env workers can run: slots, workers and machines that take work."""
 
-from django.db.models import Sum
+from django.db.models import Count, Sum
 
 from webapp.fleet.models import Host, Worker, WorkerStatus
 
 
-def count_env_slots() -> int:
-    """Trajectories that the online env workers can run at once; draining ones take none."""
+def env_capacity() -> tuple[int, int]:
+    """(trajectories that the online env workers can run at once, workers); draining ones take none."""
     online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False)
-    return online.aggregate(total=Sum("slots"))["total"] or 0
+    found = online.aggregate(slots=Sum("slots"), workers=Count("pk"))
+    return found["slots"] or 0, found["workers"]
+
+
+def count_env_slots() -> int:
+    """Trajectories that the online env workers can run at once."""
+    return env_capacity()[0]
 
 
 def count_slots_of_host(host: str) -> int:
     """The same of one machine."""
     online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False, host=host)
     return online.aggregate(total=Sum("slots"))["total"] or 0
-
-
-def count_env_workers() -> int:
-    """Online env workers that take work."""
-    return Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False).count()
 
 
 def hosts_at_work(*, draining_too: bool = False) -> set[str]:

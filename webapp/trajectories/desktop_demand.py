@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from training.contracts.config import DesktopConfig
 from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
+from webapp.experiments.stored_config import read_stored
 from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.models import Trajectory
 
@@ -21,19 +23,21 @@ def waiting_desktops() -> Counter[DesktopKind]:
 
     Those that wait for others of their experiment (`desktops.num_desktops`) want none yet.
     """
-    queued = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).select_related("group", "task")
-    rows = list(queued.order_by("id")[:LOOK_AHEAD])
-    experiments = Experiment.objects.in_bulk({row.experiment_id for row in rows if row.experiment_id})
+    queued = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("id")
+    rows = list(queued.values_list("experiment_id", "task__spec__screen", "group__desktops")[:LOOK_AHEAD])
+    if not rows:
+        return Counter()
+    experiments = Experiment.objects.in_bulk({row[0] for row in rows if row[0]})
     found: Counter[DesktopKind] = Counter()
     num_out: Counter[int | None] = Counter(
         Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True)
     )
-    for row in rows:
-        experiment = experiments.get(row.experiment_id or 0)
-        desktops = experiment.settings.desktops if experiment else row.group.desktop_config
+    for experiment_id, screen, alone in rows:
+        experiment = experiments.get(experiment_id or 0)
+        desktops = experiment.settings.desktops if experiment else read_stored(DesktopConfig, alone)
         if experiment and num_out[experiment.pk] >= desktops.num_desktops:
             continue
-        num_out[row.experiment_id] += 1
-        width, height = row.task.spec.get("screen") or Task.model_fields["screen"].default
+        num_out[experiment_id] += 1
+        width, height = screen or Task.model_fields["screen"].default
         found[desktops.provider, int(width), int(height)] += 1
     return found

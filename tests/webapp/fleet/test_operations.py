@@ -14,7 +14,7 @@ from testing.fleet_rows import make_desktop, make_host, make_worker
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import Role
 from webapp.fleet import operator_requests
-from webapp.fleet.env_capacity import count_env_slots, count_env_workers
+from webapp.fleet.env_capacity import count_env_slots, env_capacity
 from webapp.fleet.models import Desktop, Host, Operation, OperationStatus, Verb, Worker
 from webapp.fleet.worker_reports import beat_worker
 from webapp.trajectories.desktop_demand import waiting_desktops
@@ -82,7 +82,7 @@ def test_a_draining_worker_counts_for_no_new_work_and_stays_so_when_it_comes_bac
     worker = make_worker("env1@h1", slots=4)
     make_worker("env2@h1", slots=2)
     client.post(f"/fleet/workers/{worker.pk}/drain/", {"on": "1"})
-    assert (count_env_slots(), count_env_workers()) == (2, 1)
+    assert env_capacity() == (2, 1)
     again = beat_worker(name="env1@h1", queue="env", host="h1", pid=99, slots=4, version="1")
     assert again.is_draining, "a restart does not undrain"
     client.post(f"/fleet/workers/{worker.pk}/drain/", {"on": "0"})
