@@ -7,8 +7,10 @@ Its windows are not known here, only its screen.
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from pathlib import Path
 
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
@@ -78,5 +80,16 @@ class DriverlessConsole(QmpConsole):
         path = self._folder / DISC
         self._client.execute("eject", id=DISC_DRIVE, force=True)
         if disc:
-            path.write_bytes(disc)
+            _write_for_owner(path, disc)
             self._client.execute("blockdev-change-medium", id=DISC_DRIVE, filename=str(path), format="raw")
+
+
+def _write_for_owner(path: Path, data: bytes) -> None:
+    """A new file that the folder's owner may read: QEMU runs as the desk host's user, and we may be root."""
+    path.unlink(missing_ok=True)
+    owner = path.parent.stat()
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        if owner.st_uid != os.geteuid():
+            os.fchown(handle, owner.st_uid, owner.st_gid)
+        file.write(data)
