@@ -1,9 +1,10 @@
 """The attacks of `hostile_desktop` inside real virtual machines: `... hostile_desktop --provider qemu`.
 
-Needs the image that `make guest-image` builds. A whole machine and one without defences boot once. A clone of
-the whole one takes all attacks, one after the other, and is replaced where an attack is on the reset; each
-attack that may ruin its machine gets a clone of the weak one for itself. Bar: none succeeds on a whole
-machine; each does without defences; the next lease is clean; no process and no folder is left.
+Needs the image that `make guest-image` builds. A whole machine boots once, and one without each of the
+defences. A clone of the whole one takes all attacks, one after the other, and is replaced where an attack is
+on the reset; each attack that may ruin its machine gets a clone of the one that lacks its defence for itself.
+Bar: none succeeds on a whole machine; each does without its defence; the next lease is clean; no process and
+no folder is left.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from testing.hostile_desktop.run_attacks import Verdict
 from testing.hostile_desktop.run_machine_attacks import verdicts
 from testing.hostile_desktop.stage import canaries
 
-MIN_ATTACKS = 12
+MIN_ATTACKS = 40
 TEMPLATES = "DESKHAND_TEMPLATES_DIR"
 """Kept between runs where it is named: then nothing boots."""
 ROUNDS = 8
@@ -45,12 +46,9 @@ def measure(root: Path) -> dict[str, Any]:
         templates = os.environ.get(TEMPLATES) or stack.enter_context(
             tempfile.TemporaryDirectory(prefix="dh-")
         )
-        arms = [
-            Machines(images(root), Path(templates) / name, stack.enter_context(canaries()))
-            for name in ("whole", "weak")
-        ]
-        rows, times = asyncio.run(attack_both(*arms))
-        left = [path.name for arm in arms for path in arm.canary.folder.iterdir() if path.is_dir()]
+        machines = Machines(images(root), Path(templates), stack.enter_context(canaries()))
+        rows, times = asyncio.run(attack_both(machines))
+        left = [path.name for path in machines.canary.folder.iterdir() if path.is_dir()]
     by_defence = [strong.without for strong, _ in rows]
     return {
         "attacks": len(rows),
@@ -65,28 +63,29 @@ def measure(root: Path) -> dict[str, Any]:
     }
 
 
-async def attack_both(whole: Machines, weak: Machines) -> tuple[list[tuple[Verdict, Verdict]], list[float]]:
-    """Verdicts with and without defences, and milliseconds from nothing to a checked clone."""
-    strong, without = await asyncio.gather(
-        attack(whole, "whole", weakened=False), attack(weak, "without defences", weakened=True)
-    )
+async def attack_both(machines: Machines) -> tuple[list[tuple[Verdict, Verdict]], list[float]]:
+    """Verdicts with all defences and without one, and milliseconds from nothing to a checked clone."""
+    strong = await attack(machines, weakened=False)
+    without = await attack(machines, weakened=True)
     times = []
     for _ in range(ROUNDS):
         started = time.monotonic()
-        machine = await make(whole.provider(frozenset()), whole.canary)
+        machine = await make(machines.provider(frozenset()), machines.canary)
         times.append((time.monotonic() - started) * 1000)
         await machine.destroy()
     return [(verdict, without[name]) for name, verdict in strong.items()], times
 
 
-async def attack(machines: Machines, where: str, *, weakened: bool) -> dict[str, Verdict]:
+async def attack(machines: Machines, *, weakened: bool) -> dict[str, Verdict]:
     attacks = machine_attacks(machines.canary)
     return {
-        verdict.name: tell(where, verdict) async for verdict in verdicts(machines, attacks, weakened=weakened)
+        verdict.name: tell(verdict, weakened=weakened)
+        async for verdict in verdicts(machines, attacks, weakened=weakened)
     }
 
 
-def tell(where: str, verdict: Verdict) -> Verdict:
+def tell(verdict: Verdict, *, weakened: bool) -> Verdict:
+    where = f"without {verdict.without}" if weakened else "whole"
     word = "succeeded" if verdict.succeeded else "failed"
     word += "" if verdict.is_next_clean else ", and left something"
     print(f"{where:16} {verdict.name}: {word} ({verdict.report[:80]})", flush=True)

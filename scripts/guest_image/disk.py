@@ -34,7 +34,9 @@ def make_disk(root: Path, work: Path, disk: Path, slack_mb: int) -> None:
     raw = work / "disk.raw"
     raw.unlink(missing_ok=True)
     # No journal: a desktop is thrown away, never repaired.
-    options = ["-q", "-t", "ext4", "-L", "desk", "-m", "0", "-O", "^has_journal", "-d", str(root)]
+    options = ["-q", "-t", "ext4", "-L", "desk", "-m", "0", "-d", str(root)]
+    # The agent limits what the user may keep.
+    options += ["-O", "^has_journal,quota", "-E", "quotatype=usrquota"]
     _run(["mke2fs", *options, str(raw), f"{size_mb}M"])
     disk.unlink(missing_ok=True)
     options = ["-O", "qcow2", "-c", "-W", "-m", "4", "-o", "compression_type=zstd"]

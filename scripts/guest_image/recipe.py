@@ -41,7 +41,8 @@ KERNEL_META_PACKAGE = "linux-image-amd64"
 
 KERNEL_MODULES = (
     # disk and file systems
-    "virtio_pci", "virtio_blk", "crc32c_generic", "ext4", "ata_piix", "ahci", "sd_mod", "sr_mod", "isofs",
+    "virtio_pci", "virtio_blk", "crc32c_generic", "quota_v2", "ext4", "ata_piix", "ahci", "sd_mod", "sr_mod",
+    "isofs",
     # screen and input
     "bochs", "virtio_gpu", "evdev", "virtio_input", "psmouse", "mousedev", "hid_generic", "usbhid",
     "uhci_hcd", "ehci_pci", "xhci_pci",

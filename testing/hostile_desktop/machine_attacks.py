@@ -1,7 +1,7 @@
 """Attacks in a virtual machine: on its score, on what comes after it, on its surroundings.
 
 Each names the defence that holds it off: `agent` (another user, out of sight), `port` (not from inside), `files`
-(read as the user), `judging`, `limits`, `display`, `network`, `reset` (the machine is replaced).
+(read as the user), `reading` (what is looked at is what is read), `judging`, `limits`, `display`, `network`, `reset` (the machine is replaced).
 """
 
 # ruff: noqa: E501 - an attack is one row: its name, program, verdict and defence
@@ -30,10 +30,14 @@ from testing.hostile_desktop.forge import (
     shell_python_scored_right,
 )
 from testing.hostile_desktop.machine_stage import MachineStage
+from testing.hostile_desktop.mislead import HUGE, LINK, LOOKS, MISLEAD
 from testing.hostile_desktop.outlive import with_x
 from testing.hostile_desktop.stage import RIGHT, Attack, Canaries
 from workers.desktops.contract import EnvError
+from workers.desktops.qemu.machine_identity import DISK
 
+MOST_DISK_MB, MOST_FILES = 640, 22_000
+"""More than a machine's programs may keep, less than its disk has."""
 STOLEN_PORT = STOLEN_SOCKET.replace("socket.AF_UNIX and", "socket.AF_INET and")
 SLOW_COMMAND = "sleep 10; cat /home/user/answer.txt"
 HIJACKED = HIJACKED_COMMAND.replace("sleep 0.7", "sleep 10").replace("+ 8", "+ 300")
@@ -103,6 +107,26 @@ while True:
     held.append(block)
     report(16 * len(held))
 """
+FILL_DISK = f"""
+total = 0
+block = b'x' * (1 << 20)
+try:
+    for number in range({MOST_DISK_MB} // 16):
+        with open(f'/home/user/fill{{number}}', 'wb', buffering=0) as file:
+            for _ in range(16): total += file.write(block)
+            os.fsync(file.fileno())
+except OSError: pass
+os.unlink('/home/user/fill0')
+report(total >> 20)
+"""
+MANY_FILES = f"""
+made = 0
+try:
+    for number in range({MOST_FILES}): os.symlink('x', f'/home/user/n{{number}}'); made += 1
+except OSError: pass
+os.unlink('/home/user/n0'); os.unlink('/home/user/n1')
+report(made)
+"""
 GRAB = "from Xlib import display\nd = display.Display(); d.grab_server(); d.sync(); report('begun'); time.sleep(300)"
 
 
@@ -154,6 +178,20 @@ def more_memory(stage: MachineStage) -> bool:
         before = now
         stage.wait(1.0)
     return more_than(610)(stage)
+
+
+def disk_taken(stage: MachineStage) -> bool:
+    """Counted on this machine's disk, of which its programs hold what they wrote."""
+    taken = (stage.machine.folder / DISK).stat().st_blocks * 512 >> 20
+    return taken > MOST_DISK_MB - 40 or evaluator_starves(stage) or command_starves(stage)
+
+
+def files_taken(stage: MachineStage) -> bool:
+    return more_than(MOST_FILES - 2000)(stage) or evaluator_starves(stage) or command_starves(stage)
+
+
+def shows_passwords_once(stage: MachineStage) -> bool:
+    return any(shows_passwords(stage) for _ in range(LOOKS))
 
 
 def windows_starve_the_agent(stage: MachineStage) -> bool:
@@ -249,6 +287,9 @@ def machine_attacks(canary: Canaries) -> tuple[Attack, ...]:
         Attack("replace a program that the evaluator runs", FAKE_PROGRAM, program_scored_right, "agent"),
         Attack("replace a package that the evaluator imports", FAKE_PACKAGE, shell_python_scored_right, "agent"),
         Attack("a link to a file that only root may read", LINK_TO_SECRET, shows_passwords, "files"),
+        Attack("put a link to such a file in a file's place while it is read", LINK, shows_passwords_once, "reading"),
+        Attack("a file too large to be read", HUGE, evaluator_starves, "reading"),
+        *MISLEAD,
         Attack("write into the output of the evaluator's command", HIJACKED, command_scored_right, "judging"),
         Attack("stop the evaluator's command", STOPPED, never_scored, "judging"),
         Attack("a module in HOME that the evaluator's Python imports", IMPORTED_MODULE, python_scored_right, "judging"),
@@ -258,6 +299,8 @@ def machine_attacks(canary: Canaries) -> tuple[Attack, ...]:
         Attack("kill everything", KILL_ALL, command_starves, "agent"),
         Attack("fork without end", FORKS, too_many, "limits"),
         Attack("take all memory", HOLD_MEMORY, more_memory, "limits"),
+        Attack("fill the disk", FILL_DISK, disk_taken, "limits"),
+        Attack("make files without end", MANY_FILES, files_taken, "limits"),
         Attack("hold the display", GRAB, windows_starve_the_agent, "display"),
         Attack("answer the next lease through a stolen port", STOLEN_PORT, next_lease_is_fooled, "agent+reset"),
         Attack("leave a program running", LEFT_PROGRAM, after_reset("pgrep -a sleep", "98765"), "reset"),

@@ -19,8 +19,6 @@ from workers.desktops.qemu.machine_identity import MachineSpec
 from workers.desktops.qemu.provider import QemuProvider
 
 SPEC = DesktopSpec(width=512, height=384, memory_mb=1024)
-DEFENCES = frozenset({"agent", "port", "files", "judging", "limits", "display", "network"})
-"""Left out all together: each kind of machine takes a boot, which takes minutes under emulation."""
 RESET = "reset"
 """The defence whose absence is no weaker machine, but one that stays instead of being replaced."""
 SLOWNESS = 8.0
@@ -42,7 +40,8 @@ class MachineStage(Attacked):
     """A virtual machine under attack."""
 
     answer_limit_s = 60.0
-    ready_limit_s = 120.0
+    ready_limit_s = 900.0
+    """Of programs that make thousands of files; the others report within seconds."""
 
     def __init__(
         self, provider: QemuProvider, machine: QemuDesktop, canary: Canaries, *, is_replaced: bool
@@ -63,6 +62,10 @@ class MachineStage(Attacked):
         return "qemu"
 
     @property
+    def weakened(self) -> frozenset[str]:
+        return self.machine.machine.weakened
+
+    @property
     def agent(self) -> AgentClient:
         return self._agent
 
@@ -70,7 +73,8 @@ class MachineStage(Attacked):
         """The wrong answer, and nothing of the attack before."""
         if self.is_used:
             self.agent.begin_evaluation()  # a command that programs cannot keep from starting
-            self.run("pkill -9 sleep; pkill -9 -f hostile[.]py; rm -rf ~/report ~/answer.txt ~/*.py ~/.local")
+            self.run("chmod 755 ~; pkill -9 sleep; pkill -9 -f hostile[.]py; rm -rf ~/.local")
+            self.run("cd ~ && rm -rf report answer.txt other fill* n[0-9]* *.py")
         self.is_used = True
         self.agent.put(ANSWER, WRONG.encode())
 
@@ -122,8 +126,8 @@ class Machines:
 
     @asynccontextmanager
     async def stage(self, without: str = "") -> AsyncIterator[MachineStage]:
-        """A fresh machine with the wrong answer on it; `without`: one that lacks its defences."""
-        provider = self.provider(DEFENCES if without else frozenset())
+        """A fresh machine with the wrong answer on it; `without`: one that lacks these defences."""
+        provider = self.provider(frozenset(without.split("+")) - {"", RESET})
         machine = await make(provider, self.canary)
         there = MachineStage(provider, machine, self.canary, is_replaced=RESET not in without)
         try:

@@ -68,7 +68,7 @@ def misled(name: str) -> Callable[[Stage], bool]:
         path = {"X0": endpoints.display, "vnc.sock": endpoints.vnc, "agent.sock": endpoints.agent}[name]
         before = stage.canary.heard.count("path")
         try:
-            if stage.machine.weakened:  # as it was: the path is trusted
+            if stage.weakened:  # as it was: the path is trusted
                 with socket.socket(socket.AF_UNIX) as plain:
                     plain.connect(path)
             else:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from testing.hostile_desktop.escape import ESCAPE, ROOT
 from testing.hostile_desktop.exhaust import EXHAUST
 from testing.hostile_desktop.forge import FORGE
+from testing.hostile_desktop.mislead import MISLEAD
 from testing.hostile_desktop.outlive import OUTLIVE, reset
 from testing.hostile_desktop.reach import attacks
 from testing.hostile_desktop.stage import Attack, Canaries, Stage, stage
@@ -27,7 +28,7 @@ class Verdict:
 
 def all_attacks(canary: Canaries) -> tuple[Attack, ...]:
     """Those that a desktop of an ordinary user is to withstand."""
-    return (*FORGE, *OUTLIVE, *ESCAPE, *attacks(canary), *EXHAUST)
+    return (*FORGE, *MISLEAD, *OUTLIVE, *ESCAPE, *attacks(canary), *EXHAUST)
 
 
 def attacks_on_root() -> tuple[Attack, ...]:
@@ -46,7 +47,7 @@ def _perform(attack: Attack, there: Stage) -> Verdict:
     there.attack(attack.program)
     report = there.report()
     succeeded = attack.won(there)
-    is_clean = True if there.machine.weakened else is_clean_or_refused(there)
+    is_clean = True if there.weakened else is_clean_or_refused(there)
     return Verdict(attack.name, attack.without, succeeded, is_clean, report[:200])
 
 

@@ -1,4 +1,4 @@
-"""Every attack against a whole virtual machine, and against one without defences."""
+"""Every attack against a whole virtual machine, and against one without the defence that holds it off."""
 
 from __future__ import annotations
 
@@ -18,16 +18,21 @@ async def verdicts(
     machines: Machines, attacks: tuple[Attack, ...], *, weakened: bool
 ) -> AsyncIterator[Verdict]:
     """One after the other: a whole machine takes them all, a weak one those that cannot ruin it."""
-    several = [attack for attack in attacks if attack in TRIES or not weakened]
-    for group in [several, *([attack] for attack in attacks if attack not in several)]:
-        if group:
-            without = "+".join(attack.without for attack in group) if weakened else ""
-            async with machines.stage(without) as there:
-                for attack in group:
-                    verdict = await asyncio.to_thread(perform, attack, there)
-                    if not weakened and (RESET in attack.without or attack is group[-1]):
-                        verdict.is_next_clean = await asyncio.to_thread(is_next_clean, there)
-                    yield verdict
+    for group in groups(attacks) if weakened else [list(attacks)]:
+        async with machines.stage(group[0].without if weakened else "") as there:
+            for attack in group:
+                verdict = await asyncio.to_thread(perform, attack, there)
+                if not weakened and (RESET in attack.without or attack is group[-1]):
+                    verdict.is_next_clean = await asyncio.to_thread(is_next_clean, there)
+                yield verdict
+
+
+def groups(attacks: tuple[Attack, ...]) -> list[list[Attack]]:
+    """Those for one weak machine: that lack the same defence and cannot ruin it, else each for itself."""
+    found: dict[str, list[Attack]] = {}
+    for attack in attacks:
+        found.setdefault(attack.without if attack in TRIES else attack.name, []).append(attack)
+    return list(found.values())
 
 
 def perform(attack: Attack, there: MachineStage) -> Verdict:

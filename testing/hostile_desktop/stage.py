@@ -30,6 +30,7 @@ from workers.tasks.errors import EvaluatorError
 SPEC = DesktopSpec(home_mb=32, memory_mb=512, max_processes=96)
 RIGHT, WRONG = "right", "wrong"
 ANSWER = "~/answer.txt"
+ANSWER_FILE = {"type": "vm_file", "path": ANSWER}
 ANSWER_LIMIT_S = 15.0
 READY_LIMIT_S = 15.0
 PRELUDE = """
@@ -105,6 +106,11 @@ class Attacked(Desktop):
     answer_limit_s = ANSWER_LIMIT_S
     ready_limit_s = READY_LIMIT_S
 
+    @property
+    def weakened(self) -> frozenset[str]:
+        """The defences that are left out."""
+        raise NotImplementedError
+
     def attack(self, program: str) -> None:
         """Start the program among the trajectory's and wait until it reports, or its time is over."""
         self.agent.put("~/hostile.py", (PRELUDE + program).encode())
@@ -134,13 +140,21 @@ class Attacked(Desktop):
     def score(self, command: str | list[str] = "", *, shell: bool = False) -> float:
         """What the evaluator says of a file that is wrong: by reading it, or by a command."""
         result = {"type": "vm_command_line", "command": command, "shell": shell}
-        if not command:
-            result = {"type": "vm_file", "path": ANSWER}
+        return self._score([(result if command else ANSWER_FILE, RIGHT)])
+
+    def score_parts(self, *contents: str) -> float:
+        """What it says of a file that is to have each of these contents."""
+        parts = [(ANSWER_FILE, content) for content in contents]
+        if "reading" in self.weakened:  # as it was: each part looks for itself
+            return min(self._score([part]) for part in parts)
+        return self._score(parts)
+
+    def _score(self, parts: list[tuple[dict[str, Any], str]]) -> float:
         evaluator = {
-            "func": "compare_text_file",
-            "result": result,
-            "expected": {"type": "inline", "content": RIGHT},
-            "options": {"ignore_blanks": True},
+            "func": ["compare_text_file"] * len(parts),
+            "result": [result for result, _ in parts],
+            "expected": [{"type": "inline", "content": content} for _, content in parts],
+            "options": [{"ignore_blanks": True}] * len(parts),
         }
         task = Task(task_id="hostile", instruction="Write right.", config=[], evaluator=evaluator)
         try:
@@ -166,6 +180,10 @@ class Stage(Attacked):
     @property
     def provider(self) -> str:
         return "x11"
+
+    @property
+    def weakened(self) -> frozenset[str]:
+        return self.machine.weakened
 
     @property
     def agent(self) -> AgentClient:

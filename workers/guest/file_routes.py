@@ -1,13 +1,18 @@
 """Files of the desktop: reading, writing, listing, in OSWorld's words and as raw bytes."""
 
+import errno
 import os
 
-from workers.guest.files_inside import FilesInside
+from workers.guest.files_inside import FilesByName, FilesInside
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.session_layout import Layout
 
 MAX_LISTED = 20_000
 """Entries of one answer; a listing of the whole system is a mistake."""
+NO_FILE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.EISDIR))
+SPOILED = NO_FILE | {errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO, errno.EFBIG}
+"""What programs can make of a name: closed, a loop of links, a socket, too large. There is no answer then;
+an error would have the trajectory run again instead of scored."""
 
 
 class FileRoutes:
@@ -15,7 +20,9 @@ class FileRoutes:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.inside = FilesInside()
+        is_weak = "reading" in layout.weakened
+        self.inside = FilesByName() if is_weak else FilesInside()
+        self._no_file = NO_FILE if is_weak else SPOILED
 
     def routes(self) -> dict[tuple[str, str], Route]:
         return {
@@ -64,8 +71,10 @@ class FileRoutes:
         """A file's bytes. Raises HttpError 404."""
         try:
             return Response(self.inside.read(path), content_type=content_type)
-        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as exc:
-            raise HttpError(404, f"no file {path}") from exc
+        except OSError as exc:
+            if exc.errno not in self._no_file:
+                raise
+            raise HttpError(404, f"no file {path} to be read: {exc.strerror}") from exc
 
     async def list_directory(self, request: Request) -> Response:
         """{"path": str} -> {"entries": names, kinds and sizes, "directory_tree": OSWorld's nested form}."""

@@ -5,6 +5,7 @@ Paths are resolved by the kernel (openat2) as if the programs' root were the onl
 
 import contextlib
 import ctypes
+import errno
 import os
 import stat
 import struct
@@ -15,6 +16,7 @@ SYS_OPENAT2 = 437
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 MAX_FILE_BYTES = 256 << 20
 FOLDER = os.O_PATH | os.O_DIRECTORY
+LOOK = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -50,14 +52,14 @@ class FilesInside:
         return handle
 
     def read(self, path: str) -> bytes:
-        """A regular file's bytes. Raises OSError; IsADirectoryError for all that is no regular file."""
-        handle = self.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        """A regular file's bytes. Raises OSError; IsADirectoryError for all that is no regular file.
+
+        One handle is looked at and read: a program may put another file in its place meanwhile.
+        """
+        handle = self.open(path, LOOK)
         with os.fdopen(handle, "rb") as file:
-            there = os.fstat(handle)
-            if not stat.S_ISREG(there.st_mode):
-                raise IsADirectoryError(21, "no regular file", path)
-            if there.st_size > MAX_FILE_BYTES:
-                raise OSError(27, f"larger than {MAX_FILE_BYTES} bytes", path)
+            if _size_of_regular(handle, path) > MAX_FILE_BYTES:
+                raise OSError(errno.EFBIG, f"larger than {MAX_FILE_BYTES} bytes", path)
             return file.read(MAX_FILE_BYTES)
 
     def write(self, path: str, data: bytes) -> None:
@@ -65,8 +67,7 @@ class FilesInside:
         self._make_folders(os.path.dirname(path))
         handle = self.open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK | os.O_NOCTTY, 0o644)
         with os.fdopen(handle, "wb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise IsADirectoryError(21, "no regular file", path)
+            _size_of_regular(handle, path)
             os.ftruncate(handle, 0)
             file.write(data)
 
@@ -111,3 +112,29 @@ class FilesInside:
                 )
         finally:
             os.close(handle)
+
+
+def _size_of_regular(handle: int, path: str) -> int:
+    """Bytes of an open regular file. Raises IsADirectoryError for all else."""
+    there = os.fstat(handle)
+    if not stat.S_ISREG(there.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "no regular file", path)
+    return there.st_size
+
+
+class FilesByName(FilesInside):
+    """Looks at a name as the user, then opens that name as the agent. For tests alone: it can be misled."""
+
+    def read(self, path: str) -> bytes:
+        looked = self.open(path, LOOK)
+        try:
+            _size_of_regular(looked, path)
+        finally:
+            os.close(looked)
+        owner, self._owner = self._owner, None
+        try:
+            handle = self.open(path, os.O_RDONLY)
+        finally:
+            self._owner = owner
+        with os.fdopen(handle, "rb") as file:
+            return file.read(MAX_FILE_BYTES)

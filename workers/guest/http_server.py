@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 MAX_BODY = 64 << 20
 MAX_HEADER_LINES = 64
+PIECE_BYTES = 1 << 20
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 500: "Internal Server Error"}
 
 
@@ -109,8 +110,7 @@ async def serve_connection(
     """Answer the requests of one connection until the client closes it."""
     try:
         while (request := await read_request(reader)) is not None:
-            write_response(writer, await answer(request, routes))
-            await writer.drain()
+            await write_response(writer, await answer(request, routes))
     except (HttpError, ValueError, asyncio.IncompleteReadError, ConnectionError):
         return  # nothing sensible can be answered on a broken stream
     finally:
@@ -130,9 +130,15 @@ async def answer(request: Request, routes: dict[tuple[str, str], Route]) -> Resp
         return json_response({"status": "error", "message": f"{type(exc).__name__}: {exc}"}, 500)
 
 
-def write_response(writer: asyncio.StreamWriter, response: Response) -> None:
+async def write_response(writer: asyncio.StreamWriter, response: Response) -> None:
+    """Piece by piece: a file of a program's must not take its size again in buffers."""
     reason = REASONS.get(response.status, "Unknown")
     head = [f"HTTP/1.1 {response.status} {reason}", f"Content-Type: {response.content_type}"]
     head += [f"Content-Length: {len(response.body)}"]
     head += [f"{key}: {value}" for key, value in response.headers.items()]
-    writer.write("\r\n".join(head).encode() + b"\r\n\r\n" + response.body)
+    writer.write("\r\n".join(head).encode() + b"\r\n\r\n")
+    body = memoryview(response.body)
+    for start in range(0, len(body), PIECE_BYTES):
+        writer.write(body[start : start + PIECE_BYTES])
+        await writer.drain()
+    await writer.drain()

@@ -19,6 +19,8 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 4, 22, 38
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 SECCOMP_MODE_FILTER = 2
 FILTER_ENTRY_BYTES = 8
+SET_QUOTA_OF_USER = 0x800008 << 8
+BLOCK_AND_INODE_LIMITS = 1 | 4
 CAPABILITY_VERSION_3 = 0x20080522
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -27,6 +29,19 @@ class _FilterProgram(ctypes.Structure):
     """`struct sock_fprog` of linux/filter.h."""
 
     _fields_ = [("num_entries", ctypes.c_ushort), ("entries", ctypes.c_char_p)]
+
+
+class _Quota(ctypes.Structure):
+    """`struct if_dqblk` of linux/quota.h; space in KiB."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint64) for name in ("space", "space_soft", "space_now")),
+        *(
+            (name, ctypes.c_uint64)
+            for name in ("inodes", "inodes_soft", "inodes_now", "grace", "grace_inodes")
+        ),
+        ("valid", ctypes.c_uint32),
+    ]
 
 
 def _check(result: int, what: str) -> None:
@@ -59,6 +74,13 @@ def mount(kind: str, target: str, flags: int, options: str = "") -> None:
     name = kind.encode()
     done = _libc.mount(name, target.encode(), name, ctypes.c_ulong(flags), options.encode())
     _check(done, f"mount {kind} on {target}")
+
+
+def limit_files(device: str, uid: int, *, space_mb: int, inodes: int) -> None:
+    """What this user may keep on a file system mounted with `usrquota`. Needs root."""
+    quota = _Quota(space=space_mb << 10, inodes=inodes, valid=BLOCK_AND_INODE_LIMITS)
+    done = _libc.quotactl(SET_QUOTA_OF_USER, device.encode(), uid, ctypes.byref(quota))
+    _check(done, f"quota of user {uid} on {device}")
 
 
 @contextlib.contextmanager

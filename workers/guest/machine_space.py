@@ -12,7 +12,7 @@ import os
 import pwd
 import subprocess
 
-from workers.guest.kernel_calls import die_with_parent
+from workers.guest.kernel_calls import die_with_parent, limit_files
 from workers.guest.program_space import (
     FIRST_PROCESS,
     GROUPS,
@@ -27,6 +27,9 @@ from workers.guest.session_layout import Layout
 MEMORY_SHARE = 0.6
 """Of the machine's memory, for all programs and the files that they keep in it."""
 SPARED_LAST = "-1000"
+ROOT_DEVICE = "/dev/vda"
+INODES_PER_DISK_MB = 32
+"""Files of 32 KiB each fill the room; the disk has 64 per MiB for all users together."""
 
 
 class MachineSpace:
@@ -38,7 +41,11 @@ class MachineSpace:
         """Raises OSError."""
         account = pwd.getpwnam(layout.user)
         make_group(JUDGES, {})
-        make_group(PROGRAMS, {} if "limits" in layout.weakened else limits(layout))
+        is_limited = "limits" not in layout.weakened
+        make_group(PROGRAMS, limits(layout) if is_limited else {})
+        if is_limited:
+            inodes = layout.disk_mb * INODES_PER_DISK_MB
+            limit_files(ROOT_DEVICE, account.pw_uid, space_mb=layout.disk_mb, inodes=inodes)
         with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write(SPARED_LAST)
         self._process, told = spawn_first(["/bin/sh", "-c", FIRST_PROCESS], _stage)

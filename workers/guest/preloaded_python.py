@@ -206,7 +206,8 @@ def _become_program(request: dict, door: "Door | None", stdout: int, stderr: int
         os.environ.update(request["env"])
         if door:
             door.pass_through(request["cwd"])
-        os.chdir(request["cwd"])
+        else:
+            os.chdir(request["cwd"])
         if "tool" in request:
             sys.argv = [request["tool"], *request["arguments"]]
             code = importlib.import_module(f"workers.guest.{request['tool']}").main(request["arguments"])

@@ -74,7 +74,12 @@ class Door:
         if program:
             kernel_calls.filter_calls(program)
         die_with_parent()
-        os.chdir(folder)
+        try:
+            os.chdir(folder)
+        except OSError:
+            if not self.judging:
+                raise
+            os.chdir("/")  # a program closed it; the evaluator's command is to run all the same
 
     def _become_user(self) -> None:
         """In a machine: the user, in a group that can be ended; programs see only their own processes."""

@@ -33,6 +33,8 @@ class Layout:
     space_mb: int = 0
     """Programs live in a space of their own with so much room for HOME, and as much for all else; 0 = not."""
     max_processes: int = 0
+    disk_mb: int = 0
+    """What programs may keep on a machine's disk."""
     bwrap: str = "bwrap"
     call_filter: str = ""
     """File with the system call filter of programs."""

@@ -20,6 +20,8 @@ from workers.guest.session_layout import Layout
 
 SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
+START_LIMIT_S = 300.0
+"""Only for one that hangs: one that ends is noticed at once, and a desktop's maker has a limit of its own."""
 ACCESSIBLE = {"GTK_MODULES": "gail:atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
 
 
@@ -132,7 +134,7 @@ class Session:
         argv = x_server_argv(self.layout, write_end)
         self.base["x"] = self._spawn(argv, pass_fds=(write_end,))
         os.close(write_end)
-        number = read_line(read_end, timeout_s=20.0)
+        number = read_line(read_end, START_LIMIT_S)
         if not number.isdigit():
             raise SessionError(f"{argv[0]} did not start; see the desktop's log")
         return int(number)
@@ -172,7 +174,7 @@ class Session:
             door, pass_fds=(write_end,),
         )  # fmt: skip
         os.close(write_end)
-        if not read_line(read_end, timeout_s=10.0):
+        if not read_line(read_end, START_LIMIT_S):
             raise SessionError("dbus-daemon did not start; see the desktop's log")
         return bus
 

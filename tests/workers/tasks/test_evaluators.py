@@ -2,6 +2,7 @@
 
 import pytest
 
+from workers.tasks.evaluators import evaluate
 from workers.tasks.evaluators.metrics import METRICS
 
 
@@ -66,3 +67,30 @@ def test_a_metric_scores_what_the_agent_left(metric, result, expected, options, 
 def test_a_broken_expectation_is_an_error_and_not_a_zero(metric, expected, part):
     with pytest.raises(ValueError, match=part):
         score(metric, b"{}", expected)
+
+
+class Flickering:
+    """A desktop whose program shows another content at every look."""
+
+    platform = "linux"
+
+    def __init__(self, *contents: bytes) -> None:
+        self.agent, self.contents = self, list(contents)
+
+    def get(self, path: str) -> bytes:
+        return self.contents.pop(0)
+
+
+@pytest.mark.parametrize("conj", ["and", "avg"])
+def test_parts_that_ask_for_one_file_see_one_content(conj):
+    result = {"type": "vm_file", "path": "~/a.txt"}
+    evaluator = {
+        "func": ["compare_text_file", "compare_text_file"],
+        "result": [result, dict(result)],
+        "expected": [{"type": "inline", "content": content} for content in ("red", "blue")],
+        "conj": conj,
+    }
+    desktop = Flickering(b"red", b"blue")
+    assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj]
+    assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj], "looked at anew"
+    assert desktop.contents == []

@@ -27,6 +27,6 @@ class MachineSpec:
     uefi: bool = False
     """Boots by UEFI instead of BIOS; hardware `plain` only."""
     weakened: frozenset[str] = frozenset()
-    """Defences left out, by tests only: agent, port, files, judging, limits, display; network."""
+    """Defences left out, by tests only: agent, port, files, reading, judging, limits, display; network."""
     offered: str = ""
     """Folder of this machine that a weakened network offers to the guest."""

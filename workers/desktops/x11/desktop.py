@@ -40,7 +40,8 @@ class X11Desktop:
     root: Path = OWN
     """The system that its programs come from."""
     weakened: frozenset[str] = frozenset()
-    """Defences left out, by tests only: namespaces, filter, judging, limits, files, network, display."""
+    """Defences left out, by tests only: namespaces, filter, reading, judging, limits, files, network,
+    display."""
     pid: int = 0
     endpoints: Endpoints = field(default_factory=Endpoints)
     _process: asyncio.subprocess.Process | None = None

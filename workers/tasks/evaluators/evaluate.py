@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from typing import Any
 
 from training.contracts.types import Action, ActionKind
@@ -37,12 +39,25 @@ def evaluate(evaluator: dict[str, Any], desktop: TaskDesktop, last_action: Actio
 
 
 def _score(evaluator: dict[str, Any], functions: list[str], desktop: TaskDesktop) -> float:
-    """Mean of the metrics, under "and" 0 when one is 0; the best one under "or"."""
+    """Mean of the metrics, under "and" 0 when one is 0; the best one under "or".
+
+    What several of them ask for is read once: programs go on, and must not show each another content.
+    """
+    answers: dict[str, Any] = {}
+
+    def read_once(getter: dict[str, Any]) -> Any:
+        key = json.dumps(getter, sort_keys=True)
+        if key not in answers:
+            answers[key] = read(getter, desktop)
+        return answers[key]
+
     columns = [column(evaluator, key, len(functions)) for key in ("result", "expected", "options")]
     if not functions or any(len(entries) != len(functions) for entries in columns):
         raise EvaluatorError(TaskErrorKind.TASK, "result, expected and options need one entry per func")
     parts = zip(functions, *columns, strict=True)
-    scores = [_metric(name, result, expected, options, desktop) for name, result, expected, options in parts]
+    scores = [
+        _metric(name, result, expected, options, read_once) for name, result, expected, options in parts
+    ]
     conj = evaluator.get("conj", "and")
     if conj == "or":
         return max(scores)
@@ -54,7 +69,7 @@ def _metric(
     result: dict[str, Any],
     expected: dict[str, Any],
     options: dict[str, Any] | None,
-    desktop: TaskDesktop,
+    read_getter: Callable[[dict[str, Any]], Any],
 ) -> float:
     function = METRICS.get(name)
     if function is None:
@@ -62,6 +77,6 @@ def _metric(
     if not isinstance(result, dict) or not isinstance(expected, dict):
         raise EvaluatorError(TaskErrorKind.TASK, f"metric {name} needs a result and an expected getter")
     try:
-        return function(read(result, desktop), read(expected, desktop), options or {})
+        return function(read_getter(result), read_getter(expected), options or {})
     except (ValueError, KeyError, TypeError) as error:
         raise EvaluatorError(TaskErrorKind.TASK, f"metric {name}: {error}") from error

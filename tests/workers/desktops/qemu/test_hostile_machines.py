@@ -23,6 +23,8 @@ QUICK = (
     "answer through the agent's stolen port",
     "stop the agent",
     "replace a program that the evaluator runs",
+    "make files without end",
+    "put a link to such a file in a file's place while it is read",
 )
 SCRIPT = """
 import asyncio, json, sys, tempfile
@@ -75,5 +77,5 @@ def test_attacks_fail_and_each_succeeds_without_its_defence() -> None:
 
 
 def test_there_are_as_many_attacks_as_promised() -> None:
-    assert len(names()) == len(set(names())) >= 30
+    assert len(names()) == len(set(names())) >= 40
     assert set(QUICK) <= set(names())

@@ -1,0 +1,55 @@
+"""Attacks on the evaluator's reading: files swapped while it looks, or spoiled so that there is no score."""
+
+from __future__ import annotations
+
+from testing.hostile_desktop.exhaust import command_starves, evaluator_starves
+from testing.hostile_desktop.stage import RIGHT, Attack, Attacked
+
+ANSWER = "/home/user/answer.txt"
+OTHER = "other"
+LOOKS = 300
+"""A swap takes microseconds; on a busy machine few of them fall between two steps of a look."""
+SWAP = f"""
+@make
+report('begun')
+end = time.time() + 300
+while time.time() < end:
+    syscall(316, -100, b'{ANSWER}', -100, b'/home/user/other', 2)
+"""
+"""316: renameat2, which exchanges two names at once."""
+PIPE = SWAP.replace("@make", "os.mkfifo('/home/user/other')")
+LINK = SWAP.replace("@make", "os.symlink('/etc/shadow', '/home/user/other')")
+CONTENT = SWAP.replace(
+    "@make",
+    f"open('{ANSWER}', 'w').write('{RIGHT}'); open('/home/user/other', 'w').write('{OTHER}')",
+)
+CLOSED = f"os.chmod('{ANSWER}', 0); report('begun')"
+LOOP = f"os.unlink('{ANSWER}'); os.symlink('{ANSWER}', '{ANSWER}'); report('begun')"
+SOCKET = f"os.unlink('{ANSWER}'); s = socket.socket(socket.AF_UNIX); s.bind('{ANSWER}'); report('begun')"
+HUGE = f"os.truncate('{ANSWER}', 300 << 20); report('begun')"
+CLOSED_HOME = "report('begun'); time.sleep(1); os.chmod('/home/user', 0)"
+
+
+def starves_once(stage: Attacked) -> bool:
+    return any(stage.score() != 0.0 for _ in range(LOOKS))
+
+
+def contradiction_holds(stage: Attacked) -> bool:
+    """One file has two contents, says an evaluator of two parts."""
+    return any(stage.score_parts(RIGHT, OTHER) == 1.0 for _ in range(LOOKS))
+
+
+def command_starves_later(stage: Attacked) -> bool:
+    stage.wait(2.0)
+    return command_starves(stage)
+
+
+MISLEAD = (
+    Attack("put a pipe in a file's place while it is read", PIPE, starves_once, "reading"),
+    Attack("show each part of the evaluator another content", CONTENT, contradiction_holds, "reading"),
+    Attack("close the file to the evaluator", CLOSED, evaluator_starves, "reading"),
+    Attack("a link to itself", LOOP, evaluator_starves, "reading"),
+    Attack("a socket in the file's place", SOCKET, evaluator_starves, "reading"),
+    Attack("close HOME to the evaluator's command", CLOSED_HOME, command_starves_later, "judging"),
+)
+"""In desktops of any kind."""
