@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,22 +27,19 @@ class HostFailed(EnvError):
     """Raised when a desk host ended, or stayed silent, at its start; the message has the end of its log."""
 
 
-def start_host(folder: Path, *options: str) -> tuple[subprocess.Popen[bytes], DeskHostClient]:
+def start_host(
+    folder: Path, *options: str, without: Iterable[str] | None = None
+) -> tuple[subprocess.Popen[bytes], DeskHostClient]:
     """A desk host that answers: state, socket `s` and `host.log` in `folder`, whose path must be short.
 
-    Raises HostFailed.
+    `without`: defences that its X11 desktops lack. Raises HostFailed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     socket, log_path = folder / "s", folder / "host.log"
-    command = [
-        sys.executable,
-        "-m",
-        "workers.desktops.host",
-        "--state-dir",
-        str(folder),
-        "--socket",
-        str(socket),
-    ]
+    program = ["workers.desktops.host"]
+    if without is not None:
+        program = ["testing.weak_desk_host", f"--without={','.join(without)}"]
+    command = [sys.executable, "-m", *program, "--state-dir", str(folder), "--socket", str(socket)]
     with open(log_path, "ab") as log:
         process = subprocess.Popen([*command, *options], cwd=ROOT, stdout=log, stderr=log)
     client = DeskHostClient(socket)
@@ -62,9 +59,11 @@ def stop_host(process: subprocess.Popen[bytes]) -> int:
 
 
 @contextmanager
-def running_host(folder: Path, *options: str) -> Iterator[DeskHostClient]:
+def running_host(
+    folder: Path, *options: str, without: Iterable[str] | None = None
+) -> Iterator[DeskHostClient]:
     """`start_host`, stopped at the end."""
-    process, client = start_host(folder, *options)
+    process, client = start_host(folder, *options, without=without)
     try:
         yield client
     finally:

@@ -1,33 +1,46 @@
 """Env fleet: how many trajectories of six turns per hour does this machine run with a scripted policy?
 
 Real path: database queue -> Redis -> env workers -> desk host -> X11 desktops -> evaluator -> records.
-The peer is the published Windows seed: about 640 trajectories an hour on 64 virtual machines.
+The peer is the published Windows seed: about 640 trajectories an hour on 64 virtual machines. What the
+desktops' defences cost is told by the same fleet without them, as it was before programs were kept apart from
+the agent: both take turns, each in an installation of its own.
 
-Bar: >= 2500 trajectories per hour; desktop reset p50 <= 0.8 s; no process, socket or folder left after
-200 trajectories.
+Bar: >= 2500 trajectories per hour; >= 90 % of those without defences, by the medians of all rounds; desktop
+reset p50 <= 60 ms; no process, socket or folder left after each round of 200 trajectories.
 
-    python -m benchmarks.desktops.fleet_throughput [--trajectories 200]
+    python -m benchmarks.desktops.fleet_throughput [--trajectories 200] [--rounds 3] [--anew]
 """
 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
+import shutil
+import statistics
 import sys
+import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from benchmarks.report import finish, percentile, print_table
+from benchmarks.finished_runs import FinishedRuns
+from benchmarks.report import percentile, print_table
+from testing.desk_host_process import running_host
 from testing.private_installation import Instance
+from testing.weak_desk_host import DEFENCES
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
 from training.tasks.sets import first_desk
 
+ARMS: dict[str, tuple[str, ...]] = {"whole": (), "without defences": DEFENCES}
 TURNS = 6
 MIN_PER_HOUR = 2500
-MAX_RESET_S = 0.8
+MIN_SHARE = 0.9
+"""Of the throughput without defences."""
+MAX_RESET_S = 0.06
 PEER_PER_HOUR = 640
 LIMIT_S = 900
 NUM_RESETS = 40
@@ -36,14 +49,45 @@ NUM_RESETS = 40
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--trajectories", type=int, default=200)
+    arguments.add_argument("--rounds", type=int, default=3)
+    arguments.add_argument("--anew", action="store_true", help="forget what was measured before")
     options = arguments.parse_args()
-    with Instance(without=["gpu", "web"]) as deskhand:
-        os.environ.update(deskhand.environment)
-        figures = measure(options.trajectories)
-        figures["reset_s"] = measure_resets(deskhand.folder / "run" / "deskhost.sock")
-        before_stop = traces(deskhand.folder)
-    figures["left"] = {name: leftover(deskhand.folder, found) for name, found in before_stop.items()}
-    return report(figures)
+    runs = FinishedRuns(
+        name="fleet_throughput", budget={"trajectories": options.trajectories}, anew=options.anew
+    )
+    found: dict[str, list[dict[str, Any]]] = {arm: [] for arm in ARMS}
+    for number in range(options.rounds):
+        for arm in list(ARMS)[:: 1 if number % 2 else -1]:  # each arm is first every other time
+            run = runs.once({"arm": arm, "round": number}, lambda arm=arm: alone(arm, options.trajectories))
+            found[arm].append(run)
+    return report(runs, found)
+
+
+def alone(arm: str, count: int) -> dict[str, Any]:
+    """In a process of its own: Django knows one installation."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(run_arm, arm, count).result()
+
+
+def run_arm(arm: str, count: int) -> dict[str, Any]:
+    """Throughput, resets and leftovers of one fleet."""
+    folder = Path(tempfile.mkdtemp(prefix="deskhand-", dir="/tmp"))
+    state = folder / "deskhost"
+    deskhand = Instance(
+        data_dir=folder,
+        without=["gpu", "web", "deskhost"],
+        env={"DESKHAND_DESKHOST_SOCKET": str(state / "s")},
+    )
+    try:
+        with running_host(state, without=ARMS[arm]), deskhand:
+            os.environ.update(deskhand.environment)
+            figures = measure(count)
+            figures["reset_s"] = measure_resets(state / "s")
+            before_stop = traces(folder)
+        figures["left"] = {name: leftover(folder, found) for name, found in before_stop.items()}
+        return figures | {"status": "finished"}
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def measure(count: int) -> dict[str, Any]:
@@ -82,7 +126,6 @@ def measure(count: int) -> dict[str, Any]:
         "turns_each": sum(turns) / max(1, len(turns)),
         "wall_s": wall_s,
         "per_hour": len(turns) / wall_s * 3600,
-        "times_peer": len(turns) / wall_s * 3600 / PEER_PER_HOUR,
     }
 
 
@@ -140,7 +183,7 @@ def traces(folder: Path) -> dict[str, list[str]]:
     return {
         "processes": [str(process.pid) for process in ours],
         "sockets": [str(path) for path in folder.rglob("*.sock")],
-        "folders": [str(path) for path in (folder / "deskhost").glob("*/")],
+        "folders": [str(path) for path in (folder / "deskhost" / "d").glob("*/")],
     }
 
 
@@ -161,28 +204,33 @@ def leftover(folder: Path, found: list[str]) -> int:
     return sum(1 for name in found if (Path(name).exists() if "/" in name else name in pids))
 
 
-def report(figures: dict[str, Any]) -> int:
-    reset = figures["reset_s"]
+def report(runs: FinishedRuns, found: dict[str, list[dict[str, Any]]]) -> int:
+    whole, weak = found.values()
+    speed = {arm: statistics.median(run["per_hour"] for run in rows) for arm, rows in found.items()}
+    reset = {arm: statistics.median(run["reset_s"]["p50"] for run in rows) for arm, rows in found.items()}
+    share = speed["whole"] / speed["without defences"]
+    left = {name: sum(run["left"][name] for run in whole) for name in whole[0]["left"]}
+    lost = sum(run["asked"] - run["trajectories"] + run["errored"] for run in (*whole, *weak))
     passed = (
-        figures["per_hour"] >= MIN_PER_HOUR
-        and reset["p50"] <= MAX_RESET_S
-        and not any(figures["left"].values())
-        and figures["errored"] == 0
-        and figures["trajectories"] == figures["asked"]
+        speed["whole"] >= MIN_PER_HOUR
+        and share >= MIN_SHARE
+        and reset["whole"] <= MAX_RESET_S
+        and not any(left.values())
+        and not lost
     )
     rows = [
-        ("trajectories per hour", round(figures["per_hour"]), f">= {MIN_PER_HOUR}"),
-        ("times the Windows seed's 64 VMs", round(figures["times_peer"], 1), ""),
-        ("turns each", round(figures["turns_each"], 2), TURNS),
-        ("errored", figures["errored"], 0),
-        ("desktop reset p50, s", round(reset["p50"], 3), f"<= {MAX_RESET_S}"),
-        ("desktop reset p95, s", round(reset["p95"], 3), ""),
-        ("left: processes", figures["left"]["processes"], 0),
-        ("left: sockets", figures["left"]["sockets"], 0),
-        ("left: folders", figures["left"]["folders"], 0),
+        ("trajectories per hour", round(speed["whole"]), f">= {MIN_PER_HOUR}"),
+        ("times the Windows seed's 64 VMs", round(speed["whole"] / PEER_PER_HOUR, 1), ""),
+        ("share of the fleet without defences", round(share, 3), f">= {MIN_SHARE}"),
+        ("errored or lost", lost, 0),
+        ("desktop reset p50, s", round(reset["whole"], 3), f"<= {MAX_RESET_S}"),
+        ("the same without defences", round(reset["without defences"], 3), ""),
+        *((f"left: {name}", count, 0) for name, count in left.items()),
     ]
     print_table(("figure", "measured", "bar"), rows)
-    return finish("fleet_throughput", figures, passed=passed)
+    return runs.finish(
+        passed=passed, per_hour=speed, share_of_fleet_without_defences=share, reset_p50_s=reset, left=left
+    )
 
 
 if __name__ == "__main__":
