@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    Max,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+    Window,
+)
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from webapp.accounts.models import Team
@@ -29,18 +45,19 @@ RECENT = timedelta(hours=1)
 """Workers that left longer ago are not shown."""
 FAILURES_SHOWN = 6
 OPERATIONS_SHOWN = 8
-PHASES_FIRST = list(DesktopPhase)
-EARLIEST = datetime.min.replace(tzinfo=UTC)
-SORTS: dict[str, Callable[[Desktop], Any]] = {
-    "name": lambda d: d.name,
-    "phase": lambda d: PHASES_FIRST.index(DesktopPhase(d.phase)),
-    "host": lambda d: d.host,
-    "age": lambda d: d.born_at or EARLIEST,
-    "resets": lambda d: -d.num_resets,
-    "failures": lambda d: -d.num_failures,
-    "cpu": lambda d: -d.cpu_percent,
-    "memory": lambda d: -d.memory_mb,
-    "reset": lambda d: -d.last_reset_s,
+DESKTOPS_SHOWN = 48
+"""On one page of the wall or table."""
+PHASE_ORDER = Case(*(When(phase=phase, then=Value(place)) for place, phase in enumerate(DesktopPhase)))
+SORTS: dict[str, Any] = {
+    "name": "name",
+    "phase": PHASE_ORDER,
+    "host": "host",
+    "age": F("born_at").asc(nulls_first=True),
+    "resets": "-num_resets",
+    "failures": "-num_failures",
+    "cpu": "-cpu_percent",
+    "memory": "-memory_mb",
+    "reset": "-last_reset_s",
 }
 FILTERS = ("q", "phase", "host", "provider", "sort")
 
@@ -49,16 +66,24 @@ FILTERS = ("q", "phase", "host", "provider", "sort")
 
 
 def workers() -> list[WorkerRow]:
-    """Online workers and those lost or stopped lately, with the fleet's cursor; one query."""
+    """Online workers and those lost or stopped lately, with the fleet's cursor; one query. What they hold is
+    counted apart: a join with all that they ever ran would multiply it by their desktops."""
     now = timezone.now()
-    living = ~Q(desktops__phase__in=(DesktopPhase.GONE, DesktopPhase.DEAD))
+    trajectories: Any = Desktop._meta.get_field("trajectory").related_model
+    living = Desktop.objects.exclude(phase__in=(DesktopPhase.GONE, DesktopPhase.DEAD))
     rows = Worker.objects.filter(Q(status=WorkerStatus.ONLINE) | Q(heartbeat_at__gt=now - RECENT))
     counted = rows.annotate(
-        num_desktops=Count("desktops", filter=living, distinct=True),
-        running=Count("trajectory", filter=Q(trajectory__ended_at=None), distinct=True),
+        num_desktops=_number_of_worker(living),
+        running=_number_of_worker(trajectories.objects.filter(ended_at=None)),
         cursor=cursor_of("fleet"),
     )
     return [WorkerRow(row, row.num_desktops, row.running) for row in counted.order_by("queue", "name")]
+
+
+def _number_of_worker(rows: QuerySet[Any]) -> Coalesce:
+    """Of these rows, those of the worker of the outer query."""
+    own = rows.filter(worker=OuterRef("pk")).order_by().values("worker")
+    return Coalesce(Subquery(own.annotate(number=Count("pk")).values("number")), 0)
 
 
 def cursor_before(found: list[WorkerRow]) -> int:
@@ -66,17 +91,20 @@ def cursor_before(found: list[WorkerRow]) -> int:
     return (found[0].worker.cursor or 0) if found else last_seq("fleet")  # type: ignore[attr-defined]
 
 
-def hosts(found: list[WorkerRow], desktops: list[Desktop]) -> list[HostRow]:
+def hosts(found: list[WorkerRow], living: Living) -> list[HostRow]:
     """Every host with a desk host; one query."""
     running: Counter[str] = Counter()
     for row in found:
         running[row.worker.host] += row.running
-    alive = [d for d in desktops if d.phase != DesktopPhase.DEAD]
-    total = Counter(desktop.host for desktop in alive)
-    leased = Counter(desktop.host for desktop in alive if desktop.holder)
     lately = failures_of_a_day().filter(host=OuterRef("pk"))
     return [
-        HostRow(host, total[host.name], leased[host.name], running[host.name])
+        HostRow(
+            host,
+            living.count(host=host.name) - living.count(host=host.name, phase=DesktopPhase.DEAD),
+            living.count(host=host.name, is_held=True)
+            - living.count(host=host.name, is_held=True, phase=DesktopPhase.DEAD),
+            running[host.name],
+        )
         for host in Host.objects.annotate(has_failed_lately=Exists(lately)).order_by("name")
     ]
 
@@ -84,30 +112,75 @@ def hosts(found: list[WorkerRow], desktops: list[Desktop]) -> list[HostRow]:
 # --- desktops ------------------------------------------------------------------------------------------
 
 
-def living_desktops() -> list[Desktop]:
-    """Everything that exists, by name; one query. A fleet has hundreds: they are filtered in memory."""
+@dataclass(frozen=True)
+class Living:
+    """How many desktops exist, by what the page counts them by."""
+
+    kinds: list[dict[str, Any]]
+    """host, provider, phase, is_held, is_kept (in quarantine), number"""
+
+    def count(self, **values: Any) -> int:
+        """Those of which all of `values` are true."""
+        fitting = (kind for kind in self.kinds if all(kind[name] == value for name, value in values.items()))
+        return sum(kind["number"] for kind in fitting)
+
+    def names(self, column: str) -> list[str]:
+        return sorted({kind[column] for kind in self.kinds})
+
+
+def living_desktops() -> Living:
+    """Everything that exists; one query."""
+    rows = Desktop.objects.exclude(phase=DesktopPhase.GONE).order_by()
+    kinds = rows.annotate(is_held=~Q(holder=""), is_kept=~Q(quarantine=""))
+    counted: Any = kinds.values("host", "provider", "phase", "is_held", "is_kept").annotate(
+        number=Count("pk")
+    )
+    return Living(list(counted))
+
+
+def fitting(filters: dict[str, str]) -> QuerySet[Desktop]:
+    """Living desktops that fit the URL's filters, sorted."""
     rows = Desktop.objects.exclude(phase=DesktopPhase.GONE).defer("log").select_related("worker")
-    return list(rows.order_by("name"))
-
-
-def fitting(living: Iterable[Desktop], filters: dict[str, str]) -> list[Desktop]:
-    """Desktops that fit the URL's filters, sorted."""
-    found = [desktop for desktop in living if _fits(desktop, filters)]
-    return sorted(found, key=SORTS.get(filters.get("sort", ""), SORTS["name"]))
-
-
-def _fits(desktop: Desktop, filters: dict[str, str]) -> bool:
-    if any(filters.get(name) and getattr(desktop, name) != filters[name] for name in ("host", "provider")):
-        return False
-    text = filters.get("q", "").lower()
-    if text and text not in f"{desktop.name} {desktop.holder} {desktop.reason} {desktop.quarantine}".lower():
-        return False
+    rows = rows.filter(**{name: filters[name] for name in ("host", "provider") if filters.get(name)})
+    if text := filters.get("q", ""):
+        columns = ("name", "holder", "reason", "quarantine")
+        rows = rows.filter(reduce(or_, (Q(**{f"{column}__icontains": text}) for column in columns)))
     phase = filters.get("phase", "")
     if phase == "failed":
-        return desktop.num_failures > 0 or desktop.phase == DesktopPhase.DEAD
-    if phase == "quarantined":
-        return bool(desktop.quarantine)
-    return not phase or desktop.phase == phase
+        rows = rows.filter(Q(num_failures__gt=0) | Q(phase=DesktopPhase.DEAD))
+    elif phase == "quarantined":
+        rows = rows.exclude(quarantine="")
+    elif phase:
+        rows = rows.filter(phase=phase)
+    return rows.order_by(SORTS.get(filters.get("sort", ""), SORTS["name"]), "name")
+
+
+@dataclass(frozen=True)
+class DesktopPage:
+    """Some of those that fit."""
+
+    rows: list[Desktop]
+    num_fitting: int
+    number: int
+    """From 1."""
+
+    @property
+    def older(self) -> int:
+        """The next page; 0 on the last one."""
+        return self.number + 1 if self.number * DESKTOPS_SHOWN < self.num_fitting else 0
+
+    @property
+    def newer(self) -> int:
+        return self.number - 1
+
+
+def page_of_desktops(filters: dict[str, str], number: int) -> DesktopPage:
+    """Page `number` of those that fit, or the first when there is no such page; one query, or two then."""
+    counted = fitting(filters).annotate(num_fitting=Window(Count("pk")))
+    rows: list[Any] = list(counted[(number - 1) * DESKTOPS_SHOWN : number * DESKTOPS_SHOWN])
+    if not rows and number > 1:
+        return page_of_desktops(filters, 1)
+    return DesktopPage(rows, rows[0].num_fitting if rows else 0, number)
 
 
 def with_trajectories(rows: list[Desktop], team: Team) -> list[DesktopRow]:
@@ -133,21 +206,20 @@ def _latest_trajectories(desktop_ids: list[int]) -> dict[int, Any]:
     return {row.desktop_id: row for row in found}
 
 
-def totals(found: list[WorkerRow], machines: list[HostRow], living: list[Desktop]) -> dict[str, Any]:
+def totals(found: list[WorkerRow], machines: list[HostRow], living: Living) -> dict[str, Any]:
     """Numbers above everything else, whatever the filter."""
     online = [row.worker for row in found if row.worker.status == WorkerStatus.ONLINE]
-    phases = Counter(desktop.phase for desktop in living)
     return {
         "gpu_workers": sum(worker.queue == "gpu" for worker in online),
         "env_workers": sum(worker.queue == "env" for worker in online),
         "draining": sum(worker.is_draining for worker in online),
         "slots": sum(worker.slots for worker in online if worker.queue == "env" and not worker.is_draining),
-        "leased": phases[DesktopPhase.LEASED] + phases[DesktopPhase.RESETTING],
-        "ready": phases[DesktopPhase.READY],
-        "booting": phases[DesktopPhase.STARTING],
-        "quarantined": sum(bool(desktop.quarantine) for desktop in living),
-        "dead": phases[DesktopPhase.DEAD],
-        "desktops": len(living) - phases[DesktopPhase.DEAD],
+        "leased": living.count(phase=DesktopPhase.LEASED) + living.count(phase=DesktopPhase.RESETTING),
+        "ready": living.count(phase=DesktopPhase.READY),
+        "booting": living.count(phase=DesktopPhase.STARTING),
+        "quarantined": living.count(is_kept=True),
+        "dead": living.count(phase=DesktopPhase.DEAD),
+        "desktops": living.count() - living.count(phase=DesktopPhase.DEAD),
         "capacity": sum(row.host.max_desktops for row in machines if not row.is_lost),
         "leaks": sum(len(row.host.leaks) for row in machines),
     }

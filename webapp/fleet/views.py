@@ -13,9 +13,11 @@ from webapp.accounts.access import member
 from webapp.fleet import history_charts, queries
 from webapp.fleet.access import desktop_verbs, operates_fleet
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
+from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
 
 VIEWS = ("wall", "table")
+MAX_PAGE = 10_000
 PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 
@@ -74,7 +76,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     workers = queries.workers()
     cursor, living = queries.cursor_before(workers), queries.living_desktops()
     hosts = queries.hosts(workers, living)
-    shown = queries.fitting(living, filters)
+    number = whole_number(request.GET.get("page", "") or "1", "page", low=1, high=MAX_PAGE)
+    page = queries.page_of_desktops(filters, number)
     operations = queries.recent_operations()
     wanted = request.GET.get("view", "")
     return {
@@ -83,8 +86,9 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "may_operate": operates_fleet(request, membership),
         "workers": workers,
         "hosts": hosts,
-        "desktops": queries.with_trajectories(shown, membership.team),
-        "num_living": len(living),
+        "page": page,
+        "desktops": queries.with_trajectories(page.rows, membership.team),
+        "num_living": living.count(),
         "totals": queries.totals(workers, hosts, living),
         "operations": operations,
         "under_way": queries.open_operations(operations),
@@ -95,8 +99,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "hours": request.GET.get("hours", "1"),
         "windows": list(history_charts.WINDOWS),
         "phases": [*DesktopPhase.choices[:-1], ("failed", "With failures")],
-        "host_names": sorted({desktop.host for desktop in living}),
-        "providers": sorted({desktop.provider for desktop in living}),
+        "host_names": living.names("host"),
+        "providers": living.names("provider"),
     }
 
 
