@@ -22,6 +22,7 @@ from webapp.lib.environment_variables import (
     env_str,
     make_private,
 )
+from webapp.lib.service_address import read_service_address
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -86,6 +87,12 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": ["'none'"],
     }
 }
+
+# --- servers that other hosts reach -----------------------------------------------------------------
+POLICY_SERVER = read_service_address(
+    env_str("DESKHAND_POLICY_ADDRESS"), env_str("DESKHAND_POLICY_ADDRESS_LISTEN"), "DESKHAND_POLICY_ADDRESS"
+)
+"""Of a gpu host whose env workers run elsewhere; loopback = all on one machine."""
 
 # --- what operators' configs may touch on these machines ---------------------------------------------
 REMOTE_NETWORKS = read_networks(env_list("DESKHAND_REMOTE_NETWORKS", []))

@@ -29,10 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.chaos.faults import FAULTS, Fault, NothingRuns, World, is_reaped, restore_later
-from benchmarks.chaos.network import Network, network
 from benchmarks.chaos.remote_parts import Far
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.report import RESULTS, finish, print_table
+from testing.linked_network import Network, network
 from testing.private_installation import Instance
 from testing.private_postgres import private_cluster
 from testing.small_disk import NoGround, small_ext4

@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from benchmarks.chaos.network import Network
+from testing.linked_network import Network
 from webapp.lib.supervisor.ports import free_port
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient

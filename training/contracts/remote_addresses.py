@@ -40,6 +40,14 @@ def check_address(address: Address, allowed: Sequence[Network], host: str) -> No
         )
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server there; of names only `localhost` counts."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def check_url(url: str, allowed: Sequence[Network]) -> None:
     """The same for the host of a URL as far as it is written there: no name is looked up."""
     host = urlsplit(url).hostname or ""

@@ -25,6 +25,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from training.contracts.config import ExperimentConfig, from_yaml
+from training.contracts.remote_addresses import is_loopback
 from training.model.cpu_threads import num_threads
 from training.render.renderer import Renderer
 from training.sampler.engines.engine import Engine, EngineError
@@ -144,7 +145,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 = any free port")
     parser.add_argument("--port-file", help="file that gets the port")
+    parser.add_argument("--certificate", help="PEM file; with it the server speaks TLS")
+    parser.add_argument("--key", help="PEM file of the certificate's private key")
     options = parser.parse_args(arguments)
+    if bool(options.certificate) != bool(options.key):
+        parser.error("--certificate and --key belong together")
+    if not options.certificate and not is_loopback(options.host):
+        parser.error(f"--host {options.host}: beyond this machine it needs --certificate and --key")
     token = os.environ.get("DESKHAND_POLICY_TOKEN", "")
     if not token:
         parser.error("set DESKHAND_POLICY_TOKEN, the token that callers must send")
@@ -167,7 +174,14 @@ def main(arguments: list[str] | None = None) -> int:
             return 1
     app = build_app(ServedModel(model=options.model, config=config, token=token, sglang=sglang), fail)
     server = uvicorn.Server(
-        uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=SHUTDOWN_S)
+        uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=SHUTDOWN_S,
+            ssl_certfile=options.certificate,
+            ssl_keyfile=options.key,
+        )
     )
     server.run(sockets=[listen(options.host, options.port, options.port_file)])
     return 1 if failed else 0

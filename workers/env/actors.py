@@ -56,6 +56,7 @@ class PolicyActor:
         self._client = PolicyClient(
             assignment.policy_url,
             assignment.policy_token,
+            certificate=assignment.policy_certificate,
             timeout_s=assignment.config.desktops.turn_timeout_s,
         )
         self._num_turns = 0

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import httpx
@@ -47,14 +48,15 @@ class RecordedTurn:
     """PNG; None for a text-only prompt."""
 
 
-@cache
-def shared_http(is_encrypted: bool) -> httpx.Client:
+@lru_cache(maxsize=16)
+def shared_http(certificate: str) -> httpx.Client:
     """The connections of this process to policy servers, of all threads and trajectories.
 
-    Certificates are read only where there is TLS: it takes as long as a turn of a small policy.
+    `certificate`: PEM of the only one to trust; "" = plain HTTP. Of old attempts' servers the connections
+    close when nothing uses them any more.
     """
     return httpx.Client(
-        verify=is_encrypted,
+        verify=ssl.create_default_context(cadata=certificate) if certificate else False,
         limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEP_S),
         trust_env=False,  # a proxy must never stand between two processes of one host
     )
@@ -63,11 +65,13 @@ def shared_http(is_encrypted: bool) -> httpx.Client:
 class PolicyClient:
     """What one trajectory, or the gpu worker, asks a policy server."""
 
-    def __init__(self, url: str, token: str, *, timeout_s: float = 30.0) -> None:
+    def __init__(self, url: str, token: str, *, certificate: str = "", timeout_s: float = 30.0) -> None:
+        if url.startswith("https:") and not certificate:
+            raise PolicyError("no_certificate", f"{url} came without the certificate to trust")
         self._timeout_s = timeout_s
         self._url = url
         self._headers = {"Authorization": f"Bearer {token}"}
-        self._http = shared_http(url.startswith("https:"))
+        self._http = shared_http(certificate)
 
     def complete(
         self,

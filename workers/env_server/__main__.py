@@ -14,6 +14,7 @@ from pathlib import Path
 
 import uvicorn
 
+from training.contracts.remote_addresses import is_loopback
 from training.contracts.secret_store import SecretError, read_secret, stored_secret, variable_of
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
@@ -25,7 +26,6 @@ from workers.environments.local import LocalEnvironment
 
 LEASE_S = 60.0
 """Longer than a stall of a busy machine; a killed server's desktops are taken back after as long."""
-LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 
 
 def screen(text: str) -> tuple[int, int]:
@@ -59,7 +59,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
 def token_of(options: argparse.Namespace) -> str:
     """The token that clients must send; "" = none. Raises SecretError."""
     if options.no_token:
-        if options.host not in LOOPBACK:
+        if not is_loopback(options.host):
             raise SecretError("--no-token is for 127.0.0.1 only: any client of this port drives desktops")
         return ""
     path = options.secrets_dir / options.token_secret

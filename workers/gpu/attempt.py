@@ -154,6 +154,7 @@ class Supervision:
                 attempt=self._attempt,
                 policy_url=policy.url,
                 policy_token=policy.token,
+                policy_certificate=policy.certificate,
             )
             patiently(fill_free_slots)
             self._watch(trainer, policy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,9 +20,12 @@ from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.child_processes import start_child
 from workers.gpu.failure_reason import how_it_ended
+from workers.gpu.webapp_imports import make_self_signed
 
 START_TIMEOUT_S = 300.0
 SYNC_TIMEOUT_S = 300.0
+CERTIFICATE_DAYS = 365
+"""Longer than an attempt; each gets a new one."""
 
 
 class PolicyServerError(Exception):
@@ -44,13 +48,18 @@ class PolicyServer:
         """What it was doing when it was asked last and not ready."""
         self._port_file = folder / "policy.port"
         self._port_file.unlink(missing_ok=True)
+        self._address = settings.POLICY_SERVER
+        self.certificate, tls = self._make_certificate(folder)
+        self._verify = ssl.create_default_context(cadata=self.certificate) if self.certificate else False
         command = [
             sys.executable,
             *("-m", "training.sampler.server"),
             *("--model", model),
             *("--config", str(config_path)),
+            *("--host", self._address.listen),
             *("--port", "0"),
             *("--port-file", str(self._port_file)),
+            *tls,
         ]
         env = {
             **os.environ,
@@ -63,7 +72,20 @@ class PolicyServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port_file.read_text().strip()}"
+        """Where env workers of all hosts reach it."""
+        scheme = "https" if self.certificate else "http"
+        return f"{scheme}://{self._address.url_host}:{self._port_file.read_text().strip()}"
+
+    def _make_certificate(self, folder: Path) -> tuple[str, list[str]]:
+        """This attempt's certificate (PEM) and the server's options for it; none on loopback."""
+        if self._address.is_local:
+            return "", []
+        made = make_self_signed(self._address.advertised, days=CERTIFICATE_DAYS)
+        certificate, key = folder / "policy.pem", folder / "policy.key"
+        certificate.write_text(made.certificate)
+        key.touch(mode=0o600)
+        key.write_text(made.key)
+        return made.certificate, ["--certificate", str(certificate), "--key", str(key)]
 
     def is_ready(self) -> bool:
         """True once it answers; raises PolicyServerError when it ended instead."""
@@ -137,5 +159,5 @@ class PolicyServer:
             headers={"Authorization": f"Bearer {self.token}"},
             timeout=timeout_s,
             trust_env=False,
-            verify=False,  # plain HTTP: reading certificates would cost more than the call
+            verify=self._verify,
         )

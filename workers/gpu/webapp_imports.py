@@ -17,6 +17,7 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.weight_lineage import WeightLineage
 from webapp.fleet.worker_reports import record_gpus
+from webapp.lib.certificates import make_self_signed
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
 from webapp.lib.patience import patiently
 from webapp.replay import injections
@@ -58,4 +59,5 @@ __all__ = [
     "trajectory_of",
     "turn_limit",
     "injections",
+    "make_self_signed",
 ]

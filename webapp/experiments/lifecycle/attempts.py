@@ -68,10 +68,17 @@ def is_current(attempt: Attempt) -> bool:
     return Attempt.objects.filter(pk=attempt.pk, ended_at=None).exists()
 
 
-def start_attempt(*, attempt: Attempt, policy_url: str, policy_token: str) -> None:
+def start_attempt(
+    *, attempt: Attempt, policy_url: str, policy_token: str, policy_certificate: str = ""
+) -> None:
     """The policy server answers: env workers may come."""
     mine = Attempt.objects.filter(pk=attempt.pk, ended_at=None)
-    if not mine.update(status=AttemptStatus.RUNNING, policy_url=policy_url, policy_token=policy_token):
+    if not mine.update(
+        status=AttemptStatus.RUNNING,
+        policy_url=policy_url,
+        policy_token=policy_token,
+        policy_certificate=policy_certificate,
+    ):
         return  # taken back meanwhile; the worker finds out at its next heartbeat
     number = attempt.number
     message = "Running." if number == 1 else f"Running again (attempt {number}) from the last checkpoint."

@@ -120,7 +120,9 @@ class Attempt(models.Model):
     number = models.IntegerField()
     worker_name = models.CharField(max_length=120)
     status = models.CharField(max_length=10, choices=AttemptStatus, default=AttemptStatus.CLAIMED)
-    policy_url = models.CharField(max_length=120, blank=True)
+    policy_url = models.CharField(max_length=300, blank=True)
+    policy_certificate = models.TextField(blank=True)
+    """PEM, the only one that env workers trust for it; "" = plain HTTP on this machine."""
     policy_token = models.CharField(max_length=80, blank=True)
     """Bearer token of this attempt's policy server; worthless after it ends."""
     reason = models.TextField(blank=True)

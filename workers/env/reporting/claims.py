@@ -44,6 +44,8 @@ class Assignment:
     temperature: float
     policy_url: str
     policy_token: str
+    policy_certificate: str = ""
+    """PEM; "" = the server speaks plain HTTP on this machine."""
     branch: Branch | None = None
     """Set when it is continued from another trajectory's state."""
 
@@ -76,6 +78,7 @@ def claim(trajectory_id: int) -> Assignment | None:
         temperature=row.group.temperature,
         policy_url=attempt.policy_url if attempt else "",
         policy_token=attempt.policy_token if attempt else "",
+        policy_certificate=attempt.policy_certificate if attempt else "",
         branch=_branch_of(row) if row.purpose == Purpose.BRANCH else None,
     )
 

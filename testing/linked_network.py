@@ -1,4 +1,4 @@
-"""A network that can be cut, for what faults need of the machine. Needs root.
+"""A network of its own that can be cut. Needs root.
 
 It is a namespace joined to this machine by a veth pair: with the pair's link down no packet comes through
 either way.
@@ -7,13 +7,17 @@ either way.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from testing.small_disk import NoGround, do
+
+CLONE_NEWNET = 0x40000000
 
 
 @dataclass
@@ -37,6 +41,16 @@ class Network:
     def inside(self, *command: str) -> list[str]:
         """The command, run behind the link; it sees this machine's files, control groups and processes."""
         return ["nsenter", f"--net=/run/netns/{self.name}", "--", *command]
+
+    def thread_inside(self) -> ThreadPoolExecutor:
+        """A thread whose sockets, and whose children's, are behind the link; this machine's files stay."""
+
+        def enter() -> None:
+            with Path(f"/run/netns/{self.name}").open() as place:
+                if ctypes.CDLL(None, use_errno=True).setns(place.fileno(), CLONE_NEWNET):
+                    raise OSError(ctypes.get_errno(), f"cannot enter the network {self.name}")
+
+        return ThreadPoolExecutor(max_workers=1, initializer=enter)
 
     def cut(self) -> None:
         do("ip", "link", "set", self.link, "down")
