@@ -25,8 +25,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForImageTextToText
 
-from training.checkpoints.store import COMPLETE, is_weight_file
+from training.checkpoints.store import is_weight_file
 from training.contracts.trainer_exit import ExitCode
+from training.contracts.trainer_state import COMPLETE
 
 Dtype = Literal["float32", "bfloat16", "float16"]
 SHARD_BYTES = 5 * 1000**3

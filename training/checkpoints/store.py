@@ -38,13 +38,12 @@ from training.checkpoints.tensors import (
     weights_of,
     write_model_folder,
 )
+from training.contracts.trainer_state import COMPLETE
 from training.contracts.trainer_state import ExperimentState as ExperimentState
 from training.distributed.world import World, barrier
 from training.model.lora import adapter_scales
 from training.update.learner import Learner
 from training.weights.model_folder_writer import is_weight_file as is_weight_file
-
-COMPLETE = "COMPLETE"
 
 
 class CheckpointStore:

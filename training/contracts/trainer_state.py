@@ -8,6 +8,9 @@ from typing import Any
 
 from training.contracts.stage_names import StageName
 
+COMPLETE = "COMPLETE"
+"""File of a checkpoint's folder that is written last: without it the folder is none."""
+
 
 class LearningStage(StrEnum):
     """Which of the stages that change weights a checkpoint stands in."""

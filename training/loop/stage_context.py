@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
+from training.checkpoints.store import CheckpointStore, ExperimentState, folder_bytes
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
-from training.contracts.trainer_state import LearningStage
+from training.contracts.trainer_state import COMPLETE, LearningStage
 from training.contracts.types import Group, Task
 from training.distributed.interrupts import on_main
 from training.distributed.world import World

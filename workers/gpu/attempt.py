@@ -44,6 +44,7 @@ from workers.gpu.webapp_imports import (
     shortages,
     tell_start,
     trajectories,
+    usable_checkpoints,
 )
 from workers.processes.logged_process import LoggedProcess
 
@@ -82,6 +83,7 @@ def run(experiment_id: int, attempt_number: int) -> None:
     try:
         with Heartbeat(attempt):
             config = require_runnable(attempt.experiment)
+            usable_checkpoints.require_resumable(attempt)
             Supervision(attempt, config).run()
     except AttemptTakenBack:
         log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
@@ -90,8 +92,8 @@ def run(experiment_id: int, attempt_number: int) -> None:
         close_stopped(attempt, str(reason))
     except ConfigError as error:
         close_crashed(attempt, config, f"not allowed here any more: {error}", max_restarts=0)
-    except (ModelNotFound, TooFewGpus) as error:
-        # Trying again cannot help: a wrong path, or a checkpoint that was deleted meanwhile.
+    except (ModelNotFound, TooFewGpus, usable_checkpoints.CheckpointElsewhere) as error:
+        # Trying again cannot help: a wrong path, or a checkpoint that is gone or on another host.
         close_crashed(attempt, config, str(error), max_restarts=0)
     except (PolicyServerError, OSError) as error:
         close_crashed(attempt, config, str(error))

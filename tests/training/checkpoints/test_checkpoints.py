@@ -17,9 +17,10 @@ import torch.distributed.checkpoint as dcp
 from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
-from training.checkpoints.store import COMPLETE, CheckpointStore, ExperimentState, folder_bytes
+from training.checkpoints.store import CheckpointStore, ExperimentState, folder_bytes
 from training.checkpoints.tensors import fill_optimiser, optimiser_state, weights_of
 from training.contracts.config import ExperimentConfig
+from training.contracts.trainer_state import COMPLETE
 from training.distributed.world import World, start_world, stop_world
 from training.sampler.engines.transformers_engine import load_model
 from training.update.learner import Learner

@@ -6,6 +6,7 @@ from django.core.management import call_command
 from testing.factories import make_experiment, make_team
 from training.contracts.config import parse_config
 from training.contracts.secret_grants import FILE
+from webapp.experiments.lifecycle import attempts
 from webapp.experiments.lifecycle.operator_actions import queue_experiment, resume_experiment
 from webapp.experiments.models import AttemptStatus, Experiment
 from workers.gpu import attempt as gpu_attempt
@@ -71,3 +72,24 @@ def test_a_config_that_this_version_cannot_use_is_named():
     values["algorithm"]["name"] = "of another version"
     experiment = make_experiment(status="queued", config=values)
     assert "algorithm.name" in begin(experiment)
+
+
+def test_a_checkpoint_of_another_host_stops_the_attempt_instead_of_beginning_anew(tmp_path):
+    experiment = queued(make_team(), {})
+    attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    folder = tmp_path / "00001-grpo-000008"
+    experiment.checkpoints.create(step=8, policy_version=8, path=str(folder))
+    lost = experiment.attempts.get()
+    attempts.requeue_after_crash(attempt=lost, status=AttemptStatus.LOST, reason="gone", max_restarts=3)
+    message = begin(experiment, 2)
+    assert f"the checkpoint of step 8, {folder}, is not on the host of" in message
+    assert "attempt 1 ran on gpu@a" in message
+
+    folder.mkdir()  # half a copy is none
+    assert resume_experiment(experiment=experiment)
+    assert "is not on the host of" in begin(experiment, 3)
+
+    (folder / "COMPLETE").touch()
+    assert resume_experiment(experiment=experiment)
+    with pytest.raises(pytest.fail.Exception, match="it began"):
+        gpu_attempt.run(experiment.pk, 4)
