@@ -71,12 +71,20 @@ def export_checkpoint(
             shutil.copyfile(path, folder / path.name)
         _name_dtype(folder / "config.json", dtype)
         write_shards(shapes, getattr(torch, dtype), folder, shard_bytes)
+        make_readable(folder)
         return folder.rename(output)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ExportError(f"{output}: cannot be written ({reason}); free space or choose another") from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_readable(folder: Path) -> None:
+    """An export is for other people and programs; what is above it keeps its own mode."""
+    folder.chmod(0o755)
+    for path in folder.iterdir():
+        path.chmod(0o644)
 
 
 def require_space(folder: Path, num_bytes: int) -> None:

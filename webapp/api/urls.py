@@ -1,9 +1,13 @@
 """The REST API under /api/v1/, with its reference at /api/v1/docs (served from here, no CDN)."""
 
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver
+from ninja.errors import AuthenticationError
 
 from training.contracts.config import ExperimentConfig
 from training.planning.presets import load_presets
@@ -23,7 +27,8 @@ from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.json_parser import StrictParser
 from webapp.api.token_auth import AUTH
 
-DOCS = {"openapi-json", "openapi-view", "api-root"}
+SCHEMA = "openapi-json"
+PAGES = {"openapi-view", "api-root"}
 
 api = DocumentedApi(
     title="Deskhand",
@@ -69,11 +74,27 @@ def list_presets(request: MemberRequest) -> Any:
     return load_presets()
 
 
+def _for_clients(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """The schema is for clients: a token opens it, and without one the answer is 401, no redirect."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, **arguments: Any) -> HttpResponse:
+        if any(allows(request) for allows in AUTH):
+            return view(request, **arguments)
+        return api.on_exception(request, AuthenticationError())
+
+    return login_not_required(answer)
+
+
 def _routes() -> tuple[list[URLPattern | URLResolver], str, str]:
     """The API's routes. Its own authentication answers 401 where pages would redirect to the sign-in."""
     patterns, app_name, namespace = api.urls
     for pattern in patterns:
-        if isinstance(pattern, URLPattern) and pattern.name not in DOCS:
+        if not isinstance(pattern, URLPattern):
+            continue
+        if pattern.name == SCHEMA:
+            pattern.callback = _for_clients(pattern.callback)
+        elif pattern.name not in PAGES:
             pattern.callback = login_not_required(pattern.callback)
     return patterns, app_name, namespace
 

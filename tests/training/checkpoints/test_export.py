@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,16 @@ def test_an_export_is_the_trained_policy(
     for name, weight in full_state(trainer.policy.model).items():
         torch.testing.assert_close(model.get_parameter(name).detach(), weight, rtol=0, atol=0, msg=name)
     TransformersEngine(folder, toy_renderer)
+
+
+def test_an_export_can_be_read_by_others_whatever_the_umask(checkpoint: Path, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        folder = export_checkpoint(checkpoint, tmp_path / "plain")
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o644}
 
 
 def test_large_exports_are_sharded_with_an_index(checkpoint: Path, tmp_path: Path, capsys) -> None:

@@ -191,3 +191,10 @@ def test_the_schema_describes_every_knob_and_the_reference_needs_no_cdn(api, tea
     assert "swagger" in page
     assert "https://" not in page
     assert "/experiments/{pk}/cancel" in client.get("/api/v1/openapi.json").content.decode()
+
+
+def test_a_token_reads_the_schema_and_no_one_is_sent_to_the_sign_in(api, client):
+    assert api.get("/openapi.json").json()["openapi"].startswith("3.")
+    refused = client.get("/api/v1/openapi.json", headers={"Authorization": "Bearer dh_unknown"})
+    assert (refused.status_code, refused["Content-Type"].split(";")[0]) == (401, "application/json")
+    assert client.get("/api/v1/openapi.json").json()["error"]["code"]
