@@ -25,6 +25,14 @@ def _announce(sender: str, instance: Any, **_: Any) -> None:
     identity.announce(identity.Identity(name=sender, queue=queue, slots=slots))
     for further in worker_row.queues()[1:]:
         instance.app.amqp.queues.select_add(further)
+    if queue == "gpu":
+        from workers.gpu.child_processes import claim_name
+        from workers.processes.owned_records import OwnerLives
+
+        try:
+            claim_name()
+        except OwnerLives as error:
+            raise SystemExit(str(error)) from error
 
 
 @worker_ready.connect

@@ -49,6 +49,12 @@ def make_tiny_random(folder: Path, seed: int) -> Path:
     )
     if result.returncode:
         raise ModelNotFound(f"model.path: cannot make {TINY_RANDOM}:\n{result.stderr[-1000:]}")
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
+    try:
+        partial.rename(folder)
+    except OSError:  # there is one: another worker's, made meanwhile, or half of one
+        if (folder / "config.json").is_file():
+            shutil.rmtree(partial)
+        else:
+            shutil.rmtree(folder)
+            partial.rename(folder)
     return folder.resolve()
