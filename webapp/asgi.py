@@ -10,6 +10,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 http_application = get_asgi_application()
 
 # Consumers import models, which need the applications that the line above has loaded.
+from django.urls import get_resolver  # noqa: E402
+
+from webapp.lib.startup_objects import keep_for_good  # noqa: E402
 from webapp.lib.websocket_origin import OwnOrigin  # noqa: E402
 from webapp.routing import websocket_urlpatterns  # noqa: E402
 
@@ -19,3 +22,5 @@ application = ProtocolTypeRouter(
         "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
+assert get_resolver().url_patterns, "all views are imported now"
+keep_for_good()

@@ -1,5 +1,6 @@
 """What a worker process does around its jobs: announces itself, sends heartbeats, reports its end."""
 
+import gc
 import logging
 import threading
 from typing import Any
@@ -57,6 +58,10 @@ def _start_threads(**_: Any) -> None:
         delete_unused_sandboxes.start(
             _stopping, parking_reports.gateways_in_use, parking_reports.trajectory_keys
         )
+        from workers.env import trajectory_job  # noqa: F401  what every job imports
+    # What is imported stays for good: without it a full collection stops the slots for no tenths of a second.
+    gc.collect()
+    gc.freeze()
 
 
 @worker_shutdown.connect

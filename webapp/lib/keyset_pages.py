@@ -21,7 +21,7 @@ from django.http import QueryDict
 from webapp.lib.query_string import changed_query
 from webapp.lib.request_values import MAX_WHOLE, BadValue, read_json
 
-PAGE_SIZE = 40
+PAGE_SIZE = 36
 COUNT_CAP = 10_000
 MAX_CURSOR_CHARS = 400
 

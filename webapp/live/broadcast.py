@@ -47,17 +47,14 @@ def picture_group(stream: str) -> str:
 
 def broadcast(stream: str, seq: int, event_type: str, payload: dict[str, object]) -> bool:
     """Tell every subscriber of `stream` of a committed event; False when Redis could not be reached."""
-    message = {
+    message: dict[str, object] = {
         "type": "live.event",
         "stream": stream,
         "seq": seq,
         "event_type": event_type,
         "payload": payload,
     }
-    problem = _publish(group_name(stream), message)
-    if problem:
-        logger.warning("live event %s#%s not sent, browsers will catch up: %s", stream, seq, problem)
-    return problem is None
+    return _publish(group_name(stream), message, f"event {stream}#{seq}")
 
 
 def is_watched(stream: str) -> bool:
@@ -74,21 +71,21 @@ def is_watched(stream: str) -> bool:
 def send_picture(stream: str, head: dict[str, object], image: bytes) -> None:
     """Send a picture to those who want it, before the event that names it: a lost one is fetched then."""
     message: dict[str, object] = {"type": "live.picture", "stream": stream, "head": head, "image": image}
-    if problem := _publish(picture_group(stream), message):
-        logger.warning("live picture of %s not sent, browsers will fetch it: %s", stream, problem)
+    _publish(picture_group(stream), message, f"picture of {stream}")
 
 
-def _publish(group: str, message: dict[str, object]) -> str | None:
-    """What went wrong, if anything did."""
+def _publish(group: str, message: dict[str, object], name: str) -> bool:
+    """False when it was not sent; `name` says in the log what that was."""
     global _silent_until
     if time.monotonic() < _silent_until:
-        return "Redis was away a moment ago"
+        return False
     try:
         _client().publish(_channel(group), get_channel_layer().serialize(message))
     except redis.RedisError as error:
         _silent_until = time.monotonic() + PAUSE_AFTER_FAILURE_S
-        return str(error)
-    return None
+        logger.warning("live %s not sent, browsers will catch up: %s", name, error)
+        return False
+    return True
 
 
 def _channel(group: str) -> str:

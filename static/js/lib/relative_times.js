@@ -27,6 +27,7 @@ export function refreshTimes(root = document) {
   for (const element of root.querySelectorAll("time[data-since]")) {
     const text = relative(Math.floor((now - Date.parse(element.dateTime)) / 1000));
     if (element.textContent !== text) element.textContent = text;
+    if (!element.title) element.title = `${new Date(element.dateTime).toISOString().slice(0, 19).replace("T", " ")} UTC`;
   }
   for (const element of root.querySelectorAll("time[data-elapsed]")) {
     element.textContent = duration((now - Date.parse(element.dateTime)) / 1000);

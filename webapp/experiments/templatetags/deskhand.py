@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
-from django.template.defaultfilters import date as format_date
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
@@ -115,12 +114,11 @@ def table(content: str, name: str, *heads: str) -> SafeString:
 
 @register.filter
 def since(at: datetime | None) -> SafeString | str:
-    """Relative time that static/js/lib/relative_times.js keeps fresh; the absolute one on hover."""
+    """Relative time that static/js/lib/relative_times.js keeps fresh; there it gets the absolute one, too."""
     if at in MISSING:
         return "—"
     text = relative(timezone.now() - at)
-    absolute = format_date(at, "Y-m-d H:i:s") + " UTC"
-    return format_html('<time datetime="{}" title="{}" data-since>{}</time>', at.isoformat(), absolute, text)
+    return format_html('<time datetime="{}" data-since>{}</time>', at.isoformat(timespec="seconds"), text)
 
 
 def relative(age: timedelta) -> str:

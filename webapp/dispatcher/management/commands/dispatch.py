@@ -30,6 +30,7 @@ from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
+from webapp.lib.startup_objects import keep_for_good
 from webapp.trajectories.branching import give_up_hostless
 from webapp.trajectories.lifecycle import lose_stale_trajectories
 from webapp.trajectories.parked_trajectories import free_lost_questions
@@ -58,6 +59,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         count, liveness, chores = 0, Liveness(), Chores()
+        keep_for_good()
         while not stopping.wait(TICK_S):
             count += 1
             try:
