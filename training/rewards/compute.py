@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from training.contracts.config.reward_presets import REWARD_PRESETS, RewardPreset, RewardPresetName
+from training.contracts.config.reward_presets import RewardConfig, RewardPreset, WeightedTerm
 from training.contracts.types import RewardTerm, Trajectory, Turn
-from training.rewards.term import ScoredTrajectory, TermValue
+from training.rewards.expressions import expression_value
+from training.rewards.term import ScoredTrajectory, TermValue, facts_of
 from training.rewards.terms import TERMS
 
 
@@ -22,30 +23,20 @@ class Reward(NamedTuple):
     """Each turn's share of the terms that are counted by turn. [num_turns]"""
 
 
-def compute_reward(
-    turns: Sequence[Turn], score: float, preset: RewardPresetName, *, alpha: float, max_turns: int
-) -> Reward:
+def compute_reward(turns: Sequence[Turn], score: float, rewards: RewardConfig, *, max_turns: int) -> Reward:
     """Reward of a scored trajectory; `max_turns` is the limit that it ran under.
 
-    Raises ValueError for an unknown preset or a score outside [0, 1].
+    Raises ValueError for an unknown preset, a score outside [0, 1] or an expression without a value.
     """
-    if preset not in REWARD_PRESETS:
-        raise ValueError(f"unknown reward preset {preset!r}; known: {', '.join(REWARD_PRESETS)}")
     if not (math.isfinite(score) and 0.0 <= score <= 1.0):
         raise ValueError(f"score must be in [0, 1], not {score}")
-    trajectory = ScoredTrajectory(tuple(turns), float(score), max_turns)
-    rows = REWARD_PRESETS[preset].terms
-    values = [TERMS[row.term](trajectory) for row in rows]
-    weights = [row.weight * (alpha if row.is_partial else 1.0) for row in rows]
-    terms = [
-        RewardTerm(name=row.term, value=v.value, weight=w, contribution=w * v.value, note=v.note)
-        for row, v, w in zip(rows, values, weights, strict=True)
-    ]
-    reward, limit = _limited(REWARD_PRESETS[preset], sum(term.contribution for term in terms))
-    return Reward(reward, (*terms, *limit), _turn_terms(terms, values, trajectory.num_turns))
+    trajectory = ScoredTrajectory(tuple(facts_of(turn) for turn in turns), float(score), max_turns)
+    values = [term_value(row, trajectory) for row in rewards.terms.terms]
+    reward, terms = weigh(rewards, values)
+    return Reward(reward, terms, _turn_terms(terms, values, trajectory.num_turns))
 
 
-def rescore(trajectory: Trajectory, preset: RewardPresetName, *, alpha: float, max_turns: int) -> Trajectory:
+def rescore(trajectory: Trajectory, rewards: RewardConfig, *, max_turns: int) -> Trajectory:
     """`trajectory` with the reward, terms and turn terms of another preset; for replay entries.
 
     `max_turns` is the limit that it was recorded under. Raises ValueError when
@@ -53,7 +44,7 @@ def rescore(trajectory: Trajectory, preset: RewardPresetName, *, alpha: float, m
     """
     if trajectory.score is None:
         raise ValueError(f"trajectory {trajectory.trajectory_id} has no score, so it cannot be rewarded")
-    result = compute_reward(trajectory.turns, trajectory.score, preset, alpha=alpha, max_turns=max_turns)
+    result = compute_reward(trajectory.turns, trajectory.score, rewards, max_turns=max_turns)
     turns = tuple(
         turn.model_copy(update={"terms": terms})
         for turn, terms in zip(trajectory.turns, result.turn_terms, strict=True)
@@ -61,18 +52,43 @@ def rescore(trajectory: Trajectory, preset: RewardPresetName, *, alpha: float, m
     return trajectory.model_copy(update={"reward": result.reward, "terms": result.terms, "turns": turns})
 
 
-def _limited(preset: RewardPreset, total: float) -> tuple[float, tuple[RewardTerm, ...]]:
-    """The sum within the preset's limits, and the term that says what they took."""
-    reward = total
-    if preset.low is not None:
-        reward = max(preset.low, reward)
-    if preset.high is not None:
-        reward = min(preset.high, reward)
+def term_value(row: WeightedTerm, trajectory: ScoredTrajectory) -> TermValue:
+    """Value of one term within its limits, before it is weighted. Raises TermError."""
+    found = expression_value(row, trajectory) if row.expression else TERMS[row.term](trajectory)
+    value = _within(found.value, row)
+    if value == found.value:
+        return found
+    note = f"{found.value:g}, kept within {_range(row)}"
+    return TermValue(value, f"{found.note}; {note}" if found.note else note, found.per_turn)
+
+
+def weigh(rewards: RewardConfig, values: Sequence[TermValue]) -> tuple[float, tuple[RewardTerm, ...]]:
+    """The reward and its terms, from the values of the preset's terms in their order."""
+    preset = rewards.terms
+    weights = [row.weight * (rewards.alpha if row.is_partial else 1.0) for row in preset.terms]
+    terms = tuple(
+        RewardTerm(name=row.term, value=v.value, weight=w, contribution=w * v.value, note=v.note)
+        for row, v, w in zip(preset.terms, values, weights, strict=True)
+    )
+    total = sum(term.contribution for term in terms)
+    reward = _within(total, preset)
     if reward == total:
-        return total, ()
+        return total, terms
     cut = reward - total
-    note = f"the preset keeps rewards within {preset.low} to {preset.high}"
-    return reward, (RewardTerm(name="limit.v1", value=cut, weight=1.0, contribution=cut, note=note),)
+    note = f"the preset keeps rewards within {_range(preset)}"
+    return reward, (*terms, RewardTerm(name="limit.v1", value=cut, weight=1.0, contribution=cut, note=note))
+
+
+def _within(value: float, limits: RewardPreset | WeightedTerm) -> float:
+    if limits.low is not None:
+        value = max(limits.low, value)
+    if limits.high is not None:
+        value = min(limits.high, value)
+    return value
+
+
+def _range(limits: RewardPreset | WeightedTerm) -> str:
+    return f"{limits.low} to {limits.high}"
 
 
 def _turn_terms(
@@ -80,7 +96,7 @@ def _turn_terms(
 ) -> tuple[tuple[RewardTerm, ...], ...]:
     """Every by-turn term split over its turns, in proportion to their marks."""
     split: list[list[RewardTerm]] = [[] for _ in range(num_turns)]
-    for term, value in zip(terms, values, strict=True):
+    for term, value in zip(terms, values, strict=False):  # a limit that cut the sum belongs to no turn
         total = sum(value.per_turn)
         for index, mark in enumerate(value.per_turn):
             share = value.value * mark / total if total else 0.0

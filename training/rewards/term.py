@@ -4,15 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from training.contracts.types import Turn
+from training.contracts.types import Action, ActionKind, Turn
+
+
+class TurnFacts(NamedTuple):
+    """All that a reward depends on of a turn, small enough to hold a hundred thousand of them."""
+
+    kind: ActionKind | None
+    """None = nothing could be parsed."""
+    x: int | None
+    y: int | None
+    """Where the action points, screen pixels."""
+    text: str
+    """What was typed, or the keys as "ctrl+s"."""
+    claim: str
+    """Of the action that ends the trajectory: "success" or "failure"."""
+    is_refused: bool
+    """By the desktop."""
+    is_changed: bool
+    """The screen looked different afterwards."""
+
+    @property
+    def is_executed(self) -> bool:
+        """An action was parsed and the desktop did not refuse it."""
+        return self.kind is not None and not self.is_refused
+
+    @property
+    def place(self) -> tuple[ActionKind | None, int | None, int | None]:
+        """Kind and point; an action with half a point has none."""
+        if self.x is None or self.y is None:
+            return self.kind, None, None
+        return self.kind, self.x, self.y
+
+
+def facts_of(turn: Turn) -> TurnFacts:
+    """The facts of a recorded turn."""
+    return facts_of_action(turn.action, turn.action_error, turn.screen_changed)
+
+
+def facts_of_action(
+    action: Action | None, action_error: str | None, screen_changed: bool | None
+) -> TurnFacts:
+    """The facts of a turn, from the fields of `Turn` that they are in; no `action` = none was parsed."""
+    is_refused, is_changed = action_error is not None, bool(screen_changed)
+    if action is None:
+        return TurnFacts(None, None, None, "", "", is_refused, is_changed)
+    text = action.text if action.text is not None else "+".join(action.keys)
+    return TurnFacts(action.kind, action.x, action.y, text, action.status or "", is_refused, is_changed)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredTrajectory:
     """The input of every term."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[TurnFacts, ...]
     score: float
     """Evaluator's result in [0, 1]."""
     max_turns: int
@@ -46,8 +93,3 @@ def capped_penalty(marks: Sequence[bool], rate: float, cap: float, note: str = "
     """min(cap, rate x share of marked turns)."""
     share = fraction(marks)
     return TermValue(min(cap, rate * share.value), note, share.per_turn)
-
-
-def is_executed(turn: Turn) -> bool:
-    """An action was parsed and the desktop did not refuse it."""
-    return turn.action is not None and turn.action_error is None

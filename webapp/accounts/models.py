@@ -132,6 +132,7 @@ class AuditAction(models.TextChoices):
     TOOK_CONTROL = "took_control", "Took control"
     ENDED_CONTROL = "ended_control", "Ended control"
     OPERATED = "operated", "Operated the fleet"
+    SAVED = "saved", "Saved a version"
     SECRET_GRANTED = "secret_granted", "Granted a secret"
     RULE_CHANGED = "rule_changed", "Changed a retention rule"
     RULE_DELETED = "rule_deleted", "Deleted a retention rule"

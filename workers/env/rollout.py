@@ -62,9 +62,7 @@ class Rollout:
             raise TrajectoryEnded
         score = self._environment.evaluate(self._task, ending.last_action)
         rewards = self._assignment.config.rewards
-        result = compute_reward(
-            self._turns, score, rewards.preset, alpha=rewards.alpha, max_turns=self._max_turns()
-        )
+        result = compute_reward(self._turns, score, rewards, max_turns=self._max_turns())
         trajectories.finish(self._row, ending.status, self._turns, score, result, ending.limit)
 
     def _begin(self) -> None:

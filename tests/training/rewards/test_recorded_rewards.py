@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from training.contracts.config.reward_presets import REWARD_PRESETS
+from training.contracts.config.reward_presets import REWARD_PRESETS, RewardConfig
 from training.contracts.types import Action, Observation, Turn
 from training.rewards import compute_reward
 
@@ -32,7 +32,8 @@ def turn(index: int, values: dict) -> Turn:
 
 def reward(row: dict, preset: str) -> dict:
     turns = [turn(index, values) for index, values in enumerate(row["turns"])]
-    result = compute_reward(turns, row["score"], preset, alpha=row["alpha"], max_turns=row["max_turns"])
+    rewards = RewardConfig(preset=preset, alpha=row["alpha"])
+    result = compute_reward(turns, row["score"], rewards, max_turns=row["max_turns"])
     return {
         "reward": result.reward,
         "terms": {term.name: [term.value, term.weight, term.contribution] for term in result.terms},

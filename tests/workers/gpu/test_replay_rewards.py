@@ -3,7 +3,7 @@
 import pytest
 
 from testing.factories import make_experiment, make_group, make_replay_entry, make_task, make_trajectory
-from training.contracts.config import parse_config
+from training.contracts.config import RewardConfig, parse_config
 from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Task
 from training.rewards import compute_reward
@@ -41,7 +41,7 @@ def test_a_15_turn_rollout_keeps_its_reward_in_an_experiment_of_8_turns():
     recording = make_experiment(config=config_of(15))
     group = make_group(experiment=recording, task=task)
     row = make_trajectory(group=group, turns=12, reward=0.5)
-    recorded = compute_reward(trajectory_of(row).turns, 0.5, **SLIME, max_turns=15)
+    recorded = compute_reward(trajectory_of(row).turns, 0.5, RewardConfig(**SLIME), max_turns=15)
     entry = make_replay_entry(trajectory=row, verdict="gold")
     now = make_experiment(
         team=recording.team, config=config_of(8) | {"tasks": {"task_set": task.task_set.name}}

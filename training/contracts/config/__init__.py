@@ -24,7 +24,7 @@ from training.contracts.config.providers.provider_info import (
 from training.contracts.config.providers.qemu import QemuConfig
 from training.contracts.config.providers.remote import RemoteConfig
 from training.contracts.config.providers.windows import WindowsConfig
-from training.contracts.config.reward_presets import RewardConfig
+from training.contracts.config.reward_presets import RewardConfig, RewardPreset
 from training.contracts.config.section import Section
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "ReplayConfig",
     "RewardControl",
     "RewardConfig",
+    "RewardPreset",
     "SamplingConfig",
     "Section",
     "SftConfig",

@@ -34,7 +34,7 @@ from training.contracts.config.policy import (
     SamplingConfig,
     engine_problems,
 )
-from training.contracts.config.reward_presets import RewardConfig
+from training.contracts.config.reward_presets import RewardConfig, reward_problems
 from training.contracts.config.section import Problem, Section, knob
 
 EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
@@ -193,6 +193,7 @@ class ExperimentConfig(Section):
 def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
     """Every rule across sections that `config` breaks."""
     algorithm, optimiser, evaluation = config.algorithm, config.optimiser, config.evaluation
+    yield from reward_problems(config.rewards)
     yield from algorithm_problems(algorithm)
     yield from engine_problems(config.engine, optimiser.num_processes)
     if config.prompt.history == "window" and algorithm.aggregation == "sequence_mean":

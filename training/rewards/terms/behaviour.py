@@ -2,24 +2,23 @@
 
 from itertools import pairwise
 
-from training.contracts.types import ActionKind, Turn
+from training.contracts.types import ActionKind
 from training.rewards.term import (
     ScoredTrajectory,
     TermFunction,
     TermValue,
+    TurnFacts,
     capped_penalty,
     fraction,
-    is_executed,
 )
 
 MODALITIES = ("click", "type", "key", "scroll", "drag", "wait")
-UNPARSED = "unknown"
 LOW_TURNS, HIGH_TURNS = 2, 5
 
 
 def screen_change(trajectory: ScoredTrajectory) -> TermValue:
     """Share of turns after which the screen looked different."""
-    return fraction([bool(turn.screen_changed) for turn in trajectory.turns])
+    return fraction([turn.is_changed for turn in trajectory.turns])
 
 
 def great_turns(trajectory: ScoredTrajectory) -> TermValue:
@@ -35,7 +34,7 @@ def tool_calling(trajectory: ScoredTrajectory) -> TermValue:
     """
     if not trajectory.turns:
         return TermValue(0.0)
-    kinds = {_kind(turn) for turn in trajectory.turns} - {UNPARSED}
+    kinds = {turn.kind for turn in trajectory.turns if turn.kind is not None}
     modalities = {word for word in MODALITIES if any(word in kind for kind in kinds)}
     value = (
         0.4 * min(1.0, len(kinds) / 3)
@@ -53,35 +52,18 @@ def repetition_penalty(trajectory: ScoredTrajectory) -> TermValue:
     """
     if trajectory.num_turns < 2:
         return TermValue(0.0)
-    same = [
-        (_kind(before), _point(before)) == (_kind(turn), _point(turn))
-        for before, turn in pairwise(trajectory.turns)
-    ]
+    same = [before.place == turn.place for before, turn in pairwise(trajectory.turns)]
     return capped_penalty([False, *same], rate=0.40, cap=0.30)
 
 
 def wait_penalty(trajectory: ScoredTrajectory) -> TermValue:
     """0.3 x share of turns that only waited."""
-    waits = [turn.action is not None and turn.action.kind is ActionKind.WAIT for turn in trajectory.turns]
+    waits = [turn.kind is ActionKind.WAIT for turn in trajectory.turns]
     return capped_penalty(waits, rate=0.3, cap=0.3)
 
 
-def _is_great(turn: Turn) -> bool:
-    if turn.action is None or not is_executed(turn):
-        return False
-    return turn.action.kind is ActionKind.TERMINATE or bool(turn.screen_changed)
-
-
-def _kind(turn: Turn) -> str:
-    return turn.action.kind.value if turn.action else UNPARSED
-
-
-def _point(turn: Turn) -> tuple[int, int] | None:
-    """Where the action points, screen pixels."""
-    action = turn.action
-    if action is None or action.x is None or action.y is None:
-        return None
-    return action.x, action.y
+def _is_great(turn: TurnFacts) -> bool:
+    return turn.is_executed and (turn.kind is ActionKind.TERMINATE or turn.is_changed)
 
 
 def _complexity(num_turns: int) -> float:

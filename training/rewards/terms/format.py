@@ -6,30 +6,29 @@ from training.rewards.term import (
     TermValue,
     capped_penalty,
     fraction,
-    is_executed,
 )
 
 
 def parsable(trajectory: ScoredTrajectory) -> TermValue:
     """Share of turns whose completion held an action."""
-    return fraction([turn.action is not None for turn in trajectory.turns])
+    return fraction([turn.kind is not None for turn in trajectory.turns])
 
 
 def executed(trajectory: ScoredTrajectory) -> TermValue:
     """Share of turns whose action the desktop carried out."""
-    return fraction([is_executed(turn) for turn in trajectory.turns])
+    return fraction([turn.is_executed for turn in trajectory.turns])
 
 
 def refused(trajectory: ScoredTrajectory) -> TermValue:
     """Share of turns without effect: nothing could be parsed, or the desktop refused the action."""
-    return fraction([not is_executed(turn) for turn in trajectory.turns])
+    return fraction([not turn.is_executed for turn in trajectory.turns])
 
 
 def invalid_penalty(trajectory: ScoredTrajectory) -> TermValue:
     """min(0.15, 0.30 x share of unparsable turns); 0 below two turns."""
     if trajectory.num_turns < 2:
         return TermValue(0.0)
-    return capped_penalty([turn.action is None for turn in trajectory.turns], rate=0.30, cap=0.15)
+    return capped_penalty([turn.kind is None for turn in trajectory.turns], rate=0.30, cap=0.15)
 
 
 TERMS: dict[str, TermFunction] = {

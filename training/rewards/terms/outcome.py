@@ -30,8 +30,8 @@ def efficiency(trajectory: ScoredTrajectory) -> TermValue:
 
 def done_bonus(trajectory: ScoredTrajectory) -> TermValue:
     """0.2 for an agent that reports success itself, as far as score + bonus stay within 1."""
-    last = trajectory.turns[-1].action if trajectory.turns else None
-    is_done = last is not None and last.kind is ActionKind.TERMINATE and last.status == "success"
+    last = trajectory.turns[-1] if trajectory.turns else None
+    is_done = last is not None and last.kind is ActionKind.TERMINATE and last.claim == "success"
     return TermValue(min(DONE_BONUS, max(0.0, 1.0 - trajectory.score)) if is_done else 0.0)
 
 

@@ -94,7 +94,7 @@ def _use_successes(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
 
 
 def _other_reward(config: ExperimentConfig, facts: OnsetFacts) -> Changes:
-    return {"rewards.preset": "task-score.v1"}
+    return {"rewards.preset": "task-score.v1", "rewards.definition": None}
 
 
 def _fewer_desktops(config: ExperimentConfig, facts: OnsetFacts) -> Changes:

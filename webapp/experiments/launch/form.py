@@ -146,14 +146,17 @@ def _at_their_lines(draft: Draft, text: str) -> dict[str, str]:
 
 
 def named_errors(error: ConfigError) -> dict[str, str]:
-    """Knob -> message in plain words; an error inside a list belongs to the list's knob."""
+    """Knob -> message in plain words; an error inside a list or a structure belongs to its knob."""
     known = {knob.path for knob in knobs()}
     found: dict[str, str] = {}
     for path, message in error.problems.items():
         for technical, plain in WORDS.items():
             message = message.replace(technical, plain)
-        parent = path.rpartition(".")[0]
-        found[parent if path not in known and parent in known else path] = message
+        parts = path.split(".")
+        parents = (".".join(parts[:end]) for end in range(len(parts), 0, -1))
+        knob = next((parent for parent in parents if parent in known), path)
+        within = path.removeprefix(knob).lstrip(".") if len(parts) > 3 else ""
+        found.setdefault(knob, f"{within}: {message}" if within else message)
     return found
 
 

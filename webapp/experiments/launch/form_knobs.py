@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -48,7 +49,8 @@ class Knob:
     """What makes the group matter, any of "path=value path=value"; "" = it always does."""
     help: str
     unit: str
-    kind: Literal["switch", "whole", "decimal", "choice", "list", "text"]
+    kind: Literal["switch", "whole", "decimal", "choice", "list", "text", "structure"]
+    """structure = a nested value, as JSON; people make it elsewhere."""
     choices: tuple[str, ...]
     bounds: str
     """ "2 – 128", "≥ 1", "> 0"; empty without bounds."""
@@ -141,6 +143,8 @@ def _label(name: str) -> str:
 def _kind(annotation: Any) -> tuple[Any, tuple[str, ...]]:
     if isinstance(annotation, UnionType):  # an empty input is None
         (annotation,) = (kind for kind in get_args(annotation) if kind is not NoneType)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "structure", ()
     if get_origin(annotation) is Literal:
         return "choice", tuple(str(value) for value in get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, StrEnum):
@@ -172,6 +176,10 @@ def as_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"{value:.10g}"
+    if isinstance(value, BaseModel):
+        value = value.model_dump(mode="json", exclude_defaults=True)
+    if isinstance(value, dict):
+        return json.dumps(value)
     if isinstance(value, list | tuple):
         return ", ".join(as_text(item) for item in value)
     return "" if value is None else str(value)

@@ -29,19 +29,18 @@ from webapp.experiments.launch.form import (
     read_form,
     read_yaml,
 )
-from webapp.experiments.launch.form_knobs import sections
-from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
+from webapp.experiments.launch.form_context import form_context
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preset_and_size_choice import preset_groups, scale_context, scale_note
 from webapp.experiments.launch.queue_typed import queue_typed
+from webapp.experiments.launch.saved_rewards import knobs_of, with_saved_preset
 from webapp.experiments.launch.sweep_form import read_sweep, sweep_context
-from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, TaskSet
+from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, SavedRewardPreset
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.experiments.sweeps.forecast import sweep_forecast
 from webapp.lib.request_values import BadValue, whole_number
 
 MAX_PRIORITY = 100
-MAX_SUGGESTIONS = 20
 
 
 @require_http_methods(["GET", "POST"])
@@ -58,6 +57,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         checkpoint = remedy.checkpoint if remedy else _checkpoint(request, clone)
         sweep = read_sweep({}, None)
         draft = _first_draft(clone, checkpoint, baseline)
+        draft.values |= _saved_reward(request, membership.team)
         typed = _first_values(preset, clone, checkpoint)
         if alarm and remedy and clone:
             draft.values |= remedy.changes
@@ -65,7 +65,7 @@ def launch(request: MemberRequest) -> HttpResponse:
             ctx |= {"alarm": alarm, "remedy_changes": remedy.knob_changes(clone.settings)}
     else:
         checkpoint = None
-        draft, typed = _read(request, baseline), _typed(request.POST)
+        draft, typed = _read(request, baseline, membership.team), _typed(request.POST)
         sweep = read_sweep(request.POST, draft.config)
         draft.errors |= _errors_of(typed) | sweep.errors
         if draft.config is not None:
@@ -90,7 +90,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         "checkpoint": checkpoint,
         "typed": typed,
         **sweep_context(sweep),
-        **_form_context(draft, membership.team),
+        **form_context(draft, membership.team),
     }
     return render(
         request,
@@ -105,7 +105,7 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
     """The pre-flight panel for what is typed now, with the errors for the fields."""
     membership = member(request, Role.OPERATOR)
     preset, parent = _starting_point(request, request.POST)
-    draft = _read(request, baseline_of(preset))
+    draft = _read(request, baseline_of(preset), membership.team)
     typed = _typed(request.POST)
     sweep = read_sweep(request.POST, draft.config)
     draft.errors |= _errors_of(typed) | sweep.errors
@@ -129,9 +129,9 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
 @require_POST
 def launch_yaml(request: MemberRequest) -> JsonResponse:
     """The form as YAML."""
-    member(request, Role.OPERATOR)
+    membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
-    draft = read_form(request.POST, baseline_of(preset))
+    draft = read_form(with_saved_preset(request.POST, membership.team), baseline_of(preset))
     return JsonResponse({"yaml": draft.yaml, "errors": draft.errors})
 
 
@@ -141,7 +141,7 @@ def launch_form(request: MemberRequest) -> HttpResponse:
     membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
     draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset))
-    return render(request, "experiments/parts/knobs.html", _form_context(draft, membership.team))
+    return render(request, "experiments/parts/knobs.html", form_context(draft, membership.team))
 
 
 @require_POST
@@ -150,7 +150,7 @@ def launch_scale(request: MemberRequest) -> JsonResponse:
     membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
     baseline = baseline_of(preset)
-    draft = _read(request, baseline)
+    draft = _read(request, baseline, membership.team)
     if draft.config is None:
         return JsonResponse({"note": "Correct the marked fields first."}, status=422)
     size = request.POST.get("scale_size", "")
@@ -160,7 +160,7 @@ def launch_scale(request: MemberRequest) -> JsonResponse:
     except ValueError as refused:
         return JsonResponse({"note": str(refused)}, status=422)
     fresh = Draft(values=flatten(values), baseline=baseline)
-    html = render_to_string("experiments/parts/knobs.html", _form_context(fresh, membership.team), request)
+    html = render_to_string("experiments/parts/knobs.html", form_context(fresh, membership.team), request)
     return JsonResponse({"knobs": html, "note": scale_note(values, size, gpus)})
 
 
@@ -177,10 +177,10 @@ def experiment_yaml(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
-def _read(request: HttpRequest, baseline: dict[str, str]) -> Draft:
+def _read(request: HttpRequest, baseline: dict[str, str], team: Team) -> Draft:
     if request.POST.get("source") == "yaml":
         return read_yaml(request.POST.get("yaml", ""), baseline)
-    return read_form(request.POST, baseline)
+    return read_form(with_saved_preset(request.POST, team), baseline)
 
 
 def _starting_point(
@@ -208,6 +208,15 @@ def _alarm(request: HttpRequest, clone: Experiment | None) -> AlarmRecord | None
     """The alarm of `?remedy=`, which the clone shall do without."""
     name = request.GET.get("remedy", "")
     return get_object_or_404(clone.alarms, name=name) if clone and name else None
+
+
+def _saved_reward(request: HttpRequest, team: Team) -> dict[str, str]:
+    """The knobs of `?reward=`, a preset of the reward lab."""
+    wanted = request.GET.get("reward", "")
+    if not wanted:
+        return {}
+    rows = SavedRewardPreset.objects.filter(team=team)
+    return knobs_of(get_object_or_404(rows, pk=whole_number(wanted, "reward")))
 
 
 def _first_draft(
@@ -252,48 +261,3 @@ def _errors_of(typed: dict[str, str]) -> dict[str, str]:
 
 def _priority(typed: dict[str, str]) -> int:
     return whole_number(typed["priority"], "priority", low=-MAX_PRIORITY, high=MAX_PRIORITY)
-
-
-def _form_context(draft: Draft, team: Team) -> dict[str, Any]:
-    """What `knobs.html` shows: every section with its fields' texts, marks and errors."""
-    shown = []
-    for section in sections():
-        fields = [
-            {
-                "knob": knob,
-                "value": draft.values[knob.path],
-                "baseline": draft.baseline[knob.path],
-                "is_changed": draft.values[knob.path] != draft.baseline[knob.path],
-                "error": draft.errors.get(knob.path, ""),
-            }
-            for knob in section.knobs
-        ]
-        num_changed = sum(bool(item["is_changed"]) for item in fields)
-        has_error = any(item["error"] for item in fields)
-        shown.append(
-            {
-                "section": section,
-                "fields": fields,
-                "num_changed": num_changed,
-                "has_error": has_error,
-                "is_open": section.is_open or has_error or bool(num_changed),
-            }
-        )
-    return {
-        "draft": draft,
-        "shown": shown,
-        "is_yaml": draft.source == "yaml",
-        "suggestions": _suggestions(team),
-    }
-
-
-def _suggestions(team: Team) -> dict[str, list[str]]:
-    """Dotted name -> values worth offering: shipped models, kept checkpoints, imported task sets."""
-    shipped = sorted(folder.parent.name for folder in SHIPPED_MODELS.glob("*/config.json"))
-    kept = CheckpointRecord.objects.filter(experiment__team=team, deleted_at=None).order_by("-is_best", "-id")
-    models = [*shipped, TINY_RANDOM, *kept.values_list("path", flat=True)[:MAX_SUGGESTIONS]]
-    return {
-        "model.path": models,
-        "algorithm.reference_path": models,
-        "tasks.task_set": list(TaskSet.objects.order_by("name").values_list("name", flat=True)),
-    }

@@ -28,6 +28,7 @@ from webapp.experiments.models.results import (
     Incident,
     MetricPoint,
 )
+from webapp.experiments.models.reward_presets import SavedRewardPreset
 from webapp.experiments.models.sweeps import (
     ARM_TRANSITIONS,
     SWEEP_TRANSITIONS,
@@ -62,6 +63,7 @@ __all__ = [
     "Incident",
     "MetricPoint",
     "PRICE_FIELDS",
+    "SavedRewardPreset",
     "Stage",
     "StageStatus",
     "Sweep",

@@ -128,10 +128,9 @@ def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.Rep
 
 def _candidate(context: AttemptContext, entry: Any, policy_age: int | None) -> routes.ReplayCandidate:
     """`entry`: a ReplayEntry of `usable_entries`."""
-    rewards = context.config.rewards
     recorded = trajectory_of(entry.trajectory)
     limit = turn_limit(entry.trajectory)
-    rescored = rescore(recorded, rewards.preset, alpha=rewards.alpha, max_turns=limit).model_copy(
+    rescored = rescore(recorded, context.config.rewards, max_turns=limit).model_copy(
         update={"replay_entry_id": entry.pk, "replay_label": entry.verdict}
     )
     return routes.ReplayCandidate(
