@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import socket
@@ -28,5 +29,6 @@ def socket_path(folder: Path) -> Path:
             log.info("left alone: %s", old)
     path = folder / f"screens-{host}-{os.getpid()}.sock"
     if len(os.fsencode(path)) <= MAX_PATH_BYTES:
+        atexit.register(path.unlink, missing_ok=True)
         return path
     return Path(tempfile.mkdtemp(prefix="screens-")) / "s"
