@@ -2,10 +2,11 @@
 
     python -m benchmarks.web.live_latency [--watched 6] [--turns 24]
 
-Real path: X11 desktop -> env worker -> Redis -> WebSocket -> decoded <img> on the screen; beside it frame
-store, database, and the event that the viewer gets when both have it. Eight desktops type and wait by a script while the viewer follows one of them; the
-viewer itself reports each new frame once it was painted. Only frames count that differ from the one before
-and were taken while the viewer was connected: an earlier one waits for the page, the barest viewer's never do.
+Real path: X11 desktop -> env worker -> Redis -> WebSocket -> decoded <img> on the screen; beside it go frame
+store, database, and the event that the viewer gets when both have it. Eight desktops type and wait by a
+script while the viewer follows one of them; the viewer itself reports each new frame once it was painted.
+Only frames count that differ from the one before and were taken while the viewer was connected: an earlier
+one waits for the page, the barest viewer's never do.
 Afterwards, in the same run, the barest pipeline that can show the same (`barest_viewer`) does so.
 
 Bar: p50 <= 2 times and p99 <= 2.5 times the barest pipeline's; and, where 2e7 turns of a Python loop take
