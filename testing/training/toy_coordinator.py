@@ -7,7 +7,7 @@ import base64
 import queue
 import threading
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,7 +53,7 @@ class Wishes:
     """Steps of a weight sync that are answered with an error."""
     replay_entries: list[dict[str, Any]] = field(default_factory=list)
     demonstrations: list[Trajectory] = field(default_factory=list)
-    shortages: list[str] = field(default_factory=list)
+    shortages: Iterator[str] = field(default_factory=lambda: iter(()))
     """Answers, one each, to the next questions for a checkpoint's room."""
     checkpoints_in_use: list[str] = field(default_factory=list)
 
@@ -108,9 +108,7 @@ class ToyCoordinator:
             routes.CHECKPOINTS_IN_USE: lambda _: routes.CheckpointPaths(
                 paths=tuple(self.wishes.checkpoints_in_use)
             ),
-            routes.CHECKPOINT_ROOM: lambda _: routes.RoomAnswer(
-                shortage=self.wishes.shortages.pop(0) if self.wishes.shortages else ""
-            ),
+            routes.CHECKPOINT_ROOM: lambda _: routes.RoomAnswer(shortage=next(self.wishes.shortages, "")),
             routes.WEIGHTS: self._sync_weights,
             routes.CONTROL: self._control,
             routes.FRAME: lambda frame: self.desktops.frame(frame.sha256),

@@ -10,15 +10,17 @@ NNNNN-STAGE-STEP/
 
 Older ones hold weights and optimiser together in shards/; they are read as well.
 Tensors are copied to host memory and written while training goes on; a process that dies before the rename
-leaves a *.tmp folder, from which no attempt resumes.
+leaves a *.tmp folder, from which no attempt resumes. One for which the disk had no room is given up, and
+training goes on: its folder never appears.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -27,6 +29,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+from safetensors import SafetensorError
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_saver import AsyncSaveResponse
 
 from training.checkpoints.tensors import (
@@ -44,6 +48,12 @@ from training.distributed.world import World, barrier
 from training.model.lora import adapter_scales
 from training.update.learner import Learner
 from training.weights.model_folder_writer import is_weight_file as is_weight_file
+
+logger = logging.getLogger(__name__)
+WRITE_ERRORS = (OSError, RuntimeError, CheckpointException, SafetensorError)
+"""torch calls a full disk an enforce fail at an unexpected position, so the disk itself is asked."""
+NO_ROOM_BYTES = 1 << 20
+"""With less free a write has failed for want of room."""
 
 
 class CheckpointStore:
@@ -89,7 +99,8 @@ class CheckpointStore:
         """Begin a checkpoint of `state` (its `num_saved` and best are updated). A collective.
 
         On return the tensors are copied to host memory, so training may go on while they are written. The
-        folder that is returned exists when the save `is_idle`. At most one is written at a time.
+        folder that is returned exists when the save `is_idle`, unless the disk was full. At most one is
+        written at a time.
         """
         self.wait_for_save()
         world = learner.world
@@ -110,7 +121,7 @@ class CheckpointStore:
             for (name, tensors), group in zip(parts.items(), self._groups, strict=True)
         ]
         if not world.is_main:
-            self._saving = self._finisher.submit(_results, saves)
+            self._saving = self._finisher.submit(_results_known_to_main, saves)
         else:
             values, scales = json.dumps(asdict(state), indent=2), adapter_scales(learner.policy.model)
 
@@ -121,8 +132,19 @@ class CheckpointStore:
                 (folder / COMPLETE).write_text("")
                 folder.rename(final)
 
-            self._saving = self._finisher.submit(finish)
+            self._saving = self._finisher.submit(self._unless_full, finish, folder)
         return final
+
+    def _unless_full(self, finish: Callable[[], None], folder: Path) -> None:
+        """Rank 0: write it; without room nothing of it stays, which is told and no error."""
+        try:
+            finish()
+        except WRITE_ERRORS as error:
+            if shutil.disk_usage(self.directory).free >= NO_ROOM_BYTES:
+                raise
+            reason = str(error).strip().splitlines()[-1:]
+            logger.warning("checkpoint %s given up, the disk is full: %s", folder.stem, reason)
+            shutil.rmtree(folder, ignore_errors=True)
 
     def replace_state(
         self, folder: Path, state: ExperimentState, world: World, *, is_best: bool = False
@@ -193,6 +215,14 @@ def _results(saves: Sequence[Future[Any] | AsyncSaveResponse]) -> None:
     for saved in saves:
         assert isinstance(saved, Future), "no asynchronous staging was asked for"
         saved.result()
+
+
+def _results_known_to_main(saves: Sequence[Future[Any] | AsyncSaveResponse]) -> None:
+    """Of the other ranks: what fails on one of them fails on all, and rank 0 decides what it means."""
+    try:
+        _results(saves)
+    except WRITE_ERRORS as error:
+        logger.warning("this rank's part of the checkpoint was not written: %s", str(error)[-300:])
 
 
 def folder_bytes(folder: Path) -> int:

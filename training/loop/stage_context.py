@@ -194,13 +194,24 @@ class Experiment:
         self.checkpoints.wait_for_save()
         self.report_saved()
 
+    def secure_last(self) -> None:
+        """Write the newest checkpoint again until it is there: a full disk may have cost it.
+
+        Raises Interrupted when the wait for room is cancelled. A collective.
+        """
+        self.finish_save()
+        while self.saved is not None and not on_main(self.world, self.saved.is_there):
+            is_best = self.state.best_checkpoint == self.saved.folder.name
+            self.save(is_best=is_best, success=self.saved.success)
+            self.finish_save()
+
     def report_saved(self) -> None:
         """Report a checkpoint that has been written meanwhile, and delete old ones."""
         if self.unreported is None or not self.checkpoints.is_idle:
             return
         report, self.unreported = self.unreported, None
-        if self.coordinator is None:
-            return
+        if self.coordinator is None or not (Path(report.path) / COMPLETE).exists():
+            return  # the disk was full; the next one waits for room
         size = folder_bytes(Path(report.path))
         self.coordinator.report_checkpoint(report.model_copy(update={"bytes": size}))
         for gone in self.checkpoints.prune(

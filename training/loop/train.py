@@ -80,6 +80,7 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
         coordinator = CoordinatorClient(address)
         experiment = build_experiment(config, output, address, coordinator, world, term)
         run(experiment)
+        experiment.secure_last()
         experiment.close()
         return TrainerOutcome(exit_code=ExitCode.FINISHED, step=experiment.state.grpo_step)
     except Interrupted as stop:
@@ -99,6 +100,7 @@ def _save_when_paused(experiment: Experiment, command: Control) -> Control:
     if command is Control.PAUSE:
         try:
             experiment.save()
+            experiment.secure_last()
         except Interrupted as stop:
             return stop.command
     return command

@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed.checkpoint as dcp
 
+from testing.small_disk import leave_free, make_room, small_disk
 from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
@@ -199,6 +200,24 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_and_no_checkpoint(
     with pytest.raises(OSError, match="No space left"):
         store.wait_for_save()
     assert store.complete() == []
+
+
+def test_a_checkpoint_without_room_is_given_up_and_the_next_one_written(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    state = ExperimentState(stage="grpo")
+    with small_disk(tmp_path / "disk", 200) as disk:
+        store = CheckpointStore(disk / "checkpoints", keep_last=2)
+        store.verify_writable()
+        leave_free(disk, 100_000)
+        lost = store.start(trainer, state, toy_model)
+        store.wait_for_save()
+        assert store.is_idle
+        assert not lost.exists()
+        assert list(store.directory.iterdir()) == [], "what it had written is gone"
+        make_room(disk)
+        assert store.save(trainer, state, toy_model) == store.newest()
 
 
 def test_only_the_newest_and_the_best_are_kept(

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from testing.small_disk import leave_free, make_room, small_disk
 from testing.training.toy_coordinator import ToyCoordinator
 from tests.training.conftest import toy_config
 from training.contracts.config import ExperimentConfig, to_yaml
@@ -126,7 +127,7 @@ def test_a_checkpoint_waits_for_room_or_for_the_cancel(
 ) -> None:
     monkeypatch.setattr(checkpoint_room, "POLL_S", 0.0)
     coordinator.wishes.command = command
-    coordinator.wishes.shortages = ["checkpoints: 1.0 GB missing"] * 3
+    coordinator.wishes.shortages = iter(["checkpoints: 1.0 GB missing"] * 3)
     assert train(toy_config(toy_model)) == code
     asked = coordinator.seen["/checkpoints/room"]
     saved = sorted(folder.name for folder in (output / "checkpoints").glob("[0-9]*"))
@@ -136,6 +137,26 @@ def test_a_checkpoint_waits_for_room_or_for_the_cancel(
         assert len(asked) == 3 + len(coordinator.seen["/checkpoints"])
         assert saved
     assert asked[0]["num_bytes"] > 0
+
+
+def test_the_last_checkpoint_is_written_again_when_the_disk_had_no_room_for_it(
+    toy_model: Path, coordinator: ToyCoordinator, train: Run, output: Path
+) -> None:
+    with small_disk(output / "checkpoints", 200) as disk:
+
+        def find_room() -> Iterator[str]:
+            """Of the third and last one the disk takes a part; then there is room again."""
+            yield from ("", "")
+            leave_free(disk, 50_000)
+            yield ""
+            make_room(disk)
+
+        coordinator.wishes.shortages = find_room()
+        assert train(toy_config(toy_model)) == 0
+        assert len(coordinator.seen["/checkpoints/room"]) == 4
+        saved = ["00001-grpo-000000", "00002-grpo-000002", "00004-grpo-000003"]
+        assert sorted(folder.name for folder in disk.iterdir()) == saved
+        assert [Path(one["path"]).name for one in coordinator.seen["/checkpoints"]] == saved
 
 
 def test_a_policy_learns_and_its_engine_follows(
