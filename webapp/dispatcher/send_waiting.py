@@ -1,8 +1,10 @@
 """Waiting trajectories in the database become thin jobs on the env queue, as slots are free."""
 
 import logging
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import islice
+from typing import NamedTuple
 
 from django.db.models import Case, Count, Q, Value, When
 from django.utils import timezone
@@ -12,7 +14,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Experiment
-from webapp.fleet.env_capacity import env_capacity, hosts_at_work
+from webapp.fleet.env_capacity import env_capacity, host_names_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.lib.silence import silent_for
@@ -26,6 +28,23 @@ LIMIT = "config__desktops__num_desktops"
 DEFAULT_LIMIT = DesktopConfig().num_desktops
 """Of a config that is older than the knob. Whole configs take longer to read than all else here."""
 
+Line = tuple[int | None, int]
+"""Experiment and team."""
+
+
+class Out(NamedTuple):
+    """Trajectories of a line that wait no longer."""
+
+    num_sent: int
+    """They run, or will."""
+    num_parked: int
+    """They wait for a desktop elsewhere, and were not sent again."""
+    num_busy: int
+    """Of those that were sent: what draining workers still run takes no slot of those that count."""
+
+
+NOTHING_OUT = Out(0, 0, 0)
+
 
 def fill_free_slots() -> int:
     """Send jobs for waiting trajectories while slots are free; returns how many were sent.
@@ -36,13 +55,11 @@ def fill_free_slots() -> int:
     if disk_room.shortages(*disk_room.OF_EPISODES):
         return 0
     capacity = sum(env_capacity())
-    in_flight = Trajectory.objects.filter(sent_at__isnull=False, ended_at=None)
-    # What draining workers still run takes no slot of those that count.
-    busy = in_flight.exclude(worker__is_draining=True).count()
-    free = capacity - busy
+    out = _out()
+    free = capacity - sum(one.num_busy for one in out.values())
     if free <= 0:
         return 0
-    sent, lines = 0, _lines(capacity, free)
+    sent, lines = 0, _lines(capacity, free, out)
     hosts = {row.pk: row.host for line in lines for row in line.rows}
     for trajectory_id in islice(fair_order(lines), free):
         if not _send(trajectory_id, hosts[trajectory_id]):
@@ -59,10 +76,10 @@ def is_waiting() -> Q:
 
 def is_runnable() -> Q:
     """Not bound to a machine, or to one that works: a branch starts where its snapshot lies."""
-    return Q(host="") | Q(host__in=hosts_at_work())
+    return Q(host="") | Q(host__in=host_names_at_work())
 
 
-def _lines(capacity: int, free: int) -> list[WaitingLine]:
+def _lines(capacity: int, free: int, all_out: Mapping[Line, Out]) -> list[WaitingLine]:
     """The waiting rows by experiment, of each as many as there are free slots."""
     waiting = Trajectory.objects.filter(is_waiting(), is_runnable(), sent_at=None)
     keys = list(waiting.order_by().values_list("experiment_id", "team_id").distinct())
@@ -71,23 +88,22 @@ def _lines(capacity: int, free: int) -> list[WaitingLine]:
     ids = {key[0] for key in keys if key[0]}
     wanted = Experiment.objects.filter(pk__in=ids).values_list("pk", "priority", LIMIT)
     experiments = {pk: (priority, limit or DEFAULT_LIMIT) for pk, priority, limit in wanted}
-    out = _num_out()
     people_wait = Q(source=Source.HUMAN) | Q(purpose=Purpose.BRANCH)
     people_first = Case(When(people_wait, then=Value(0)), default=Value(1))
     lines = []
     for experiment_id, team_id in keys:
         priority, limit = experiments.get(experiment_id, (0, capacity))
-        num_out, num_parked = out.get((experiment_id, team_id), (0, 0))
+        out = all_out.get((experiment_id, team_id), NOTHING_OUT)
         line = WaitingLine(
             team_id=team_id,
             priority=priority,
-            num_out=num_out,
-            room=limit + 1 - num_out - num_parked if experiment_id in experiments else capacity,
+            num_out=out.num_sent,
+            room=limit + 1 - out.num_sent - out.num_parked if experiment_id in experiments else capacity,
         )
         own = waiting.filter(experiment_id=experiment_id, team_id=team_id).order_by(people_first, "id")
         read = own.values_list("pk", "host", "status", "source", "purpose")
         rows = {row[0]: row for row in read[:free]}
-        if num_parked:
+        if out.num_parked:
             # They may go although the others have no room: they must be among those that are read.
             rows |= {row[0]: row for row in read.filter(status=TrajectoryStatus.PARKED)[:free]}
         line.rows.extend(_waiting(*row) for row in rows.values())
@@ -100,15 +116,19 @@ def _waiting(pk: int, host: str, status: str, source: str, purpose: str) -> Wait
     return WaitingTrajectory(pk, status == TrajectoryStatus.PARKED, waits_for_it, host)
 
 
-def _num_out() -> dict[tuple[int | None, int], tuple[int, int]]:
-    """(experiment, team) -> (trajectories that were sent and run or will, parked ones that were not)."""
+def _out() -> dict[Line, Out]:
+    """What is out of every experiment, or of every team outside of any; one query."""
     is_sent = Q(sent_at__isnull=False)
-    out = Trajectory.objects.filter(is_sent | Q(status=TrajectoryStatus.PARKED), ended_at=None).order_by()
-    counts = out.values("experiment_id", "team_id").annotate(
-        num_sent=Count("id", filter=is_sent), num_all=Count("id")
+    rows = Trajectory.objects.filter(is_sent | Q(status=TrajectoryStatus.PARKED), ended_at=None).order_by()
+    counts = rows.values("experiment_id", "team_id").annotate(
+        num_sent=Count("id", filter=is_sent),
+        num_all=Count("id"),
+        num_busy=Count("id", filter=is_sent & ~Q(worker__is_draining=True)),
     )
     return {
-        (row["experiment_id"], row["team_id"]): (row["num_sent"], row["num_all"] - row["num_sent"])
+        (row["experiment_id"], row["team_id"]): Out(
+            row["num_sent"], row["num_all"] - row["num_sent"], row["num_busy"]
+        )
         for row in counts
     }
 

@@ -1,6 +1,6 @@
 """How much env workers can run: slots, workers and machines that take work."""
 
-from django.db.models import Count, Sum
+from django.db.models import Count, QuerySet, Sum
 
 from webapp.fleet.models import Host, Worker, WorkerStatus
 
@@ -25,8 +25,13 @@ def count_slots_of_host(host: str) -> int:
 
 def hosts_at_work(*, draining_too: bool = False) -> set[str]:
     """Machines with an online env worker that takes work, or (`draining_too`) with any online one."""
+    return set(host_names_at_work(draining_too=draining_too))
+
+
+def host_names_at_work(*, draining_too: bool = False) -> QuerySet[Worker, str]:
+    """The same as part of another query."""
     online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
-    return set((online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True))
+    return (online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True)
 
 
 def is_host_draining(name: str) -> bool:

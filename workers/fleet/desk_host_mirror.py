@@ -26,8 +26,9 @@ log = logging.getLogger(__name__)
 
 WATCH_S = 1.0
 """Longest wait for a change: operations and the claim need a look about every second."""
-PAUSE_S = 0.4
-"""Shortest time between two writes; a busy host changes at every trajectory."""
+PAUSE_S = 1.0
+"""Shortest time between two writes; a busy host changes at every trajectory, and each round costs as much as
+a few turns. The fleet page looks every 2.5 s."""
 FIGURES_S = 3.0
 """How often CPU, memory and lease times are written, changed or not."""
 SAMPLE_S = 10.0
