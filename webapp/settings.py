@@ -133,6 +133,7 @@ INSTALLED_APPS = [
     "webapp.screens",
     "webapp.reports",
     "webapp.retention",
+    "webapp.trackers",
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",

@@ -1,0 +1,76 @@
+"""An experiment's numbers, from its first to its last, to a sink."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from django.db.models import Q
+
+from webapp.experiments.models import Evaluation, Experiment, ExperimentStatus, MetricPoint
+from webapp.trackers.contract import Point, Sink, TrackedRun
+
+BATCH = 2000
+
+
+def run_of(experiment: Experiment) -> TrackedRun:
+    """How trackers name the experiment."""
+    return TrackedRun(
+        experiment_id=experiment.pk,
+        name=f"#{experiment.pk} {experiment.name}",
+        config=dict(_knobs(experiment.config)),
+        tags={"deskhand.team": experiment.team.name},
+    )
+
+
+def follow(experiment: Experiment, sink: Sink, *, every_s: float | None) -> int:
+    """Send what there is; with `every_s`, look again until the experiment has ended.
+
+    Returns the number of points. Raises TrackerError; what the tracker has is kept, the next call goes on.
+    """
+    sink.begin(run_of(experiment))
+    metrics, evaluations, sent = (0, 0), 0, 0
+    while True:
+        experiment.refresh_from_db()
+        has_ended = ExperimentStatus(experiment.status).is_final()  # before the last look, not after it
+        while points := _metrics_after(experiment, metrics):
+            sink.send([point for _, point in points])
+            metrics, sent = points[-1][0], sent + len(points)
+        rows = list(experiment.evaluations.filter(pk__gt=evaluations).order_by("pk"))
+        if rows:
+            found = [point for row in rows for point in _points_of(row)]
+            sink.send(found)
+            evaluations, sent = rows[-1].pk, sent + len(found)
+        if has_ended or every_s is None:
+            sink.end(experiment.status)
+            return sent
+        time.sleep(every_s)
+
+
+def _metrics_after(experiment: Experiment, cursor: tuple[int, int]) -> list[tuple[tuple[int, int], Point]]:
+    """The next points by (attempt, id): a resumed attempt writes the steps that it repeats again."""
+    attempt, pk = cursor
+    rows = (
+        MetricPoint.objects.filter(experiment=experiment)
+        .filter(Q(attempt__gt=attempt) | Q(attempt=attempt, pk__gt=pk))
+        .order_by("attempt", "pk")[:BATCH]
+    )
+    return [((row.attempt, row.pk), Point(row.name, row.step, row.value, row.at)) for row in rows]
+
+
+def _points_of(evaluation: Evaluation) -> list[Point]:
+    """Success with the ends of its interval, greedy and sampled apart."""
+    kind = "greedy" if evaluation.temperature == 0 else "sampled"
+    values = {"success": evaluation.success, "low": evaluation.low, "high": evaluation.high}
+    return [
+        Point(f"evaluation/{kind}/{name}", evaluation.step, value, evaluation.at)
+        for name, value in values.items()
+    ]
+
+
+def _knobs(values: dict[str, object], path: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _knobs(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value

@@ -1,0 +1,71 @@
+"""MLflow: a run in the MLflow experiment `deskhand` at the tracking address, by the package mlflow-skinny."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from mlflow.entities import Metric, Param, RunTag
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+
+from webapp.trackers.contract import Point, TrackedRun, TrackerError
+
+EXPERIMENT = "deskhand"
+ID_TAG = "deskhand.experiment"
+MAX_POINTS, MAX_PARAMS, MAX_TEXT = 1000, 100, 6000
+"""What MLflow takes in one call, and in one value."""
+STATUSES = {"finished": "FINISHED", "failed": "FAILED", "cancelled": "KILLED"}
+
+
+class MlflowServer:
+    """The run of an experiment is found by its tag; what it holds up to a step is not sent again."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._client = MlflowClient(tracking_uri=address)
+        self._run_id = ""
+        self._sent: dict[str, int] = {}
+        """Series -> newest step that the run had before."""
+
+    def begin(self, run: TrackedRun) -> None:
+        with self._failures():
+            experiment = self._client.get_experiment_by_name(EXPERIMENT)
+            where = experiment.experiment_id if experiment else self._client.create_experiment(EXPERIMENT)
+            query = f"tags.`{ID_TAG}` = '{run.experiment_id}'"
+            found = self._client.search_runs([where], filter_string=query, max_results=1)
+            if found:
+                self._run_id = found[0].info.run_id
+                self._sent = {
+                    name: self._client.get_metric_history(self._run_id, name)[-1].step
+                    for name in found[0].data.metrics
+                }
+                return
+            tags = {ID_TAG: str(run.experiment_id), **run.tags}
+            self._run_id = self._client.create_run(where, run_name=run.name, tags=tags).info.run_id
+            params = [Param(key, str(value)[:MAX_TEXT]) for key, value in run.config.items()]
+            for start in range(0, len(params), MAX_PARAMS):
+                self._client.log_batch(self._run_id, params=params[start : start + MAX_PARAMS])
+
+    def send(self, points: Sequence[Point]) -> None:
+        fresh = [
+            Metric(point.name, point.value, round(point.at.timestamp() * 1000), point.step)
+            for point in points
+            if point.step > self._sent.get(point.name, -1)
+        ]
+        with self._failures():
+            for start in range(0, len(fresh), MAX_POINTS):
+                self._client.log_batch(self._run_id, metrics=fresh[start : start + MAX_POINTS])
+
+    def end(self, status: str) -> None:
+        with self._failures():
+            self._client.log_batch(self._run_id, tags=[RunTag("deskhand.status", status)])
+            if status in STATUSES:
+                self._client.set_terminated(self._run_id, STATUSES[status])
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        try:
+            yield
+        except MlflowException as error:
+            raise TrackerError(f"mlflow: {self._address}: {error.message}") from error
