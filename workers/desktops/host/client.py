@@ -119,7 +119,7 @@ class DeskHostClient:
 
     def expect(self, provider: str, width: int, height: int, count: int) -> None:
         """Announce that `count` more leases of this kind will be asked for soon."""
-        self._call("expect", provider=provider, width=width, height=height, count=count)
+        self._call("expect", provider=provider, size=(width, height), count=count)
 
     def drain(self, on: bool) -> None:
         """Lease nothing new, or lease again."""

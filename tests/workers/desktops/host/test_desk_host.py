@@ -260,6 +260,10 @@ def test_a_desktop_is_rebuilt_after_the_set_number_of_resets(short_dir):
         assert reports[2].reason == "routine rebuild after 3 resets"
 
 
+def test_the_length_of_the_queue_is_taken(desk_client):
+    desk_client.expect("x11", 512, 384, 2)  # raises when the host cannot read it
+
+
 def test_bad_requests_are_answered_with_the_field_and_do_not_hurt_the_host(desk_client):
     transport = httpx.HTTPTransport(uds=desk_client.socket_path)
 
