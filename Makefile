@@ -19,6 +19,15 @@ setup-test: ## The same, with what tests and checks need
 up: setup ## Start everything and print the URL and the login (ARGS="--port 8800 --slots 4")
 	@$(PY) manage.py up $(ARGS)
 
+.PHONY: join
+join: setup ## Make this machine a host of another installation and start it (SERVER=... TOKEN=... ROLES=env)
+	@$(PY) manage.py join --server "$(SERVER)" --token "$(TOKEN)" --roles "$(or $(ROLES),env)"
+	@$(PY) manage.py host $(ARGS)
+
+.PHONY: host
+host: setup ## Start this joined host again (ARGS="--slots 4")
+	@$(PY) manage.py host $(ARGS)
+
 .PHONY: doctor
 doctor: setup ## Say what this machine can do and what is missing
 	@$(PY) manage.py doctor

@@ -1,11 +1,12 @@
 """Plain functions that make rows of the fleet; everything unnamed is unremarkable."""
 
+import hashlib
 from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
 
-from webapp.fleet.models import Desktop, Host, Worker
+from webapp.fleet.models import Desktop, Host, JoinedHost, Worker
 from webapp.fleet.worker_reports import beat_worker
 
 
@@ -24,6 +25,19 @@ def make_host(name: str = "h1", **values: Any) -> Host:
         "disk_free_mb": 60_000,
     }
     return Host.objects.create(name=name, **usual | values)
+
+
+def make_joined_host(name: str = "far", secret: str = "s") -> JoinedHost:
+    now = timezone.now()
+    digest = hashlib.sha256(secret.encode()).hexdigest()
+    return JoinedHost.objects.create(
+        host=make_host(name),
+        digest=digest,
+        version="0.1.0+1a2b3c4d",
+        heard_at=now,
+        joined_at=now,
+        invited_by_name="admin",
+    )
 
 
 def make_worker(name: str = "env1@h1", *, host: str = "h1", queue: str = "env", slots: int = 4) -> Worker:

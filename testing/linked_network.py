@@ -60,11 +60,12 @@ class Network:
 
 
 @contextmanager
-def network() -> Iterator[Network]:
-    """A network of its own, gone afterwards. Raises NoGround."""
-    number = os.getpid() % 16384
+def network(which: int = 0) -> Iterator[Network]:
+    """A network of its own, gone afterwards; `which` tells several of one process apart. Raises NoGround."""
+    number = (os.getpid() + 8192 * which) % 16384
     made = Network(
-        f"dh{os.getpid()}", *(f"10.251.{number // 64}.{number % 64 * 4 + host}" for host in (1, 2))
+        f"dh{os.getpid()}{'abcd'[which]}",
+        *(f"10.251.{number // 64}.{number % 64 * 4 + host}" for host in (1, 2)),
     )
     do("ip", "netns", "add", made.name)
     try:

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_frame, make_replay_entry, make_team, make_user
-from testing.fleet_rows import make_desktop, make_host, make_worker
+from testing.fleet_rows import make_desktop, make_host, make_joined_host, make_worker
 from webapp.accounts.models import SavedView
 from webapp.experiments.models import Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
@@ -97,6 +97,7 @@ def make_world() -> World:
         "desktop": make_desktop().name,
         "worker": make_worker().pk,
         "host": make_host().pk,
+        "joined": make_joined_host().pk,
         "frame": make_frame(team, 0),
     }
     return World({key: str(value) for key, value in paths.items()}, users)

@@ -22,7 +22,8 @@ from webapp.lib.environment_variables import (
     env_str,
     make_private,
 )
-from webapp.lib.service_address import read_service_address
+from webapp.lib.host_links.joined_identity import read_identity
+from webapp.lib.host_links.service_address import read_service_address
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -93,6 +94,19 @@ POLICY_SERVER = read_service_address(
     env_str("DESKHAND_POLICY_ADDRESS"), env_str("DESKHAND_POLICY_ADDRESS_LISTEN"), "DESKHAND_POLICY_ADDRESS"
 )
 """Of a gpu host whose env workers run elsewhere; loopback = all on one machine."""
+HOSTS_SERVER = read_service_address(
+    env_str("DESKHAND_HOSTS_ADDRESS"), env_str("DESKHAND_HOSTS_ADDRESS_LISTEN"), "DESKHAND_HOSTS_ADDRESS"
+)
+"""Where env hosts join over TLS, with a certificate of our own authority; loopback = nowhere."""
+HOSTS_PORT = env_int("DESKHAND_HOSTS_PORT", 8743)
+HOSTS_URL = env_str("DESKHAND_HOSTS_URL") or (
+    "" if HOSTS_SERVER.is_local else f"https://{HOSTS_SERVER.url_host}:{HOSTS_PORT}"
+)
+"""What env hosts are told; set by hand where a proxy with a certificate of its own stands in front."""
+JOINED = read_identity(DATA_DIR)
+"""Set on a host that works for another installation: it has no database and no Redis."""
+if not HOSTS_SERVER.is_local:
+    ALLOWED_HOSTS = [*ALLOWED_HOSTS, HOSTS_SERVER.advertised]
 
 # --- what operators' configs may touch on these machines ---------------------------------------------
 REMOTE_NETWORKS = read_networks(env_list("DESKHAND_REMOTE_NETWORKS", []))
@@ -129,6 +143,7 @@ INSTALLED_APPS = [
     "webapp.experiments",
     "webapp.trajectories",
     "webapp.dispatcher",
+    "webapp.worker_door",
     "webapp.replay",
     "webapp.screens",
     "webapp.reports",
@@ -207,6 +222,8 @@ AUDIT_DAYS = env_int("DESKHAND_AUDIT_DAYS", 365)
 # --- database --------------------------------------------------------------------------------------
 DATABASE_URL = env_str("DATABASE_URL", f"sqlite://{quote(str(DATA_DIR / 'deskhand.sqlite3'))}")
 DATABASES = {"default": database_from_url(DATABASE_URL, pooled=env_bool("DESKHAND_DB_POOL", True))}
+if JOINED:
+    DATABASES = {"default": {"ENGINE": "django.db.backends.dummy"}}
 
 # --- Redis: job broker and channel layer -------------------------------------------------------------
 REDIS_PORT = env_int("DESKHAND_REDIS_PORT", 8763)

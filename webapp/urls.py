@@ -18,6 +18,7 @@ urlpatterns = [
     path("api/v1/", api_routes),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.experiments.urls")),
+    path("", include("webapp.worker_door.urls")),
     path("", include("webapp.fleet.urls")),
     path("", include("webapp.trajectories.urls")),
     path("", include("webapp.replay.urls")),

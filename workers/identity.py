@@ -2,7 +2,7 @@
 
 import os
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,10 +10,7 @@ class Identity:
     name: str
     queue: str
     slots: int
-
-    @property
-    def host(self) -> str:
-        return socket.gethostname()
+    host: str = field(default_factory=socket.gethostname)
 
     @property
     def pid(self) -> int:

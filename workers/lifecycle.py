@@ -76,12 +76,12 @@ def _report_end(**_: Any) -> None:
 
 def beat() -> None:
     """One heartbeat for the worker and all that it runs."""
-    worker = worker_row.beat()
+    is_draining = worker_row.beat()
     if identity.current().queue == "env":
         from workers.env.reporting.trajectories import beat_held
 
         beat_held()
-    follow_drain(worker.is_draining)
+    follow_drain(is_draining)
 
 
 def follow_drain(is_draining: bool) -> None:

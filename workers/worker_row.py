@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from webapp import __version__
-from webapp.fleet import worker_reports
-from webapp.fleet.models import Worker
 from webapp.lib.patience import patient
 from webapp.lib.send_job import queue_of_host
+from webapp.worker_door import workers as door
+from webapp.worker_door.contract import version
 from workers import identity
+from workers.door.through import through
+
+_beat = through(door.beat_worker)
+_stop = through(door.stop_worker)
 
 
-def beat() -> Worker:
-    """Record that this worker is alive; its row, which says whether it is being drained."""
+def beat() -> bool:
+    """Record that this worker is alive; True while it is being drained."""
     me = identity.current()
-    return worker_reports.beat_worker(
-        name=me.name,
-        queue=me.queue,
-        host=me.host,
-        pid=me.pid,
-        slots=me.slots,
-        version=__version__,
-    )
+    return _beat(me.name, me.queue, me.host, me.pid, me.slots, version())
 
 
 @patient
@@ -29,15 +25,10 @@ def wait_until_recorded() -> None:
     beat()
 
 
-def find() -> Worker:
-    """This worker's row, made when there is none."""
-    return Worker.objects.filter(name=identity.current().name).first() or beat()
-
-
 def end() -> None:
     """Record that this worker stops."""
     me = identity.current()
-    worker_reports.stop_worker(name=me.name, pid=me.pid)
+    _stop(me.name, me.pid, me.host)
 
 
 def queues() -> list[str]:

@@ -124,6 +124,7 @@ def furnished(people: People) -> list[str]:
         f"/reports/{report.report_id}/",
         f"/r/{token_of(link)}/",
         "/fleet/",
+        "/fleet/hosts/add/",
         f"/fleet/desktops/{desktop.name}/",
         "/team/",
         "/audit/",

@@ -7,11 +7,12 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from testing.browser.people import People, SignIn
-from testing.factories import make_trajectory
-from testing.fleet_rows import make_desktop, make_host, make_worker
+from testing.factories import make_trajectory, make_user
+from testing.fleet_rows import make_desktop, make_host, make_joined_host, make_worker
 from tests.webapp.fleet.test_mirror import desktop_state, host_state
+from webapp.accounts.models import Role
 from webapp.fleet import desk_host_reports, operator_requests
-from webapp.fleet.models import HostSample, Operation, OperationStatus
+from webapp.fleet.models import HostSample, JoinToken, Operation, OperationStatus
 from webapp.trajectories.models import Trajectory
 
 
@@ -113,3 +114,20 @@ def test_history_is_drawn(sign_in: SignIn, people: People, running: Trajectory):
     expect(page.locator("#chart-desktops .plot-container")).to_be_visible()
     expect(page.locator("#chart-reset-time .plot-container")).to_be_visible()
     page.wait_for_function("() => document.getElementById('chart-desktops')?.data?.[0].x.length === 3")
+
+
+def test_an_admin_gets_the_command_with_which_a_host_joins(sign_in: SignIn, people: People):
+    host = make_joined_host("desk7.lab")
+    page = sign_in(make_user(Role.ADMIN, team=people.team))
+    page.goto("/fleet/")
+    expect(page.locator(f"#host-{host.host_id}")).to_contain_text("Joined over HTTPS")
+    page.get_by_role("link", name="Add a host").click()
+    page.get_by_role("button", name="Make the command").click()
+    expect(page.locator("pre")).to_contain_text("make join SERVER=https://deskhand.test:8743 TOKEN=")
+    assert JoinToken.objects.filter(used_at=None).count() == 1
+    page.goto("/fleet/")
+    page.locator(f"#host-{host.host_id}").get_by_role("button", name="Revoke").click()
+    page.locator("#confirm").get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("desk7.lab is revoked")).to_be_visible()
+    host.refresh_from_db()
+    assert host.revoked_at

@@ -79,6 +79,7 @@ def by(role: Role, row: Row) -> Row:
     return replace(row, needs=role)
 
 
+NO_TOKEN = '{"token": "x", "name": "far", "version": "x"}'
 LABEL = '{"verdict": "gold"}'
 NEW = '{"name": "x"}'
 SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
@@ -168,6 +169,15 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     # All teams share the fleet: operators of the first team, here the owner's, operate it.
     "desktop-operate": act("/fleet/desktops/{desktop}/kill/", stranger=403),
     "worker-drain": act("/fleet/workers/{worker}/drain/", stranger=403, body="on=1"),
+    "host-add": by(Role.ADMIN, Row("get", "/fleet/hosts/add/", 200, 403, 403)),
+    "host-add POST": by(Role.ADMIN, act("/fleet/hosts/add/", 200, stranger=403)),
+    "host-revoke": by(Role.ADMIN, act("/fleet/hosts/{joined}/revoke/", stranger=403)),
+    # --- joined hosts: a person's session opens none of it
+    "host-authority": Row("get", "/hosts/authority.pem", 200, 200, 200, 200),
+    "host-join": Row("post", "/hosts/join/", 403, 403, 403, 403, NO_TOKEN, "application/json"),
+    "host-ask": Row("post", "/hosts/ask/claim/", 401, 401, 401, 401, "{}", "application/json"),
+    "host-reports": Row("post", "/hosts/reports/", 401, 401, 401, 401, "{}", "application/json"),
+    "host-frame": Row("post", f"/hosts/frames/1/{64 * 'a'}/", 401, 401, 401, 401, "x", "image/png"),
     "host-drain": act("/fleet/hosts/{host}/drain/", stranger=403, body="on=1"),
     # --- trajectories
     "trajectory-list": page("/trajectories/"),

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,63}")
@@ -37,7 +38,7 @@ def read_secret(name: str, folder: Path) -> str:
     return value
 
 
-def stored_secret(path: Path) -> str:
+def stored_secret(path: Path, make: Callable[[], str] = lambda: secrets.token_urlsafe(48)) -> str:
     """The secret kept in `path` (mode 0600), made on first use.
 
     Two processes may start at once: the file appears under its name only when complete, and the
@@ -47,7 +48,7 @@ def stored_secret(path: Path) -> str:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
         draft.touch(mode=0o600)
-        draft.write_text(secrets.token_urlsafe(48))
+        draft.write_text(make())
         try:
             os.link(draft, path)
         except FileExistsError:

@@ -50,6 +50,12 @@ def require_fleet_operator(request: HttpRequest) -> None:
         raise PermissionDenied(_whose())
 
 
+def require_fleet_admin(request: HttpRequest) -> None:
+    """Pass people who may let hosts join and revoke them; 403 for others."""
+    if not operates_fleet(request, member(request, Role.ADMIN)):
+        raise PermissionDenied(_whose())
+
+
 def require_desktop_operator(request: HttpRequest, desktop: Desktop, verb: Verb) -> None:
     """Pass people who may do this to this desktop; 403 for others."""
     if verb not in desktop_verbs(request, member(request, Role.OPERATOR), desktop):

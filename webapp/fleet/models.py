@@ -4,6 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+CLOCK_OFF_S = 2.0
+
 
 class WorkerStatus(models.TextChoices):
     ONLINE = "online", "Online"
@@ -22,6 +24,8 @@ class Worker(models.Model):
     slots = models.IntegerField(default=1)
     version = models.CharField(max_length=40, blank=True)
     status = models.CharField(max_length=8, choices=WorkerStatus, default=WorkerStatus.ONLINE)
+    is_joined = models.BooleanField(default=False)
+    """Of a joined host: it reports over HTTPS, and goes on while the web is away."""
     is_draining = models.BooleanField(default=False)
     """Takes nothing new; what it runs goes on. Stays over restarts, until an operator undrains it."""
     gpus = models.JSONField(null=True)
@@ -76,6 +80,40 @@ class Host(models.Model):
         return self.name
 
 
+class JoinedHost(models.Model):
+    """A host that works for this installation over HTTPS alone, and how far its reports have come."""
+
+    host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="joined")
+    digest = models.CharField(max_length=64)
+    """sha256 of its secret."""
+    version = models.CharField(max_length=40)
+    """Of its program, when it was last heard."""
+    stream = models.CharField(max_length=32, blank=True)
+    """Its spool; a new one counts from 1 again."""
+    received = models.BigIntegerField(default=0)
+    """Number of the last report of the stream that was recorded."""
+    num_refused = models.IntegerField(default=0)
+    """Reports that could not be recorded, since it joined."""
+    clock_skew_s = models.FloatField(default=0)
+    """How far its clock is ahead of ours, at its last call."""
+    heard_at = models.DateTimeField()
+    joined_at = models.DateTimeField()
+    invited_by_name = models.CharField(max_length=150)
+    revoked_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    @property
+    def is_clock_off(self) -> bool:
+        """Times of its turns would be misleading."""
+        return abs(self.clock_skew_s) > CLOCK_OFF_S
+
+
 class HostSample(models.Model):
     """How a host stood at one moment, for the history charts."""
 
@@ -96,6 +134,18 @@ class HostSample(models.Model):
 
     def __str__(self) -> str:
         return f"{self.host_id} at {self.at:%H:%M:%S}"
+
+
+class JoinToken(models.Model):
+    """Lets one host join, once. The token itself is not kept."""
+
+    digest = models.CharField(max_length=64, unique=True)
+    made_by_name = models.CharField(max_length=150)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True)
+
+    def __str__(self) -> str:
+        return f"join token {self.pk} of {self.made_by_name}"
 
 
 class DesktopPhase(models.TextChoices):

@@ -105,7 +105,9 @@ def hosts(found: list[WorkerRow], living: Living) -> list[HostRow]:
             - living.count(host=host.name, is_held=True, phase=DesktopPhase.DEAD),
             running[host.name],
         )
-        for host in Host.objects.annotate(has_failed_lately=Exists(lately)).order_by("name")
+        for host in Host.objects.select_related("joined")
+        .annotate(has_failed_lately=Exists(lately))
+        .order_by("name")
     ]
 
 

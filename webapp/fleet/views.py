@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
+from webapp.accounts.models import Role
 from webapp.fleet import history_charts, queries
 from webapp.fleet.access import desktop_verbs, operates_fleet
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
@@ -72,6 +73,7 @@ def boot_failure_screen(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _context(request: HttpRequest) -> dict[str, Any]:
     membership = member(request)
+    may_operate = operates_fleet(request, membership)
     filters = {name: request.GET.get(name, "") for name in queries.FILTERS}
     workers = queries.workers()
     cursor, living = queries.cursor_before(workers), queries.living_desktops()
@@ -83,7 +85,8 @@ def _context(request: HttpRequest) -> dict[str, Any]:
     return {
         "nav": "fleet",
         "cursor": cursor,
-        "may_operate": operates_fleet(request, membership),
+        "may_operate": may_operate,
+        "may_add_hosts": may_operate and Role(membership.role).includes(Role.ADMIN),
         "workers": workers,
         "hosts": hosts,
         "page": page,

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
@@ -12,10 +13,14 @@ from webapp.live.event_publishing import publish
 
 WORKER_TIMEOUT = timedelta(seconds=12)
 """Six missed heartbeats of 2 s."""
+JOINED_TIMEOUT = timedelta(seconds=120)
+"""Of a joined host, which works on while the web is away: a restart or an upgrade costs no trajectory."""
 
 
 @transaction.atomic
-def beat_worker(*, name: str, queue: str, host: str, pid: int, slots: int, version: str) -> Worker:
+def beat_worker(
+    *, name: str, queue: str, host: str, pid: int, slots: int, version: str, is_joined: bool = False
+) -> Worker:
     """Record that a worker is alive; a worker coming back under its name is online again."""
     values = {
         "queue": queue,
@@ -23,6 +28,7 @@ def beat_worker(*, name: str, queue: str, host: str, pid: int, slots: int, versi
         "pid": pid,
         "slots": slots,
         "version": version,
+        "is_joined": is_joined,
         "heartbeat_at": timezone.now(),
     }
     changed = Worker.objects.filter(name=name, pid=pid, status=WorkerStatus.ONLINE).update(**values)
@@ -50,9 +56,18 @@ def stop_worker(*, name: str, pid: int) -> None:
         publish("fleet", "worker.stopped", {"worker": name})
 
 
+def is_silent(limit: timedelta, worker: str = "") -> Q:
+    """Rows whose heartbeat is older than `limit`, or than a joined host may be silent.
+
+    `worker`: the rows' path to their worker, with "__" at its end; "" = they are workers.
+    """
+    joined = Q((f"{worker}is_joined", True))
+    return (~joined & silent_for(limit)) | (joined & silent_for(JOINED_TIMEOUT))
+
+
 def lose_stale_workers() -> list[Worker]:
     """Mark workers without heartbeats as lost; returns those newly lost."""
-    silent = Worker.objects.filter(silent_for(WORKER_TIMEOUT), status=WorkerStatus.ONLINE)
+    silent = Worker.objects.filter(is_silent(WORKER_TIMEOUT), status=WorkerStatus.ONLINE)
     lost = []
     for worker in silent:
         with transaction.atomic():

@@ -31,6 +31,32 @@ def send_job(name: str, *args: int, host: str = "") -> None:
     _producer().send_task(name, args=args, queue=queue, ignore_result=True, retry=False)
 
 
+def take_jobs(name: str, *, host: str, count: int) -> list[int]:
+    """Take up to `count` jobs that wait for the workers of `host`, or for any; their first arguments.
+
+    Raises `kombu.exceptions.OperationalError` when Redis is away.
+    """
+    queue = QUEUE_OF_JOB[name]
+    taken: list[int] = []
+    others = []  # jobs of another name: workers of this machine do them
+    with _producer().connection_for_write() as connection:
+        for place in (queue_of_host(queue, host), queue):
+            with connection.SimpleQueue(place) as waiting:
+                while len(taken) < count:
+                    try:
+                        message = waiting.get_nowait()
+                    except waiting.Empty:
+                        break
+                    if message.headers.get("task") != name:
+                        others.append(message)
+                        continue
+                    message.ack()
+                    taken.append(int(message.payload[0][0]))
+        for message in others:
+            message.requeue()
+    return taken
+
+
 def queue_of_host(queue: str, host: str) -> str:
     """The queue that only the workers of one machine take jobs from, beside the common one."""
     return f"{queue}@{host}"

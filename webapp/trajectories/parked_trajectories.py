@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from training.contracts.types import TrajectoryStatus
 from webapp.fleet.models import Worker
-from webapp.lib.silence import silent_for
+from webapp.fleet.worker_reports import is_silent
 from webapp.trajectories.lifecycle import HEARTBEAT_TIMEOUT, announce
 from webapp.trajectories.models import Trajectory
 
@@ -102,7 +102,7 @@ def unpark_trajectory(*, trajectory: Trajectory) -> bool:
 def free_lost_questions() -> int:
     """Ask again for what a dead worker was asking for: nothing was begun, so nothing is lost."""
     lost = Trajectory.objects.filter(
-        silent_for(HEARTBEAT_TIMEOUT) | Q(heartbeat_at=None),
+        is_silent(HEARTBEAT_TIMEOUT, "worker__") | Q(heartbeat_at=None),
         status=TrajectoryStatus.PARKED,
         worker__isnull=False,
     )

@@ -1,7 +1,8 @@
-"""The only door from the mirror to the database: calls the web application's services."""
+"""The only door from the mirror to the database: calls the services, or asks them over HTTPS."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,61 +10,56 @@ from typing import Any
 
 from django.utils import timezone
 
-from webapp.fleet import desk_host_reports, operator_requests
-from webapp.fleet.desk_host_reports import (
-    claim_mirror,
-    forget_old,
-    hand_over_mirror,
-    record_problem,
-    sample_host,
-)
-from webapp.fleet.env_capacity import count_slots_of_host, is_host_draining
-from webapp.fleet.models import DesktopPhase, Operation, OperationStatus, Verb
-from webapp.fleet.operator_requests import take_operations
-from webapp.trajectories import kept_desktop_snapshots
-from webapp.trajectories.desktop_demand import waiting_desktops
-from webapp.trajectories.lifecycle.desktop_taken_away import live_on_desktop, take_away
+from webapp.fleet import desk_host_reports
+from webapp.fleet.models import DesktopPhase, Verb
+from webapp.worker_door import host_mirror as door
+from webapp.worker_door import snapshots as snapshots_door
+from webapp.worker_door.host_mirror import AskedOperation as Operation
 from workers import identity
 from workers.desktops.host.messages import BootFailure, DesktopStatus, HostReport, KeptSnapshot
+from workers.door.through import through
 
-__all__ = [
-    "Operation",
-    "Verb",
-    "claim_mirror",
-    "count_slots_of_host",
-    "forget_old",
-    "hand_over_mirror",
-    "is_host_draining",
-    "live_on_desktop",
-    "record_problem",
-    "sample_host",
-    "take_away",
-    "take_operations",
-    "waiting_desktops",
-]
+__all__ = ["Operation", "Verb"]
+
+claim_mirror = through(door.claim_mirror)
+hand_over_mirror = through(door.hand_over_mirror)
+record_problem = through(door.record_problem)
+sample_host = through(door.sample_host)
+forget_old = through(door.forget_old)
+is_host_draining = through(door.is_host_draining)
+count_slots_of_host = through(door.count_slots_of_host)
+take_operations = through(door.take_operations)
+live_on_desktop = through(door.live_on_desktop)
+take_away = through(door.take_away)
+_record_host = through(door.record_host)
+_record_desktops = through(door.record_desktops)
+_waiting_desktops = through(door.waiting_desktops)
+_end_operation = through(door.end_operation)
+_unknown_snapshots = through(snapshots_door.unknown_snapshots)
 
 
 def record_report(host: str, report: HostReport, *, with_figures: bool) -> None:
     """Write the whole report, or without figures only what people do not want to wait for: its desktops."""
     if with_figures:
-        desk_host_reports.record_host(host=host, state=host_state(report))
+        _record_host(host, host_state(report))
         return
     providers = [health.provider for health in report.health.providers]
-    desktops = [desktop_state(status) for status in report.desktops]
-    desk_host_reports.record_desktops(host=host, desktops=desktops, providers=providers, with_figures=False)
+    _record_desktops(host, [desktop_state(status) for status in report.desktops], providers)
 
 
 def unknown_snapshots(kept: Iterable[KeptSnapshot], asked_at: datetime) -> set[str]:
     """Of what this machine's desk host keeps, what no row knows; rows of what it keeps no more are gone."""
-    ages_s = {snapshot.name: kept_desktop_snapshots.age_s(snapshot.created_at) for snapshot in kept}
-    return kept_desktop_snapshots.reconcile_with_host(
-        host=identity.current().host, ages_s=ages_s, asked_at=asked_at
-    )
+    created = {snapshot.name: snapshot.created_at for snapshot in kept}
+    return _unknown_snapshots(identity.current().host, created, asked_at)
+
+
+def waiting_desktops() -> Counter[tuple[str, int, int]]:
+    """(provider, width, height) -> how many queued trajectories want such a desktop now."""
+    return Counter({(kind.provider, kind.width, kind.height): kind.count for kind in _waiting_desktops()})
 
 
 def end_operation(operation: Operation, outcome: str, *, is_done: bool) -> None:
-    status = OperationStatus.DONE if is_done else OperationStatus.FAILED
-    operator_requests.end_operation(operation=operation, status=status, outcome=outcome)
+    _end_operation(operation.pk, outcome, is_done)
 
 
 def host_state(report: HostReport) -> desk_host_reports.HostState:

@@ -17,8 +17,8 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.weight_lineage import WeightLineage
 from webapp.fleet.worker_reports import record_gpus
-from webapp.lib.certificates import make_self_signed
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
+from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.patience import patiently
 from webapp.replay import injections
 from webapp.replay.injections import record_skips, record_uses

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.lib.service_address import ServiceAddress, read_service_address
+from webapp.lib.host_links.service_address import ServiceAddress, read_service_address
 
 
 @pytest.mark.parametrize(

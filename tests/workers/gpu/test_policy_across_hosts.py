@@ -22,8 +22,8 @@ from tests.workers.env.test_branch_episodes import machine, run_all  # noqa: F40
 from training.contracts.types import Purpose
 from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt
-from webapp.lib.certificates import make_self_signed
-from webapp.lib.service_address import ServiceAddress
+from webapp.lib.host_links.certificates import make_self_signed
+from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from workers.env.policy_client import PolicyClient, PolicyError
 from workers.gpu.policy_server_process import PolicyServer

@@ -9,13 +9,26 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management import call_command, get_commands
 
+from webapp.lib.host_links.certificates import Authority
+from webapp.lib.host_links.service_address import ServiceAddress
 from webapp.lib.npm_assets import PACKAGES, installed_version
+from webapp.lib.supervisor.process_specs import hosts_certificate
 
 TASK_SETS = ("first-desk",)
+HOSTS_CERTIFICATE_DAYS = 825
+"""Longer than an installation runs between two starts."""
 
 
 class AlreadyRunning(Exception):
     """Raised when another supervisor holds the data folder; the message names it."""
+
+
+def write_hosts_certificate(data_dir: Path, server: ServiceAddress) -> None:
+    """A new certificate of our own authority for the server where hosts join, at every start."""
+    issued = Authority.of(settings.SECRETS_DIR).issue(server.advertised, days=HOSTS_CERTIFICATE_DAYS)
+    path = hosts_certificate(data_dir)
+    path.touch(mode=0o600)
+    path.write_text(issued.certificate + issued.key)
 
 
 def hold_lock(data_dir: Path) -> int:

@@ -5,7 +5,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from webapp.lib.supervisor.readiness_probes import http_ok, redis_answers, socket_accepts
+from webapp.lib.host_links.service_address import ServiceAddress
+from webapp.lib.supervisor.readiness_probes import http_ok, port_accepts, redis_answers, socket_accepts
 from webapp.lib.supervisor.redis_server import redis_command
 from webapp.lib.supervisor.supervised_process import ProcessSpec
 
@@ -31,6 +32,9 @@ class ProcessTable:
     redis_port: int
     redis_password: str | None
     """None: Redis is not ours to run."""
+    hosts_server: ServiceAddress
+    """Where other hosts join; loopback = nowhere."""
+    hosts_port: int
     deskhost_socket: Path
     deskhost_state_dir: Path
     slots: int
@@ -60,7 +64,8 @@ class ProcessTable:
 
     def worker_stage(self) -> list[ProcessSpec]:
         """All that may start side by side."""
-        return self.kept([self.web(), self.deskhost(), self.gpu_worker(), *self.env_worker_specs()])
+        specs = [self.web(), self.deskhost(), self.gpu_worker(), *self.env_worker_specs()]
+        return self.kept(specs if self.hosts_server.is_local else [*specs, self.hosts()])
 
     def dispatcher_stage(self) -> list[ProcessSpec]:
         """Last: it hands out waiting work, and a busy worker could not answer whether it executes."""
@@ -86,6 +91,15 @@ class ProcessTable:
         argv += ["--timeout-graceful-shutdown", "2", "--ws-per-message-deflate", "false"]
         probe_host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
         return self.spec("web", *argv, probe=http_ok(f"http://{probe_host}:{self.port}/healthz"), grace_s=5)
+
+    def hosts(self) -> ProcessSpec:
+        """The same application over TLS, for hosts that join; `before_start` has written its certificate."""
+        listen, pem = self.hosts_server.listen, hosts_certificate(self.data_dir)
+        argv = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--host", listen]
+        argv += ["--port", str(self.hosts_port), "--lifespan", "off", "--no-access-log"]
+        argv += ["--ssl-certfile", str(pem), "--ssl-keyfile", str(pem), "--timeout-graceful-shutdown", "2"]
+        probe_host = "127.0.0.1" if listen == "0.0.0.0" else listen
+        return self.spec("hosts", *argv, probe=port_accepts(probe_host, self.hosts_port), grace_s=5)
 
     def deskhost(self) -> ProcessSpec:
         argv = [sys.executable, "-m", "workers.desktops.host", "--state-dir", str(self.deskhost_state_dir)]
@@ -121,6 +135,11 @@ class ProcessTable:
     def dispatcher(self) -> ProcessSpec:
         argv = [sys.executable, str(self.repository / "manage.py"), "dispatch"]
         return self.spec("dispatcher", *argv, probe=at_once)
+
+
+def hosts_certificate(data_dir: Path) -> Path:
+    """Certificate and key of the server where hosts join, in one PEM file."""
+    return data_dir / "run" / "hosts.pem"
 
 
 async def at_once() -> bool:

@@ -45,6 +45,21 @@ def redis_answers(port: int, password: str) -> Probe:
     return ask
 
 
+def port_accepts(host: str, port: int) -> Probe:
+    """Ready when something accepts connections on a TCP port."""
+
+    async def ask() -> bool:
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                _, writer = await asyncio.open_connection(host, port)
+                writer.close()
+        except (OSError, TimeoutError):
+            return False
+        return True
+
+    return ask
+
+
 def socket_accepts(path: Path) -> Probe:
     """Ready when something accepts connections on a unix socket."""
 

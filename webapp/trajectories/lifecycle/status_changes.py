@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
-from webapp.lib.silence import silent_for
+from webapp.fleet.worker_reports import is_silent
 from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.trajectories.lifecycle.announcements import announce, announce_work
@@ -117,7 +117,7 @@ def take_out_of_group(*, trajectory_id: int) -> None:
 
 def lose_stale_trajectories() -> list[int]:
     """End what dead env workers were running as errored (their places are re-run elsewhere)."""
-    stale = Trajectory.objects.filter(silent_for(HEARTBEAT_TIMEOUT), status__in=RUNNING)
+    stale = Trajectory.objects.filter(is_silent(HEARTBEAT_TIMEOUT, "worker__"), status__in=RUNNING)
     lost = []
     for trajectory in stale.select_related("worker"):
         name = trajectory.worker.name if trajectory.worker else "its worker"

@@ -2,98 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from django.db import close_old_connections
 
-from training.contracts.config import ExperimentConfig
-from training.contracts.types import Purpose, Source, Task, Turn
-from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.lib import disk_room
-from webapp.lib.patience import patient
-from webapp.trajectories import branching, parked_trajectories
-from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
-from webapp.trajectories.models import Trajectory as TrajectoryRow
-from webapp.trajectories.row_to_types import turn_of
-from workers import worker_row
+from webapp.fleet.models import Worker
+from webapp.worker_door import assignments
+from webapp.worker_door.assignments import Assignment, Branch, ClaimedTrajectory
+from workers import identity, worker_row
+from workers.door.through import through
 
-__all__ = ["Assignment", "Branch", "NoPolicy", "TrajectoryRow", "claim"]
+__all__ = ["Assignment", "Branch", "ClaimedTrajectory", "NoPolicy", "claim"]
 
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """Where a branch starts."""
-
-    snapshot: str
-    """Name on this machine's desk host; "" when there is none any more."""
-    turns: tuple[Turn, ...]
-    """What happened before, in its parents."""
-    text: str
-    """The text of the agent's first observation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """All that the env worker needs to know of a claimed trajectory."""
-
-    row: TrajectoryRow
-    task: Task
-    config: ExperimentConfig
-    source: Source
-    temperature: float
-    policy_url: str
-    policy_token: str
-    policy_certificate: str = ""
-    """PEM; "" = the server speaks plain HTTP on this machine."""
-    branch: Branch | None = None
-    """Set when it is continued from another trajectory's state."""
+_claim = through(assignments.claim)
 
 
 class NoPolicy(Exception):
     """Raised when the experiment's policy server is not (or no longer) there."""
 
 
-@patient
 def claim(trajectory_id: int) -> Assignment | None:
     """Take the trajectory for this worker; None when another worker has it or it was cancelled."""
     close_old_connections()
-    worker = worker_row.find()
-    if worker.is_draining or disk_room.shortages(*disk_room.OF_EPISODES):
-        hand_back_job(trajectory_id=trajectory_id)
-        return None
-    row = trajectories.claim_trajectory(
-        trajectory_id=trajectory_id, worker=worker
-    ) or parked_trajectories.claim_parked(trajectory_id=trajectory_id, worker=worker)
-    if row is None:
-        return None
-    alone = {"desktops": row.group.desktops}
-    config = ExperimentConfig.model_validate(row.experiment.config if row.experiment else alone)
-    attempt = _running_attempt(row) if row.source == Source.POLICY else None
-    return Assignment(
-        row=row,
-        task=Task.model_validate(row.task.spec),
-        config=config,
-        source=Source(row.source),
-        temperature=row.group.temperature,
-        policy_url=attempt.policy_url if attempt else "",
-        policy_token=attempt.policy_token if attempt else "",
-        policy_certificate=attempt.policy_certificate if attempt else "",
-        branch=_branch_of(row) if row.purpose == Purpose.BRANCH else None,
-    )
-
-
-def _branch_of(row: TrajectoryRow) -> Branch:
-    snapshot = row.group.snapshot
-    return Branch(
-        snapshot=snapshot.name if snapshot else "",
-        turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
-        text=branching.first_text(row),
-    )
-
-
-def _running_attempt(row: TrajectoryRow) -> Attempt | None:
-    running = Attempt.objects.filter(experiment=row.experiment, status=AttemptStatus.RUNNING)
-    if row.purpose == Purpose.BRANCH:  # a person's wish, not the trainer's: any policy of the experiment
-        return running.order_by("-number").first()
-    return running.filter(number=row.group.attempt).first()
+    name = identity.current().name
+    try:
+        return _claim(trajectory_id, name)
+    except Worker.DoesNotExist:  # its first heartbeat is still to come
+        worker_row.beat()
+        return _claim(trajectory_id, name)

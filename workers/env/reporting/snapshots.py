@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from webapp.lib.patience import patient
-from webapp.trajectories import kept_desktop_snapshots
+from webapp.worker_door import snapshots as door
 from workers import identity
 from workers.desktops.host.messages import KeptSnapshot
-from workers.env.reporting.claims import TrajectoryRow
+from workers.door.through import through
+from workers.env.reporting.claims import ClaimedTrajectory
+from workers.env.reporting.trajectories import look_at
+
+_record_snapshot = through(door.record_snapshot)
+_record_problem = through(door.record_snapshot_problem)
+_record_lost = through(door.record_lost_snapshot)
 
 
-@patient
-def wants_snapshots(row: TrajectoryRow) -> bool:
+def wants_snapshots(row: ClaimedTrajectory) -> bool:
     """True when a person switched them on for this trajectory."""
-    return kept_desktop_snapshots.wants_snapshots(trajectory_id=row.pk)
+    return look_at(row.pk).wants_snapshots
 
 
-@patient
-def record_snapshot(row: TrajectoryRow, index: int, kept: KeptSnapshot, took_s: float) -> None:
-    kept_desktop_snapshots.record_snapshot(
-        trajectory_id=row.pk,
-        turn=index,
-        host=identity.current().host,
-        name=kept.name,
-        size_mb=kept.size_mb,
-        pause_s=kept.pause_s,
-        took_s=round(took_s, 3),
-    )
+def record_snapshot(row: ClaimedTrajectory, index: int, kept: KeptSnapshot, took_s: float) -> None:
+    host = identity.current().host
+    _record_snapshot(row.pk, index, host, kept.name, kept.size_mb, kept.pause_s, round(took_s, 3))
 
 
-@patient
-def record_problem(row: TrajectoryRow, problem: str) -> None:
+def record_problem(row: ClaimedTrajectory, problem: str) -> None:
     """The trajectory goes on without it."""
-    kept_desktop_snapshots.record_problem(trajectory_id=row.pk, problem=problem)
+    _record_problem(row.pk, problem)
 
 
-@patient
 def record_lost(name: str) -> None:
     """This machine's desk host does not have it any more."""
-    kept_desktop_snapshots.lose_snapshot(host=identity.current().host, name=name)
+    _record_lost(identity.current().host, name)

@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 from django.db import transaction
 
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.turn_trace import SpentMs
-from training.contracts.types import (
-    Limit,
-    Observation,
-    Purpose,
-    RewardTerm,
-    Source,
-    TrajectoryStatus,
-    Turn,
-)
+from training.contracts.types import Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import Reward
-from webapp.fleet import worker_reports
-from webapp.fleet.models import Desktop, DesktopPhase
 from webapp.lib import patience
-from webapp.lib.patience import patient
-from webapp.replay import inbox_admission
 from webapp.trajectories import frames, live_pictures
-from webapp.trajectories import lifecycle as trajectories
+from webapp.worker_door import trajectories as door
+from webapp.worker_door.trajectories import TrajectoryNow
 from workers import identity
 from workers.desktops.frame import Frame
-from workers.env.reporting.claims import TrajectoryRow
+from workers.door.spool import SpooledFrame
+from workers.door.through import https_door, is_joined, tell_with_frame, through
+from workers.env.reporting.claims import ClaimedTrajectory
 from workers.env.running_trajectories import all_held
+
+_beat = through(door.beat_trajectories)
+_look_at = through(door.look_at)
+_begin_running = through(door.begin_running)
+_begin_evaluating = through(door.begin_evaluating)
+_close_turn = through(door.close_turn)
+_record_final_screen = through(door.record_final_screen)
+_finish = through(door.finish)
+_end_errored = through(door.end_errored)
+_end_cancelled = through(door.end_cancelled)
+_read_screenshot = through(door.read_screenshot)
+_store_frame = patience.patient(frames.store_frame)
+
+_last_look: dict[int, TrajectoryNow] = {}
+"""Of a joined host: what the server said at the last heartbeat, so that no turn waits for it."""
 
 
 def working_time() -> float:
@@ -46,33 +51,47 @@ def kind_of(error: Exception) -> str:
 
 
 def beat_held() -> None:
-    """The heartbeat of all trajectories that this process runs."""
-    if running := all_held():
-        trajectories.beat_trajectories(running)
+    """The heartbeat of all trajectories that this process runs, or of which reports are on their way."""
+    running = all_held()
+    if not is_joined():
+        if running:
+            _beat(running)
+        return
+    held = sorted({*running, *https_door().spool.trajectories()})
+    if held:
+        _beat(held)
+        looked = _look_at(held)
+        _last_look.clear()
+        _last_look.update(looked)
 
 
-@patient
-def begin_running(row: TrajectoryRow, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
+def look_at(trajectory_id: int) -> TrajectoryNow:
+    """What was decided elsewhere; from a joined host as of the last heartbeat that came through."""
+    found = _last_look if is_joined() else _look_at([trajectory_id])
+    return found.get(trajectory_id, TrajectoryNow())
+
+
+def has_ended(row: ClaimedTrajectory) -> bool:
+    """True when the trajectory was ended from outside while it ran."""
+    return look_at(row.pk).has_ended
+
+
+def begin_running(row: ClaimedTrajectory, desktop_id: str, provider: str, screen: tuple[int, int]) -> bool:
     """The desktop is set up; False when the trajectory was cancelled meanwhile."""
-    desktop: Desktop = worker_reports.record_desktop(
-        name=desktop_id,
-        phase=DesktopPhase.LEASED,
-        host=identity.current().host,
-        provider=provider,
-        width=screen[0],
-        height=screen[1],
-        worker=row.worker,
-    )
-    return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
+    _begin_running(row.pk, desktop_id, identity.current().host, provider, screen)
+    return not has_ended(row)
 
 
-@patient
-def begin_evaluating(row: TrajectoryRow) -> bool:
-    return trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
+def begin_evaluating(row: ClaimedTrajectory) -> bool:
+    """False when it was cancelled meanwhile."""
+    _begin_evaluating(row.pk)
+    return not has_ended(row)
 
 
-def show_screen(row: TrajectoryRow, index: int, frame: Frame) -> None:
-    """To those who watch, at once; recorded it is by `open_turn`."""
+def show_screen(row: ClaimedTrajectory, index: int, frame: Frame) -> None:
+    """To those who watch, at once; recorded it is by `open_turn`. From a joined host they come together."""
+    if is_joined():
+        return
     live_pictures.show_screen(
         trajectory_id=row.pk,
         index=index,
@@ -83,40 +102,56 @@ def show_screen(row: TrajectoryRow, index: int, frame: Frame) -> None:
     )
 
 
-@patient
-def open_turn(row: TrajectoryRow, index: int, frame: Frame, text: str, source: Source) -> Observation:
+def open_turn(row: ClaimedTrajectory, index: int, frame: Frame, text: str, source: Source) -> Observation:
     """Store the screenshot, then the turn that shows it."""
     observation = Observation(sha256=frame.sha256, width=frame.width, height=frame.height, text=text)
     observed_at = datetime.fromtimestamp(frame.taken_at, tz=UTC)
+    if is_joined():
+        spooled = SpooledFrame(row.team_id, frame.sha256, frame.png)
+        tell_with_frame(door.open_turn, spooled, row.pk, index, source, observation, observed_at)
+    else:
+        _open_here(row, index, frame, source, observation, observed_at)
+    return observation
+
+
+@patience.patient
+def _open_here(
+    row: ClaimedTrajectory,
+    index: int,
+    frame: Frame,
+    source: Source,
+    observation: Observation,
+    observed_at: datetime,
+) -> None:
     image = frame.image()
     frames.write_files(frame.png, image, frame.sha256)
     with transaction.atomic():
         frames.record_frame(row.team_id, image, frame.sha256)
-        trajectories.open_turn(
-            trajectory=row, index=index, source=source, observation=observation, observed_at=observed_at
-        )
-    return observation
+        door.open_turn(row.pk, index, source, observation, observed_at)
 
 
-@patient
 def close_turn(
-    row: TrajectoryRow, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None = None
+    row: ClaimedTrajectory,
+    turn: Turn,
+    thought: str,
+    completed_at: datetime,
+    spent_ms: SpentMs | None = None,
 ) -> None:
-    trajectories.close_turn(
-        trajectory=row, turn=turn, thought=thought, completed_at=completed_at, spent_ms=spent_ms
-    )
+    _close_turn(row.pk, turn, thought, completed_at, spent_ms)
 
 
-@patient
-def record_final_screen(row: TrajectoryRow, frame: Frame) -> None:
+def record_final_screen(row: ClaimedTrajectory, frame: Frame) -> None:
     """What the evaluator is about to judge."""
-    sha = frames.store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
-    trajectories.record_final_frame(trajectory=row, frame=sha)
+    if is_joined():
+        spooled = SpooledFrame(row.team_id, frame.sha256, frame.png)
+        tell_with_frame(door.record_final_screen, spooled, row.pk, frame.sha256)
+        return
+    _store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
+    _record_final_screen(row.pk, frame.sha256)
 
 
-@patient
 def finish(
-    row: TrajectoryRow,
+    row: ClaimedTrajectory,
     status: TrajectoryStatus,
     turns: Iterable[Turn],
     score: float,
@@ -124,49 +159,20 @@ def finish(
     limit: Limit | None = None,
 ) -> None:
     """Record score, reward and what made the tokens of `turns`; offer a success to the replay inbox."""
-    turn_terms = {index: _plain(terms) for index, terms in enumerate(result.turn_terms) if terms}
-    with transaction.atomic():
-        trajectories.record_turn_terms(trajectory=row, terms=turn_terms)
-        trajectories.record_fingerprint(trajectory=row, fingerprint=shared_fingerprint(turns))
-        trajectories.end_trajectory(
-            trajectory_id=row.pk,
-            status=status,
-            score=score,
-            reward=result.reward,
-            terms=_plain(result.terms),
-            limit=limit,
-        )
-    row.refresh_from_db()
-    if row.status == status and (
-        row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
-    ):
-        inbox_admission.offer_to_inbox(trajectory=row)
+    turn_terms = {index: list(terms) for index, terms in enumerate(result.turn_terms) if terms}
+    fingerprint = shared_fingerprint(turns)
+    _finish(row.pk, status, score, result.reward, list(result.terms), turn_terms, fingerprint, limit)
 
 
 def screenshot(observation: Observation) -> bytes | None:
     """The lossless PNG of a recorded observation; None when it had none."""
-    return frames.read_frame(observation.sha256) if observation.sha256 else None
+    return _read_screenshot(observation.sha256) if observation.sha256 else None
 
 
-@patient
-def end_errored(row: TrajectoryRow, kind: str, error: str) -> None:
+def end_errored(row: ClaimedTrajectory, kind: str, error: str) -> None:
     """Infrastructure failed: never a reward; its place in the group is run again."""
-    trajectories.end_trajectory(
-        trajectory_id=row.pk, status=TrajectoryStatus.ERRORED, error=error[:4000], error_kind=kind
-    )
+    _end_errored(row.pk, kind, error)
 
 
-@patient
-def end_cancelled(row: TrajectoryRow) -> None:
-    trajectories.end_trajectory(trajectory_id=row.pk, status=TrajectoryStatus.CANCELLED)
-
-
-@patient
-def has_ended(row: TrajectoryRow) -> bool:
-    """True when the trajectory was ended from outside while it ran."""
-    status = TrajectoryRow.objects.values_list("status", flat=True).get(pk=row.pk)
-    return TrajectoryStatus(status).is_final()
-
-
-def _plain(terms: Iterable[RewardTerm]) -> list[dict[str, Any]]:
-    return [term.model_dump(mode="json") for term in terms]
+def end_cancelled(row: ClaimedTrajectory) -> None:
+    _end_cancelled(row.pk)

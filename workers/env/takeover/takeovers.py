@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from training.contracts.types import Action, Source, Turn
 from workers.env.reporting import human_control
 from workers.env.reporting.claims import Assignment
-from workers.env.reporting.human_control import Control, ControlStatus
+from workers.env.reporting.human_control import ControlNow, ControlStatus
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
 from workers.environments.registry import Environment
 
@@ -59,7 +59,7 @@ class Takeovers:
         started = time.monotonic()
         while True:
             control = human_control.active_control(self._row.pk)
-            if control is not None and human_control.grant(control):
+            if control is not None and human_control.grant(control.pk):
                 takeover = self._attend(control, has_ended, started)
                 if takeover.is_finished or self._has_agent or has_ended():
                     return takeover
@@ -70,13 +70,13 @@ class Takeovers:
                 raise DemonstrationAbandoned
             time.sleep(POLL_S)
 
-    def _attend(self, control: Control, has_ended: Callable[[], bool], started: float) -> Takeover:
+    def _attend(self, control: ControlNow, has_ended: Callable[[], bool], started: float) -> Takeover:
         """Record what the person does until control is over."""
         recorder = TurnRecorder(control, self._row, self._environment, self._task.instruction, self._turns)
         while control.status == ControlStatus.HELD and not has_ended():
             recorder.poll()
             time.sleep(POLL_S)
-            control = human_control.refresh(control)
+            control = human_control.refresh(control.pk)
         recorder.drain()
         is_finished = control.status == ControlStatus.FINISHED
         last_action = recorder.record_finish(control.claim) if is_finished else recorder.last_action

@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
 from workers.desktops.frame import Frame
 from workers.env.reporting import human_control, trajectories
-from workers.env.reporting.claims import TrajectoryRow
-from workers.env.reporting.human_control import Control, HumanAction
+from workers.env.reporting.claims import ClaimedTrajectory
+from workers.env.reporting.human_control import ControlNow, HumanAction
 from workers.environments.registry import Environment
 
 POLL_S = 0.1
@@ -29,8 +29,8 @@ class TurnRecorder:
 
     def __init__(
         self,
-        control: Control,
-        row: TrajectoryRow,
+        control: ControlNow,
+        row: ClaimedTrajectory,
         environment: Environment,
         instruction: str,
         turns: list[Turn],
@@ -50,13 +50,13 @@ class TurnRecorder:
         frame = self._environment.observe()
         if frame.raw_digest != self._frames[-1].raw_digest:
             self._frames.append(frame)
-        for done in human_control.human_actions(self._control, self._next_index):
+        for done in human_control.human_actions(self._control.pk, self._next_index):
             self._record(done)
 
     def drain(self) -> None:
         """After the end: wait until the proxy has written down everything, then take it."""
         deadline = time.monotonic() + DRAIN_LIMIT_S
-        while not human_control.refresh(self._control).is_drained and time.monotonic() < deadline:
+        while not human_control.refresh(self._control.pk).is_drained and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self.poll()
         if self._open is not None:

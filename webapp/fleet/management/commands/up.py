@@ -16,7 +16,13 @@ from django.db import connections
 from training.contracts.secret_store import stored_secret
 from webapp.lib.newer_database import NewerDatabase, applied_migrations, require_known
 from webapp.lib.npm_assets import AssetsMissing
-from webapp.lib.supervisor.before_start import AlreadyRunning, collect_assets, hold_lock, import_task_sets
+from webapp.lib.supervisor.before_start import (
+    AlreadyRunning,
+    collect_assets,
+    hold_lock,
+    import_task_sets,
+    write_hosts_certificate,
+)
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import sweep
 from webapp.lib.supervisor.ports import PortTaken, require_free
@@ -134,6 +140,9 @@ def close_databases() -> None:
 def make_process_table(options: dict[str, Any]) -> ProcessTable:
     """The table's choices from the command line and the settings. Raises PortTaken."""
     own_redis = not os.environ.get("REDIS_URL")
+    if not settings.HOSTS_SERVER.is_local:
+        require_free(settings.HOSTS_PORT, "the variable DESKHAND_HOSTS_PORT", settings.HOSTS_SERVER.listen)
+        write_hosts_certificate(settings.DATA_DIR, settings.HOSTS_SERVER)
     require_free(options["port"], "--port (make up ARGS='--port 8800')", options["host"])
     if own_redis:
         require_free(settings.REDIS_PORT, "the variable DESKHAND_REDIS_PORT")
@@ -145,6 +154,8 @@ def make_process_table(options: dict[str, Any]) -> ProcessTable:
         redis_url=settings.REDIS_URL,
         redis_port=settings.REDIS_PORT,
         redis_password=stored_secret(settings.SECRETS_DIR / "redis_password") if own_redis else None,
+        hosts_server=settings.HOSTS_SERVER,
+        hosts_port=settings.HOSTS_PORT,
         deskhost_socket=settings.DESKHOST_SOCKET,
         deskhost_state_dir=settings.DESKHOST_STATE_DIR,
         slots=options["slots"],

@@ -1,0 +1,218 @@
+"""An env host without database: it joins, runs an episode over the door, and what it reports arrives once."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import httpx
+import pytest
+
+from testing.factories import make_team, make_user
+from tests.workers.env.test_branch_episodes import machine, oracle_task  # noqa: F401 (fixture)
+from training.contracts.types import Purpose, Source
+from webapp.fleet.models import JoinedHost, Worker
+from webapp.lib.host_links.joined_identity import JoinedIdentity
+from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_trajectories
+from webapp.trajectories.models import Frame, Trajectory
+from webapp.worker_door import joining, receive, workers
+from webapp.worker_door.contract import version
+from webapp.worker_door.rows import row_named
+from workers import identity, worker_row
+from workers.door import through
+from workers.door.https_door import DoorClosed, DoorRefused
+from workers.door.spool import Spool
+from workers.env import trajectory_job
+from workers.env.reporting.trajectories import beat_held, look_at
+from workers.env.running_trajectories import held
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def host(settings, live_server, tmp_path, machine) -> Iterator[SimpleNamespace]:  # noqa: F811
+    """This process is the env host `far` of the installation that the live server is."""
+    user = make_user("admin")
+    token = joining.make_token(user=user)
+    welcome = joining.join(token=token, name="far", sent_version=version())
+    settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {})
+    spool = Spool(tmp_path / "spool.sqlite3")
+    through.https_door.cache_clear()
+    settings.DATA_DIR = tmp_path
+    before = identity.current()
+    identity.announce(identity.Identity(name="env1@far", queue="env", slots=1, host="far"))
+    worker_row.beat()
+    yield SimpleNamespace(user=user, spool=spool, url=live_server.url, secret=welcome.secret)
+    identity.announce(before)
+    through.https_door.cache_clear()
+    spool.close()
+
+
+OWN = ("DATABASE_URL", "DESKHAND_REMOTE_NETWORKS")
+
+
+def queued(size: int = 1) -> Trajectory:
+    request = GroupSpec(task=oracle_task(), size=size, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+    return create_group(request=request, team_id=make_team().pk).trajectories.first()
+
+
+def deliver_all() -> int:
+    door, count = through.https_door(), 0
+    while sent := door.deliver():
+        count += sent
+    return count
+
+
+def test_an_episode_is_recorded_as_on_one_machine(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    row.refresh_from_db()
+    assert row.status == "resetting", "nothing was delivered yet"
+    assert deliver_all() > 8
+    row.refresh_from_db()
+    assert (row.status, row.score, row.num_turns, row.error) == ("terminated", 1.0, 4, "")
+    assert row.worker.host == "far"
+    assert row.worker.is_joined
+    frames = {turn.frame for turn in row.turns.all()} | {row.final_frame}
+    assert Frame.objects.filter(team_id=row.team_id, sha256__in=frames).count() == len(frames)
+    assert all(turn.completed_at for turn in row.turns.all())
+    assert through.https_door().spool.trajectories() == set()
+    assert JoinedHost.objects.get().num_refused == 0
+
+
+def test_the_web_may_be_away_from_the_claim_to_the_end(host, settings):
+    row = queued()
+    away = dataclasses.replace(settings.JOINED, server="http://127.0.0.1:9")
+    door = through.https_door()
+    working, reached = door._http, []
+    with httpx.Client(base_url=away.server, trust_env=False) as closed:
+
+        def claim_then_leave(request: httpx.Request) -> None:
+            reached.append(request.url.path)
+            door._http = closed
+
+        working.event_hooks = {"request": [claim_then_leave]}
+        trajectory_job.run(row.pk)
+        assert reached == ["/hosts/ask/claim/"]
+        with pytest.raises(DoorClosed):
+            door.deliver()
+    working.event_hooks = {"request": []}
+    door._http = working
+    beat_held()  # what waits in the spool counts as alive
+    assert lose_stale_trajectories() == []
+    deliver_all()
+    row.refresh_from_db()
+    assert (row.status, row.score, row.num_turns) == ("terminated", 1.0, 4)
+
+
+def test_what_is_sent_twice_is_recorded_once(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    waiting = door.spool.oldest(100)
+    copies = [receive.SentReport(number=r.number, name=r.name, body=r.body) for r in waiting]
+    batch = receive.Batch(stream=door.spool.stream, reports=copies)
+    deliver_all()
+    row.refresh_from_db()
+    before = (row.ended_at, row.num_turns, row.turns.count())
+    again = receive.receive(JoinedHost.objects.get(), batch)
+    row.refresh_from_db()
+    assert (again.number, again.refused) == (waiting[-1].number, {})
+    assert (row.ended_at, row.num_turns, row.turns.count()) == before
+
+
+def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    other = queued()
+    trajectory_job.claim(other.pk)
+    through.https_door.cache_clear()  # killed: the next process opens the same file
+    through.through(workers.begin_anew)("env1@far")
+    deliver_all()
+    row.refresh_from_db()
+    other.refresh_from_db()
+    assert (row.status, row.score) == ("terminated", 1.0)
+    assert (other.status, other.error_kind) == ("errored", "worker_lost")
+
+
+def test_a_report_that_cannot_be_recorded_holds_up_no_other(host):
+    doomed, row = queued(), queued()
+    trajectory_job.run(doomed.pk)
+    trajectory_job.run(row.pk)
+    Trajectory.objects.filter(pk=doomed.pk).delete()
+    deliver_all()
+    row.refresh_from_db()
+    assert row.status == "terminated"
+    assert JoinedHost.objects.get().num_refused > 0
+
+
+def test_a_cancel_reaches_the_host_with_its_heartbeat(host):
+    row = queued()
+    trajectory_job.claim(row.pk)
+    with held(row.pk):
+        Trajectory.objects.filter(pk=row.pk).update(status="cancelled")
+        assert not look_at(row.pk).has_ended
+        beat_held()
+        assert look_at(row.pk).has_ended
+
+
+def test_a_host_touches_only_what_it_runs(host):
+    row = queued()
+    other = Worker.objects.exclude(host="far").first()
+    Trajectory.objects.filter(pk=row.pk).update(status="running", worker=other)
+    door = through.https_door()
+    with pytest.raises(DoorRefused, match=f"trajectory {row.pk} is not run by far"):
+        door.ask(row_named("take_away"), (row.pk, "x"), {})
+    with pytest.raises(DoorRefused, match="far speaks for"):
+        door.ask(row_named("claim_mirror"), (other.host, "x"), {})
+    door.tell(row_named("end_errored"), (row.pk, "kind", "words"), {})
+    deliver_all()
+    row.refresh_from_db()
+    assert row.status == "running"
+    assert JoinedHost.objects.get().num_refused == 1
+
+
+def test_tokens_are_good_once_and_versions_have_to_match(host):
+    token = joining.make_token(user=host.user)
+    with pytest.raises(joining.JoinRefused, match="this host runs Deskhand 0.0.1, the server"):
+        joining.join(token=token, name="b", sent_version="0.0.1")
+    with pytest.raises(joining.JoinRefused, match="a host far has joined; revoke it"):
+        joining.join(token=token, name="far", sent_version=version())
+    joining.join(token=token, name="b", sent_version=version())
+    with pytest.raises(joining.JoinRefused, match="used before"):
+        joining.join(token=token, name="c", sent_version=version())
+
+
+def test_a_revoked_host_is_out_and_its_work_is_run_again(host):
+    row = queued()
+    trajectory_job.claim(row.pk)
+    joining.revoke(host=JoinedHost.objects.get(), user=host.user)
+    row.refresh_from_db()
+    assert (row.status, row.error_kind) == ("errored", "worker_lost")
+    with pytest.raises(DoorRefused, match="join it again"):
+        worker_row.beat()
+
+
+def test_a_joined_process_has_no_database(host, tmp_path):
+    """What the settings make of the identity file, in a process of its own."""
+    JoinedIdentity(host.url, "far", host.secret, "", {"DESKHAND_REMOTE_NETWORKS": "10.0.0.0/8"}).write(
+        tmp_path
+    )
+    program = (
+        "import django; django.setup(); from django.conf import settings; "
+        "print(settings.DATABASES['default']['ENGINE'], settings.REMOTE_NETWORKS)"
+    )
+    environment = {
+        **{name: value for name, value in os.environ.items() if name not in OWN},
+        "DESKHAND_DATA_DIR": str(tmp_path),
+        "DJANGO_SETTINGS_MODULE": "webapp.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split()[0] == "django.db.backends.dummy"
+    assert "10.0.0.0/8" in done.stdout

@@ -1,0 +1,1 @@
+"""What connects hosts: addresses, certificates, and what a joined host keeps of its installation."""

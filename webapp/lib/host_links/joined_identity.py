@@ -1,0 +1,48 @@
+"""What a joined host keeps of its installation: a private file in its data folder, and no database."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+FILE = "host.json"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedIdentity:
+    """Who this host is, and for whom it works."""
+
+    server: str
+    """https://NAME:PORT"""
+    name: str
+    secret: str
+    authority: str
+    """PEM of the only authority to trust; "" = those of the system."""
+    environment: dict[str, str]
+    """Settings that the server gave; variables of this host's own go first."""
+
+    def write(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        draft = folder / f".{FILE}.new"
+        draft.touch(mode=0o600)
+        draft.write_text(json.dumps(asdict(self), indent=1))
+        draft.replace(folder / FILE)
+
+
+def read_identity(folder: Path) -> JoinedIdentity | None:
+    """None on a host that has not joined another one. Raises ValueError naming the file.
+
+    The server's settings become variables of this process and of its children where they are not set.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return None
+    try:
+        found = JoinedIdentity(**json.loads(path.read_text()))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}; join again with `make join`") from error
+    for name, value in found.environment.items():
+        os.environ.setdefault(name, value)
+    return found

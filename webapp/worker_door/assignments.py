@@ -1,0 +1,101 @@
+"""Claims of trajectories for a worker, with all that running one needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from training.contracts.config import ExperimentConfig
+from training.contracts.types import Purpose, Source, Task, TrajectoryStatus, Turn
+from webapp.experiments.models import Attempt, AttemptStatus
+from webapp.fleet.models import Worker
+from webapp.lib import disk_room
+from webapp.trajectories import branching, parked_trajectories
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
+from webapp.trajectories.models import Trajectory
+from webapp.trajectories.row_to_types import turn_of
+from webapp.worker_door.rows import patient_question, require_host
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Where a branch starts."""
+
+    snapshot: str
+    """Name on this machine's desk host; "" when there is none any more."""
+    turns: tuple[Turn, ...]
+    """What happened before, in its parents."""
+    text: str
+    """The text of the agent's first observation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTrajectory:
+    """The columns of a claimed row that its worker needs."""
+
+    pk: int
+    team_id: int = 0
+    member: int = 0
+    is_parked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """All that the env worker needs to know of a claimed trajectory."""
+
+    row: ClaimedTrajectory
+    task: Task
+    config: ExperimentConfig
+    source: Source
+    temperature: float
+    policy_url: str
+    policy_token: str
+    policy_certificate: str = ""
+    """PEM; "" = the server speaks plain HTTP on this machine."""
+    branch: Branch | None = None
+    """Set when it is continued from another trajectory's state."""
+
+
+@patient_question
+def claim(trajectory_id: int, worker_name: str) -> Assignment | None:
+    """Take the trajectory for the worker; None when another has it, it was cancelled, or none may begin."""
+    worker = Worker.objects.get(name=worker_name)
+    require_host(worker.host)
+    if worker.is_draining or disk_room.shortages(*disk_room.OF_EPISODES):
+        hand_back_job(trajectory_id=trajectory_id)
+        return None
+    row = trajectories.claim_trajectory(
+        trajectory_id=trajectory_id, worker=worker
+    ) or parked_trajectories.claim_parked(trajectory_id=trajectory_id, worker=worker)
+    if row is None:
+        return None
+    alone = {"desktops": row.group.desktops}
+    config = ExperimentConfig.model_validate(row.experiment.config if row.experiment else alone)
+    attempt = _running_attempt(row) if row.source == Source.POLICY else None
+    return Assignment(
+        row=ClaimedTrajectory(row.pk, row.team_id, row.member, row.status == TrajectoryStatus.PARKED),
+        task=Task.model_validate(row.task.spec),
+        config=config,
+        source=Source(row.source),
+        temperature=row.group.temperature,
+        policy_url=attempt.policy_url if attempt else "",
+        policy_token=attempt.policy_token if attempt else "",
+        policy_certificate=attempt.policy_certificate if attempt else "",
+        branch=_branch_of(row) if row.purpose == Purpose.BRANCH else None,
+    )
+
+
+def _branch_of(row: Trajectory) -> Branch:
+    snapshot = row.group.snapshot
+    return Branch(
+        snapshot=snapshot.name if snapshot else "",
+        turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
+        text=branching.first_text(row),
+    )
+
+
+def _running_attempt(row: Trajectory) -> Attempt | None:
+    running = Attempt.objects.filter(experiment=row.experiment, status=AttemptStatus.RUNNING)
+    if row.purpose == Purpose.BRANCH:  # a person's wish, not the trainer's: any policy of the experiment
+        return running.order_by("-number").first()
+    return running.filter(number=row.group.attempt).first()

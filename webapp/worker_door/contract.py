@@ -1,0 +1,24 @@
+"""The whole contract with env workers, and the name of its version."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+
+from webapp import __version__
+from webapp.worker_door import (  # noqa: F401  (their functions are the rows)
+    assignments,
+    host_mirror,
+    human_control,
+    parking,
+    snapshots,
+    trajectories,
+    workers,
+)
+from webapp.worker_door.rows import all_rows
+
+
+def version() -> str:
+    """Of this program and of the contract: hosts of another one are refused."""
+    text = "\n".join(sorted(f"{row.name}{inspect.signature(row.function)}" for row in all_rows()))
+    return f"{__version__}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"

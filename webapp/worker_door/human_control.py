@@ -1,0 +1,101 @@
+"""Screens that are open to people, control of them, and what people did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.utils import timezone
+
+from training.contracts.types import Action
+from webapp.screens import relay_tickets, screen_control
+from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
+from webapp.worker_door.rows import own_trajectory, patient_question, question, report
+
+
+@dataclass(frozen=True, slots=True)
+class ControlNow:
+    """A person's time at a desktop, as it stands."""
+
+    pk: int
+    status: ControlStatus
+    claim: str
+    """What the person says when finishing: success or failure."""
+    is_drained: bool
+    """After the end: all that the person did has been written."""
+
+
+@dataclass(frozen=True, slots=True)
+class HumanAction:
+    """One action of a person; `action` is None while it goes on."""
+
+    index: int
+    began_at: datetime
+    action: Action | None
+    ended_at: datetime | None
+
+
+@question
+def read_ticket(ticket: str) -> int | None:
+    """The trajectory of a relay's ticket; None for a forged or old one, and for another host's."""
+    trajectory_id = relay_tickets.read_ticket(ticket)
+    if trajectory_id is not None:
+        own_trajectory(trajectory_id)
+    return trajectory_id
+
+
+@report
+def open_screen(trajectory_id: int, addresses: list[str]) -> None:
+    screen_control.open_screen(trajectory_id=own_trajectory(trajectory_id).pk, addresses=addresses)
+
+
+@report
+def close_screen(trajectory_id: int) -> None:
+    screen_control.close_screen(trajectory_id=own_trajectory(trajectory_id).pk)
+
+
+@patient_question
+def active_control(trajectory_id: int) -> ControlNow | None:
+    """The control that is requested or held, after ending one that was not renewed."""
+    found = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
+    if found is None:
+        return None
+    now = refresh_control(found.pk)
+    return now if now.status in ACTIVE_CONTROLS else None
+
+
+@patient_question
+def grant_control(control_id: int) -> bool:
+    """Pause the agent for this person; False when they no longer want it."""
+    return screen_control.grant_control(control=_own(control_id))
+
+
+@patient_question
+def refresh_control(control_id: int) -> ControlNow:
+    """The same control as it is now."""
+    control = _own(control_id)
+    if control.is_active and control.expires_at < timezone.now():
+        screen_control.expire_controls(trajectory_id=control.trajectory_id)
+        control.refresh_from_db()
+    return ControlNow(control.pk, ControlStatus(control.status), control.claim, control.is_drained)
+
+
+@patient_question
+def human_actions(control_id: int, first: int) -> list[HumanAction]:
+    """What the person did from number `first` on, in order."""
+    rows = HumanInput.objects.filter(control=_own(control_id), index__gte=first).order_by("index")
+    return [
+        HumanAction(
+            index=row.index,
+            began_at=row.began_at,
+            action=Action.model_validate(row.action) if row.action else None,
+            ended_at=row.ended_at,
+        )
+        for row in rows
+    ]
+
+
+def _own(control_id: int) -> Control:
+    control = Control.objects.get(pk=control_id)
+    own_trajectory(control.trajectory_id)
+    return control

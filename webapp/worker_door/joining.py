@@ -1,0 +1,150 @@
+"""How a host joins, is known again, and is sent away."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from training.contracts.types import TrajectoryStatus
+from webapp.accounts.audit.log_action import log_action, only_team
+from webapp.accounts.models import AuditAction
+from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatus
+from webapp.lib.host_links.certificates import Authority
+from webapp.live.event_publishing import publish
+from webapp.trajectories.lifecycle import RUNNING, end_trajectory
+from webapp.trajectories.models import Trajectory
+from webapp.worker_door.contract import version
+
+TOKEN_HOURS = 1
+HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
+SHARED_VARIABLES = (
+    *("DESKHAND_REMOTE_NETWORKS", "DESKHAND_GATEWAY_VENDORS", "DESKHAND_OSWORLD_PYTHONS"),
+    *("DESKHAND_OSWORLD_DIRS", "DESKHAND_OSWORLD_VARIABLES", "DESKHAND_ALLOW_HOST_CODE"),
+)
+"""What this installation allows configs to do on its hosts."""
+
+
+class JoinRefused(Exception):
+    """Raised when a host may not come in; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """What a host gets when it joins."""
+
+    name: str
+    secret: str
+    environment: dict[str, str]
+    """Settings of the installation that are not set on the host itself."""
+
+
+@transaction.atomic
+def make_token(*, user: User) -> str:
+    """SECRET or SECRET.FINGERPRINT, of our own authority: good for one host within the hour."""
+    secret = secrets.token_hex(24)  # a shell and a Makefile take it as it is
+    until = timezone.now() + timedelta(hours=TOKEN_HOURS)
+    JoinToken.objects.create(digest=_digest(secret), made_by_name=user.get_username(), expires_at=until)
+    log_action(AuditAction.OPERATED, person=user, team=only_team(user), kind="host", verb="invite")
+    if settings.HOSTS_SERVER.is_local:  # a proxy with a certificate of its own stands in front
+        return secret
+    return f"{secret}.{Authority.of(settings.SECRETS_DIR).fingerprint}"
+
+
+@transaction.atomic
+def join(*, token: str, name: str, sent_version: str) -> Welcome:
+    """Take a host in. Raises JoinRefused."""
+    if not HOST_NAME.fullmatch(name):
+        raise JoinRefused(f"name: {name!r} is no host name; set DESKHAND_HOST_NAME")
+    require_version(sent_version)
+    now = timezone.now()
+    unused = JoinToken.objects.filter(digest=_digest(token), used_at=None, expires_at__gt=now)
+    found = unused.select_for_update().first()
+    if found is None:
+        raise JoinRefused(
+            "token: unknown, used before, or older than an hour; Fleet > Add a host makes a new one"
+        )
+    if JoinedHost.objects.filter(host__name=name, revoked_at=None).exists():
+        raise JoinRefused(
+            f"name: a host {name} has joined; revoke it on the fleet page, or set DESKHAND_HOST_NAME"
+        )
+    JoinToken.objects.filter(pk=found.pk).update(used_at=now)
+    secret = secrets.token_urlsafe(32)
+    host, _ = Host.objects.get_or_create(name=name)
+    JoinedHost.objects.update_or_create(
+        host=host,
+        defaults={
+            "digest": _digest(secret),
+            "version": sent_version,
+            "stream": "",
+            "received": 0,
+            "num_refused": 0,
+            "heard_at": now,
+            "joined_at": now,
+            "invited_by_name": found.made_by_name,
+            "revoked_at": None,
+        },
+    )
+    publish("fleet", "host.updated", {"host": name})
+    shared = {variable: os.environ[variable] for variable in SHARED_VARIABLES if os.environ.get(variable)}
+    return Welcome(name, secret, shared)
+
+
+def find_host(name: str, secret: str) -> JoinedHost | None:
+    """The host with this identity; None for a wrong or revoked one."""
+    known = JoinedHost.objects.select_related("host").filter(revoked_at=None)
+    host = known.filter(host__name=name).first()
+    return host if host and constant_time_compare(host.digest, _digest(secret)) else None
+
+
+def require_version(sent: str) -> None:
+    """Raise JoinRefused for another version of Deskhand."""
+    if sent != version():
+        raise JoinRefused(
+            f"version: this host runs Deskhand {sent or 'of no version'}, the server {version()}; check out "
+            "the server's version and run `make host` again"
+        )
+
+
+def hear(host: JoinedHost, sent_version: str, sent_at: float) -> None:
+    """Note when and how a host was heard; `sent_at`: seconds since the epoch, by its clock."""
+    now = timezone.now()
+    skew = round(sent_at - now.timestamp(), 2)
+    JoinedHost.objects.filter(pk=host.pk).update(heard_at=now, version=sent_version, clock_skew_s=skew)
+
+
+def revoke(*, host: JoinedHost, user: User) -> None:
+    """Its secret opens nothing any more; what it ran is run again elsewhere."""
+    with transaction.atomic():
+        JoinedHost.objects.filter(pk=host.pk).update(revoked_at=timezone.now())
+        Worker.objects.filter(host=host.name, is_joined=True).update(status=WorkerStatus.LOST)
+        log_action(
+            AuditAction.OPERATED,
+            person=user,
+            team=only_team(user),
+            kind="host",
+            object_id=host.name,
+            verb="revoke",
+        )
+        publish("fleet", "host.updated", {"host": host.name})
+    ran = Trajectory.objects.filter(worker__host=host.name, worker__is_joined=True, status__in=RUNNING)
+    for pk in ran.values_list("pk", flat=True):
+        end_trajectory(
+            trajectory_id=pk,
+            status=TrajectoryStatus.ERRORED,
+            error=f"host {host.name} was revoked",
+            error_kind="worker_lost",
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

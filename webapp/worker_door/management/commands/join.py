@@ -1,0 +1,92 @@
+"""Make this machine a host of another installation."""
+
+import json
+import os
+import socket
+from argparse import ArgumentParser
+from typing import Any
+
+import httpx
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.lib.host_links.certificates import context_trusting, fingerprint_of
+from webapp.lib.host_links.joined_identity import JoinedIdentity
+
+TIMEOUT_S = 20.0
+ROLES = ("env",)
+
+
+class Command(BaseCommand):
+    help = "Join the installation at --server with a token of its page Add a host; keeps an identity here."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--server", required=True, help="https://NAME:PORT")
+        parser.add_argument(
+            "--token", required=True, help="of the page Add a host; good for one host, an hour"
+        )
+        parser.add_argument("--roles", default="env", help="env: desktops and their rollouts")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        server = options["server"].rstrip("/")
+        if not server.startswith("https://"):
+            raise CommandError(f"--server {server}: write https://NAME:PORT")
+        if unknown := set(options["roles"].split(",")) - set(ROLES):
+            raise CommandError(
+                f"--roles {','.join(sorted(unknown))}: a joined host can be {', '.join(ROLES)}"
+            )
+        if settings.JOINED is not None:
+            raise CommandError(
+                f"this host works for {settings.JOINED.server}; delete {settings.DATA_DIR}/host.json first"
+            )
+        secret, _, fingerprint = options["token"].partition(".")
+        authority = fetch_authority(server, fingerprint) if fingerprint else ""
+        name = os.environ.get("DESKHAND_HOST_NAME") or socket.gethostname()
+        welcome = ask_to_join(server, authority, secret, name)
+        identity = JoinedIdentity(
+            server=server,
+            name=welcome["name"],
+            secret=welcome["secret"],
+            authority=authority,
+            environment=welcome["environment"],
+        )
+        identity.write(settings.DATA_DIR)
+        self.stdout.write(f"{name} has joined {server}; `make host` starts it")
+
+
+def fetch_authority(server: str, fingerprint: str) -> str:
+    """The server's own authority (PEM). Raises CommandError unless it is the one that the token names."""
+    # Not verified: what comes is compared with the token, which came another way.
+    try:
+        answer = httpx.get(f"{server}/hosts/authority.pem", verify=False, timeout=TIMEOUT_S, trust_env=False)
+        found = fingerprint_of(answer.text)
+    except (httpx.TransportError, ValueError) as error:
+        raise CommandError(
+            f"--server {server}: {error}; is it the address of the page Add a host?"
+        ) from error
+    if found != fingerprint:
+        raise CommandError(
+            f"--server {server}: its certificate is not the one that the token names. Another machine may "
+            "stand in between; nothing was sent to it"
+        )
+    return answer.text
+
+
+def ask_to_join(server: str, authority: str, secret: str, name: str) -> dict[str, Any]:
+    """What the server gives this host. Raises CommandError with its words."""
+    from webapp.worker_door.contract import version  # models: after the settings
+
+    body = {"token": secret, "name": name, "version": version()}
+    try:
+        with httpx.Client(verify=context_trusting(authority), timeout=TIMEOUT_S, trust_env=False) as client:
+            answer = client.post(f"{server}/hosts/join/", json=body)
+    except httpx.TransportError as error:
+        raise CommandError(f"--server {server}: {error}") from error
+    try:
+        values: dict[str, Any] = answer.json()
+    except json.JSONDecodeError as error:
+        raise CommandError(f"--server {server}: no Deskhand answered there ({answer.status_code})") from error
+    if not answer.is_success:
+        raise CommandError(values["error"]["message"])
+    return values

@@ -1,0 +1,66 @@
+"""Desktops that may not be had at once, or that others rent out: parking, keys, clusters in use."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.utils import timezone
+
+from training.contracts.config import ExperimentConfig, GatewayConfig
+from training.contracts.types import TrajectoryStatus
+from webapp.experiments.models import Experiment
+from webapp.fleet import worker_reports
+from webapp.trajectories import parked_trajectories
+from webapp.trajectories.models import Trajectory
+from webapp.worker_door.rows import own_trajectory, patient_question, question, report
+from webapp.worker_door.trajectories import end_errored
+
+
+@question
+def unended_trajectories() -> list[int]:
+    return list(Trajectory.objects.filter(ended_at=None).values_list("pk", flat=True))
+
+
+@question
+def gateways_in_use() -> list[GatewayConfig]:
+    """The clusters of experiments that ran in the last day."""
+    recent = Trajectory.objects.filter(created_at__gt=timezone.now() - timedelta(days=1))
+    rows = Experiment.objects.filter(
+        config__desktops__provider="gateway", pk__in=recent.values("experiment_id")
+    )
+    return list({ExperimentConfig.model_validate(row.config).desktops.gateway for row in rows})
+
+
+@report
+def park(
+    trajectory_id: int,
+    reason: str,
+    position: int | None,
+    wait_s: float | None,
+    retry_after_s: float | None,
+    limit_s: float,
+) -> None:
+    """No desktop is free: the trajectory waits without a slot, `limit_s` at most; 0 = without limit."""
+    row = own_trajectory(trajectory_id)
+    waited_s = (timezone.now() - row.parked_at).total_seconds() if row.parked_at else 0.0
+    if limit_s and waited_s > limit_s:
+        end_errored(row.pk, "parked_too_long", f"no desktop for {waited_s:.0f} s: {reason}")
+        return
+    notice = parked_trajectories.ParkingNotice(
+        reason=reason, position=position, wait_s=wait_s, retry_after_s=retry_after_s
+    )
+    if not parked_trajectories.park_trajectory(trajectory=row, notice=notice):
+        end_errored(row.pk, "desktop_quota", reason)  # it ran already; a cancelled one stays cancelled
+
+
+@patient_question
+def unpark(trajectory_id: int) -> bool:
+    """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
+    row = own_trajectory(trajectory_id)
+    return row.status != TrajectoryStatus.PARKED or parked_trajectories.unpark_trajectory(trajectory=row)
+
+
+@report
+def end_remote_desktop(desktop_id: str) -> None:
+    """Record that a slot closed a desktop; one of a remote service ends by that."""
+    worker_reports.end_remote_desktop(name=desktop_id)

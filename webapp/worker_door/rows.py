@@ -1,0 +1,126 @@
+"""The contract with env workers: its functions, and how their arguments travel between hosts.
+
+A report has no answer: it is delivered once and in order, later when the web is away. A question is answered
+now. In the same process both are plain calls.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+
+from webapp.trajectories.models import Trajectory
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_JSON = ConfigDict(
+    ser_json_bytes="base64", val_json_bytes="base64", ser_json_inf_nan="constants", extra="forbid"
+)
+_rows: dict[str, Row] = {}
+caller: ContextVar[str] = ContextVar("caller", default="")
+"""Joined host whose call is being answered; "" = a worker of this machine."""
+
+
+class NotYours(Exception):
+    """Raised when a joined host names something that another host works on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One function of the contract."""
+
+    name: str
+    function: Callable[..., Any]
+    is_report: bool
+    is_patient: bool
+    """Asked again until there is an answer, rather than failing."""
+    arguments: type[BaseModel]
+    answer: TypeAdapter[Any]
+
+    def write(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
+        """A call's arguments as JSON."""
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        return self.arguments.model_construct(**bound.arguments).model_dump_json().encode()
+
+    def call(self, body: bytes) -> Any:
+        """Do what the JSON asks. Raises pydantic's ValidationError."""
+        values = self.arguments.model_validate_json(body)
+        return self.function(**{name: getattr(values, name) for name in self.arguments.model_fields})
+
+
+def question(function: Callable[P, T]) -> Callable[P, T]:
+    """A row whose caller can go on without the answer, or asks again by itself."""
+    return _add(function, is_report=False, is_patient=False)
+
+
+def patient_question(function: Callable[P, T]) -> Callable[P, T]:
+    """A row whose caller cannot go on without the answer."""
+    return _add(function, is_report=False, is_patient=True)
+
+
+def report(function: Callable[P, None]) -> Callable[P, None]:
+    return _add(function, is_report=True, is_patient=True)
+
+
+def _add(function: Callable[P, T], *, is_report: bool, is_patient: bool) -> Callable[P, T]:
+    hints = get_type_hints(function)
+    fields = {
+        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in inspect.signature(function).parameters.items()
+    }
+    name = function.__name__
+    assert name not in _rows, f"two rows are called {name}"
+    arguments = create_model(name, __config__=_JSON, **fields)  # type: ignore[call-overload]
+    _rows[name] = Row(
+        name=name,
+        function=function,
+        is_report=is_report,
+        is_patient=is_patient,
+        arguments=arguments,
+        answer=TypeAdapter(hints["return"]),
+    )
+    return function
+
+
+def row_named(name: str) -> Row | None:
+    return _rows.get(name)
+
+
+def all_rows() -> list[Row]:
+    """Of the modules that were imported; `contract.py` imports all of them."""
+    return list(_rows.values())
+
+
+def require_host(name: str) -> None:
+    """Raise NotYours when a joined host speaks for another one."""
+    if (host := caller.get()) and host != name:
+        raise NotYours(f"{host} speaks for {name}")
+
+
+def works_for(*team_ids: int) -> bool:
+    """Whether the caller has worked for one of the teams; workers of this machine may for all."""
+    host = caller.get()
+    return not host or Trajectory.objects.filter(worker__host=host, team_id__in=team_ids).exists()
+
+
+def require_team(*team_ids: int) -> None:
+    """Raise NotYours unless a joined host has worked for one of the teams."""
+    if not works_for(*team_ids):
+        raise NotYours(f"{caller.get()} has run nothing of team {', '.join(map(str, team_ids))}")
+
+
+def own_trajectory(trajectory_id: int) -> Trajectory:
+    """The row. Raises NotYours when the caller's workers do not run it, Trajectory.DoesNotExist."""
+    host = caller.get()
+    if not host:
+        return Trajectory.objects.get(pk=trajectory_id)
+    row = Trajectory.objects.select_related("worker").get(pk=trajectory_id)
+    if row.worker is None or row.worker.host != host:
+        raise NotYours(f"trajectory {trajectory_id} is not run by {host}")
+    return row

@@ -1,0 +1,193 @@
+"""What becomes of a claimed trajectory: its status, turns, score and reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from training.contracts.turn_trace import SpentMs
+from training.contracts.types import (
+    Limit,
+    Observation,
+    Purpose,
+    RewardTerm,
+    Source,
+    TrajectoryStatus,
+    Turn,
+)
+from webapp.fleet import worker_reports
+from webapp.fleet.models import DesktopPhase
+from webapp.replay import inbox_admission
+from webapp.screens.models import ACTIVE_CONTROLS, Control
+from webapp.trajectories import frames
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.models import Frame, Trajectory
+from webapp.worker_door.rows import (
+    caller,
+    own_trajectory,
+    patient_question,
+    question,
+    report,
+    require_team,
+    works_for,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryNow:
+    """What was decided elsewhere about a trajectory that runs."""
+
+    has_ended: bool = False
+    has_control: bool = False
+    """A person wants its desktop, or has it. Told to joined hosts only: others ask each turn."""
+    wants_snapshots: bool = False
+
+
+@question
+def beat_trajectories(trajectory_ids: list[int]) -> None:
+    """The heartbeat of those that a worker runs, or whose last reports are on their way."""
+    trajectories.beat_trajectories([row.pk for row in _own(trajectory_ids)])
+
+
+@patient_question
+def look_at(trajectory_ids: list[int]) -> dict[int, TrajectoryNow]:
+    """What was decided about them meanwhile."""
+    rows = _own(trajectory_ids)
+    controlled: set[int] = set()
+    if caller.get():
+        running = [row.pk for row in rows]
+        controls = Control.objects.filter(trajectory__in=running, status__in=ACTIVE_CONTROLS)
+        controlled = set(controls.values_list("trajectory_id", flat=True))
+    return {row.pk: TrajectoryNow(row.is_final, row.pk in controlled, row.keeps_snapshots) for row in rows}
+
+
+def _own(trajectory_ids: list[int]) -> list[Trajectory]:
+    found = Trajectory.objects.filter(pk__in=trajectory_ids)
+    if host := caller.get():
+        found = found.filter(worker__host=host)
+    return list(found.only("pk", "status", "keeps_snapshots"))
+
+
+@report
+def begin_running(
+    trajectory_id: int, desktop_id: str, host: str, provider: str, screen: tuple[int, int]
+) -> None:
+    """The desktop is set up."""
+    row = own_trajectory(trajectory_id)
+    desktop = worker_reports.record_desktop(
+        name=desktop_id,
+        phase=DesktopPhase.LEASED,
+        host=host,
+        provider=provider,
+        width=screen[0],
+        height=screen[1],
+        worker=row.worker,
+    )
+    trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
+
+
+@report
+def begin_evaluating(trajectory_id: int) -> None:
+    trajectories.move_trajectory(trajectory=own_trajectory(trajectory_id), to=TrajectoryStatus.EVALUATING)
+
+
+@report
+def open_turn(
+    trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
+) -> None:
+    """The screenshot is stored; this is the turn that shows it."""
+    trajectories.open_turn(
+        trajectory=own_trajectory(trajectory_id),
+        index=index,
+        source=source,
+        observation=observation,
+        observed_at=observed_at,
+    )
+
+
+@report
+def close_turn(
+    trajectory_id: int, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None
+) -> None:
+    trajectories.close_turn(
+        trajectory=own_trajectory(trajectory_id),
+        turn=turn,
+        thought=thought,
+        completed_at=completed_at,
+        spent_ms=spent_ms,
+    )
+
+
+@report
+def record_final_screen(trajectory_id: int, frame: str) -> None:
+    """What the evaluator is about to judge."""
+    trajectories.record_final_frame(trajectory=own_trajectory(trajectory_id), frame=frame)
+
+
+@report
+def finish(
+    trajectory_id: int,
+    status: TrajectoryStatus,
+    score: float,
+    reward: float,
+    terms: list[RewardTerm],
+    turn_terms: dict[int, list[RewardTerm]],
+    fingerprint: str,
+    limit: Limit | None,
+) -> None:
+    """Record score, reward and what made the tokens; offer a success to the replay inbox."""
+    row = own_trajectory(trajectory_id)
+    by_turn = {index: _plain(found) for index, found in turn_terms.items()}
+    with transaction.atomic():
+        trajectories.record_turn_terms(trajectory=row, terms=by_turn)
+        trajectories.record_fingerprint(trajectory=row, fingerprint=fingerprint)
+        trajectories.end_trajectory(
+            trajectory_id=row.pk, status=status, score=score, reward=reward, terms=_plain(terms), limit=limit
+        )
+    row.refresh_from_db()
+    if row.status == status and (
+        row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
+    ):
+        inbox_admission.offer_to_inbox(trajectory=row)
+
+
+@report
+def end_errored(trajectory_id: int, kind: str, error: str) -> None:
+    """Infrastructure failed: never a reward; its place in the group is run again."""
+    own_trajectory(trajectory_id)
+    trajectories.end_trajectory(
+        trajectory_id=trajectory_id,
+        status=TrajectoryStatus.ERRORED,
+        error=error[:4000],
+        error_kind=kind,
+    )
+
+
+@report
+def end_cancelled(trajectory_id: int) -> None:
+    own_trajectory(trajectory_id)
+    trajectories.end_trajectory(trajectory_id=trajectory_id, status=TrajectoryStatus.CANCELLED)
+
+
+@patient_question
+def read_screenshot(sha256: str) -> bytes:
+    """The lossless PNG of an observation."""
+    if caller.get():
+        teams = Frame.objects.filter(sha256=sha256).values_list("team_id", flat=True)
+        require_team(*teams)
+    return frames.read_frame(sha256)
+
+
+@patient_question
+def missing_frames(team_id: int, sha256s: list[str]) -> list[str]:
+    """Those that have to be uploaded before a report may name them; none when all that did was deleted."""
+    if not works_for(team_id):
+        return []
+    known = Frame.objects.filter(team_id=team_id, sha256__in=sha256s).values_list("sha256", flat=True)
+    return sorted(set(sha256s) - set(known))
+
+
+def _plain(terms: list[RewardTerm]) -> list[dict[str, object]]:
+    return [term.model_dump(mode="json") for term in terms]

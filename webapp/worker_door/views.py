@@ -1,0 +1,155 @@
+"""The door over HTTPS: hosts join, ask, report and bring screenshots. Answers are JSON.
+
+A host sends `Authorization: Bearer NAME:SECRET`, its version and its clock with every call.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from functools import wraps
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import Error
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST, require_safe
+from PIL import UnidentifiedImageError
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from training.contracts.route_types import problems_of
+from webapp.fleet.models import JoinedHost
+from webapp.lib.error_pages import error_body
+from webapp.lib.host_links.certificates import Authority
+from webapp.lib.patience import passes
+from webapp.lib.request_values import whole_number
+from webapp.trajectories.frames import store_frame
+from webapp.worker_door import joining
+from webapp.worker_door.receive import Batch, receive
+from webapp.worker_door.rows import NotYours, caller, require_team, row_named
+
+log = logging.getLogger(__name__)
+MAX_BODY_BYTES = 64 << 20
+LATEST_MS = 10**14
+HostView = Callable[..., HttpResponse]
+
+
+class JoinRequest(BaseModel):
+    """What a host says when it comes."""
+
+    model_config = ConfigDict(extra="forbid")
+    token: str
+    name: str
+    version: str
+
+
+class TooLong(Exception):
+    """Raised for a body beyond MAX_BODY_BYTES."""
+
+
+def for_hosts(view: HostView) -> HostView:
+    """The view for a host that is known; errors become JSON that the host's log can show."""
+
+    @csrf_exempt
+    @require_POST
+    @login_not_required
+    @wraps(view)
+    def answer(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+        name, _, secret = request.headers.get("Authorization", "").removeprefix("Bearer ").partition(":")
+        host = joining.find_host(name, secret)
+        if host is None:
+            return _refuse(401, "unknown_host", "this host is not known or was revoked; join it again")
+        sent = request.headers.get("X-Deskhand-Version", "")
+        try:
+            joining.require_version(sent)
+        except joining.JoinRefused as refused:
+            return _refuse(409, "version", str(refused))
+        token = caller.set(host.name)
+        try:
+            return view(request, host, *args, **kwargs)
+        except (ValidationError, UnidentifiedImageError, TooLong) as error:
+            words = problems_of(error) if isinstance(error, ValidationError) else str(error)
+            return _refuse(400, "bad_request", words)
+        except ObjectDoesNotExist as error:
+            return _refuse(404, "gone", str(error))
+        except NotYours as error:
+            return _refuse(403, "not_yours", str(error))
+        except (Error, OSError) as error:
+            if not passes(error):
+                raise
+            return _refuse(503, "later", str(error))
+        finally:
+            caller.reset(token)
+
+    return answer
+
+
+@for_hosts
+def host_ask(request: HttpRequest, host: JoinedHost, name: str) -> HttpResponse:
+    """Answer one question."""
+    row = row_named(name)
+    if row is None or row.is_report:
+        return _refuse(404, "unknown", f"no question is called {name}")
+    if name == "beat_worker":
+        clock = request.headers.get("X-Deskhand-Clock", "")
+        sent_at_ms = whole_number(clock, "X-Deskhand-Clock", low=0, high=LATEST_MS)
+        joining.hear(host, request.headers.get("X-Deskhand-Version", ""), sent_at_ms / 1000)
+    answer = row.call(_body(request))
+    return HttpResponse(row.answer.dump_json(answer), content_type="application/json")
+
+
+@for_hosts
+def host_reports(request: HttpRequest, host: JoinedHost) -> HttpResponse:
+    """Record a batch of reports."""
+    received = receive(host, Batch.model_validate_json(_body(request)))
+    return HttpResponse(received.model_dump_json(), content_type="application/json")
+
+
+@for_hosts
+def host_frame(request: HttpRequest, host: JoinedHost, team: int, sha256: str) -> HttpResponse:
+    """Keep a screenshot that reports are about to name."""
+    require_team(team)
+    png = _body(request)
+    if hashlib.sha256(png).hexdigest() != sha256:
+        return _refuse(400, "checksum", f"these are not the bytes of {sha256}")
+    store_frame(team, png, sha256=sha256)
+    return JsonResponse({})
+
+
+@csrf_exempt
+@require_POST
+@login_not_required
+def host_join(request: HttpRequest) -> HttpResponse:
+    """Take a host in that shows a token."""
+    try:
+        asked = JoinRequest.model_validate_json(_body(request))
+        welcome = joining.join(token=asked.token, name=asked.name, sent_version=asked.version)
+    except (ValidationError, TooLong) as error:
+        return _refuse(400, "bad_request", str(error))
+    except joining.JoinRefused as refused:
+        return _refuse(403, "refused", str(refused))
+    log.info("host %s has joined", welcome.name)
+    return JsonResponse({"name": welcome.name, "secret": welcome.secret, "environment": welcome.environment})
+
+
+@require_safe
+@login_not_required
+def host_authority(request: HttpRequest) -> HttpResponse:
+    """The certificate of this installation's own authority; a join token holds its fingerprint."""
+    certificate = Authority.of(settings.SECRETS_DIR).certificate
+    return HttpResponse(certificate, content_type="application/x-pem-file")
+
+
+def _body(request: HttpRequest) -> bytes:
+    """All of it; screenshots are longer than what forms may send."""
+    body = request.read(MAX_BODY_BYTES + 1)
+    if len(body) > MAX_BODY_BYTES:
+        raise TooLong(f"body: longer than {MAX_BODY_BYTES >> 20} MiB")
+    return body
+
+
+def _refuse(status: int, code: str, message: str) -> HttpResponse:
+    return JsonResponse(error_body(code, message), status=status)

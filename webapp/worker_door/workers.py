@@ -1,0 +1,73 @@
+"""A worker's own row, and the jobs of a host that does not reach Redis."""
+
+from __future__ import annotations
+
+import logging
+
+from training.contracts.types import TrajectoryStatus
+from webapp.fleet import worker_reports
+from webapp.fleet.models import Worker
+from webapp.lib import send_job
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.lifecycle import RUNNING
+from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
+from webapp.trajectories.models import Trajectory
+from webapp.worker_door.rows import caller, question, report, require_host
+
+log = logging.getLogger(__name__)
+NEEDS_REDIS = "remote"
+"""Provider whose slots are counted in Redis, which a joined host does not reach."""
+
+
+@question
+def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version: str) -> bool:
+    """Record that a worker is alive; True while it is being drained."""
+    require_host(host)
+    worker = worker_reports.beat_worker(
+        name=name,
+        queue=queue,
+        host=host,
+        pid=pid,
+        slots=slots,
+        version=version,
+        is_joined=bool(caller.get()),
+    )
+    return worker.is_draining
+
+
+@question
+def stop_worker(name: str, pid: int, host: str) -> None:
+    """A worker said goodbye."""
+    require_host(host)
+    worker_reports.stop_worker(name=name, pid=pid)
+
+
+@report
+def begin_anew(worker_name: str) -> None:
+    """The worker was started: what it ran before ended with its last process."""
+    worker = Worker.objects.filter(name=worker_name).first()
+    if worker is None:
+        return
+    require_host(worker.host)
+    for pk in Trajectory.objects.filter(worker=worker, status__in=RUNNING).values_list("pk", flat=True):
+        trajectories.end_trajectory(
+            trajectory_id=pk,
+            status=TrajectoryStatus.ERRORED,
+            error=f"env worker {worker_name} was started anew",
+            error_kind="worker_lost",
+        )
+
+
+@question
+def take_jobs(worker_name: str, count: int) -> list[int]:
+    """Trajectories that were sent to env workers, taken from Redis for a host that does not reach it."""
+    worker = Worker.objects.get(name=worker_name)
+    require_host(worker.host)
+    found = send_job.take_jobs(send_job.RUN_TRAJECTORY, host=worker.host, count=count)
+    taken = []
+    for row in Trajectory.objects.filter(pk__in=found).select_related("group", "experiment"):
+        if row.desktop_config.provider == NEEDS_REDIS:
+            hand_back_job(trajectory_id=row.pk)
+        else:
+            taken.append(row.pk)
+    return taken

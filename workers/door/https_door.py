@@ -1,0 +1,123 @@
+"""The door of a joined host: questions over HTTPS, reports through the spool. Connections only go out."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+from django.db import OperationalError
+
+from webapp.lib.host_links.certificates import context_trusting
+from webapp.lib.host_links.joined_identity import JoinedIdentity
+from webapp.worker_door.contract import version
+from webapp.worker_door.receive import Batch, Received, SentReport
+from webapp.worker_door.rows import Row, row_named
+from workers.door.spool import Spool, SpooledFrame
+
+log = logging.getLogger(__name__)
+
+TIMEOUT_S = 20.0
+BATCH = 50
+BATCH_BYTES = 4 << 20
+PAUSE_S = 1.0
+"""Between two tries while the web is away."""
+LATER = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE}
+LATER |= {httpx.codes.GATEWAY_TIMEOUT, httpx.codes.INTERNAL_SERVER_ERROR}
+
+
+class DoorClosed(OperationalError):
+    """Raised when the web does not answer: for a worker the same as a database that is away."""
+
+
+class DoorRefused(Exception):
+    """Raised when the server does not want this host or its call; the message says what to do."""
+
+
+class HttpsDoor:
+    """One host's way to its installation."""
+
+    def __init__(self, identity: JoinedIdentity, spool: Spool) -> None:
+        self.spool = spool
+        self._server = identity.server
+        self._http = httpx.Client(
+            base_url=identity.server,
+            verify=context_trusting(identity.authority),
+            timeout=TIMEOUT_S,
+            headers={
+                "Authorization": f"Bearer {identity.name}:{identity.secret}",
+                "X-Deskhand-Version": version(),
+            },
+            trust_env=False,
+        )
+
+    def ask(self, row: Row, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The answer. Raises DoorClosed or DoorRefused."""
+        answer = self._post(f"/hosts/ask/{row.name}/", row.write(args, kwargs))
+        return row.answer.validate_json(answer.content)
+
+    def tell(
+        self, row: Row, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: SpooledFrame | None = None
+    ) -> None:
+        """Keep a report; a thread delivers it."""
+        trajectory = args[0] if args and isinstance(args[0], int) else None
+        self.spool.add(row.name, row.write(args, kwargs), trajectory, frame)
+
+    def deliver(self) -> int:
+        """Bring the oldest reports, with their screenshots; how many. Raises DoorClosed or DoorRefused."""
+        batch: list[SentReport] = []
+        size = 0
+        for waiting in self.spool.oldest(BATCH):
+            size += len(waiting.body)
+            if batch and size > BATCH_BYTES:
+                break
+            batch.append(SentReport(number=waiting.number, name=waiting.name, body=waiting.body))
+        if not batch:
+            return 0
+        self._upload(batch[-1].number)
+        sent = Batch(stream=self.spool.stream, reports=batch)
+        answer = self._post("/hosts/reports/", sent.model_dump_json().encode())
+        received = Received.model_validate_json(answer.content)
+        for number, why in received.refused.items():
+            log.warning("report %s was refused: %s", number, why)
+        self.spool.drop_until(received.number)
+        return len(batch)
+
+    def deliver_forever(self, stopping: threading.Event) -> None:
+        """Until `stopping`; a server that is away or refuses is asked again."""
+        while not stopping.is_set():
+            try:
+                if not self.deliver():
+                    self.spool.wait(PAUSE_S)
+            except (DoorClosed, DoorRefused) as error:
+                log.warning("reports are kept, trying again in %.0f s: %s", PAUSE_S, error)
+                stopping.wait(PAUSE_S)
+
+    def _upload(self, number: int) -> None:
+        by_team: dict[int, list[str]] = {}
+        for team_id, sha256 in self.spool.frames_until(number):
+            by_team.setdefault(team_id, []).append(sha256)
+        missing = row_named("missing_frames")
+        assert missing is not None
+        for team_id, found in by_team.items():
+            for sha256 in self.ask(missing, (team_id, found), {}):
+                png = self.spool.read_frame(team_id, sha256)
+                try:
+                    self._post(f"/hosts/frames/{team_id}/{sha256}/", png)
+                except DoorRefused as error:  # one bad picture holds up no report
+                    log.warning("a screenshot was refused: %s", error)
+
+    def _post(self, path: str, body: bytes) -> httpx.Response:
+        try:
+            answer = self._http.post(
+                path, content=body, headers={"X-Deskhand-Clock": str(round(1000 * time.time()))}
+            )
+        except httpx.TransportError as error:
+            raise DoorClosed(f"{self._server} does not answer: {error}") from error
+        if answer.is_success:
+            return answer
+        words = f"{path}: {answer.status_code} {answer.text[:500]}"
+        raise DoorClosed(words) if answer.status_code in LATER else DoorRefused(words)

@@ -1,0 +1,119 @@
+"""Reports that wait for delivery, in a SQLite file: neither the web's absence nor a crash loses one.
+
+Numbers go up by one and are never used again. A report and its screenshot are kept in one transaction.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import OperationalError
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS stream (name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS reports (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, body TEXT NOT NULL,
+    trajectory INTEGER, frame TEXT);
+CREATE TABLE IF NOT EXISTS frames (team INTEGER, sha256 TEXT, png BLOB NOT NULL, PRIMARY KEY (team, sha256));
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledFrame:
+    """A screenshot that has to be there before its report."""
+
+    team_id: int
+    sha256: str
+    png: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledReport:
+    """One report that waits."""
+
+    number: int
+    name: str
+    body: str
+    """JSON."""
+
+
+class Spool:
+    """The queue of one host; any thread may add."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._database = sqlite3.connect(path, check_same_thread=False, timeout=20)
+        self._database.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {TABLES}")
+        self._lock = threading.Lock()
+        self._added = threading.Condition()
+        with self._lock, self._database:
+            if self._database.execute("SELECT 1 FROM stream").fetchone() is None:
+                self._database.execute("INSERT INTO stream VALUES (?)", [secrets.token_hex(16)])
+            self.stream = str(self._database.execute("SELECT name FROM stream").fetchone()[0])
+        """Names this spool to the server: another one counts anew."""
+
+    def add(self, name: str, body: bytes, trajectory_id: int | None, frame: SpooledFrame | None) -> None:
+        """Keep a report until it is delivered. Raises Django's OperationalError when there is no room."""
+        values = (name, body.decode(), trajectory_id, frame.sha256 if frame else None)
+        try:
+            with self._lock, self._database as database:
+                if frame is not None:
+                    row = (frame.team_id, frame.sha256, frame.png)
+                    database.execute("INSERT OR IGNORE INTO frames VALUES (?, ?, ?)", row)
+                database.execute(
+                    "INSERT INTO reports (name, body, trajectory, frame) VALUES (?, ?, ?, ?)", values
+                )
+        except sqlite3.OperationalError as error:
+            raise OperationalError(f"this host's spool takes no report: {error}") from error
+        with self._added:
+            self._added.notify_all()
+
+    def oldest(self, count: int) -> list[SpooledReport]:
+        """The next ones to deliver."""
+        with self._lock:
+            rows = self._database.execute(
+                "SELECT number, name, body FROM reports ORDER BY number LIMIT ?", [count]
+            ).fetchall()
+        return [SpooledReport(*row) for row in rows]
+
+    def frames_until(self, number: int) -> list[tuple[int, str]]:
+        """(team, sha256) of the screenshots that reports up to `number` name."""
+        with self._lock:
+            return self._database.execute(
+                "SELECT DISTINCT team, sha256 FROM frames JOIN reports ON frame = sha256 WHERE number <= ?",
+                [number],
+            ).fetchall()
+
+    def read_frame(self, team_id: int, sha256: str) -> bytes:
+        with self._lock:
+            row = self._database.execute(
+                "SELECT png FROM frames WHERE team = ? AND sha256 = ?", [team_id, sha256]
+            ).fetchone()
+        return bytes(row[0])
+
+    def drop_until(self, number: int) -> None:
+        """They are delivered, and so are the screenshots that no other report needs."""
+        with self._lock, self._database as database:
+            database.execute("DELETE FROM reports WHERE number <= ?", [number])
+            database.execute(
+                "DELETE FROM frames WHERE sha256 NOT IN (SELECT frame FROM reports WHERE frame NOT NULL)"
+            )
+
+    def trajectories(self) -> set[int]:
+        """Those of which something waits."""
+        with self._lock:
+            rows = self._database.execute("SELECT DISTINCT trajectory FROM reports WHERE trajectory NOT NULL")
+            return {row[0] for row in rows}
+
+    def wait(self, seconds: float) -> None:
+        """Until something is added, `seconds` at most."""
+        with self._added:
+            self._added.wait(seconds)
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()

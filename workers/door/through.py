@@ -1,0 +1,60 @@
+"""Chooses the way: each function of the contract is called here, or told and asked over HTTPS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
+
+from webapp.lib.patience import patiently
+from webapp.worker_door.rows import row_named
+from workers.door.https_door import HttpsDoor
+from workers.door.spool import Spool, SpooledFrame
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@cache
+def https_door() -> HttpsDoor:
+    """Of this joined host; its spool lies in the data folder."""
+    assert settings.JOINED is not None
+    return HttpsDoor(settings.JOINED, Spool(Path(settings.DATA_DIR) / "spool.sqlite3"))
+
+
+def is_joined() -> bool:
+    """Whether this host works for an installation elsewhere."""
+    return settings.JOINED is not None
+
+
+def through(function: Callable[P, T]) -> Callable[P, T]:
+    """The function as workers call it. Raises database errors, also of a web that is away."""
+    row = row_named(function.__name__)
+    assert row is not None
+    assert row.function is function
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if not is_joined():
+            return patiently(function, *args, **kwargs) if row.is_patient else function(*args, **kwargs)
+        if row.is_report:
+            patiently(https_door().tell, row, args, kwargs)
+            return None  # type: ignore[return-value]  # reports have no answer
+        if row.is_patient:
+            return patiently(https_door().ask, row, args, kwargs)  # type: ignore[no-any-return]
+        return https_door().ask(row, args, kwargs)  # type: ignore[no-any-return]
+
+    return call
+
+
+def tell_with_frame(
+    function: Callable[P, None], frame: SpooledFrame, *args: P.args, **kwargs: P.kwargs
+) -> None:
+    """A report of a joined host that names a screenshot."""
+    row = row_named(function.__name__)
+    assert row is not None
+    assert row.is_report
+    patiently(https_door().tell, row, args, kwargs, frame)
