@@ -3,25 +3,32 @@
 Each arm once per seed on real desktops, with as many trajectories: GRPO; rewards shuffled within the group;
 random rewards; rejection fine-tuning (SFT on the run's own successes, no policy gradient). Finished runs are
 kept in the result file, so an interrupted benchmark goes on; docs/images/learning_controls.svg shows them.
+--side-by-side N makes N runs at once, each in an installation of its own on its share of the cores.
 
 Bar: >= 60 steps; in every seed both controls end greedily at most 8 points above their start, GRPO more.
 
     python -m benchmarks.training.learning_controls [--arms grpo shuffled random rejection_fine_tuning]
-    [--seeds 0 1 2] [--steps 60] [--every 20] [--anew] [--picture-only]
+    [--seeds 0 1 2] [--steps 60] [--every 20] [--side-by-side 1] [--anew] [--no-picture | --picture-only]
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from queue import SimpleQueue
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns
 from benchmarks.report import print_table
+from benchmarks.training.ablation_runs import cores_of
 from benchmarks.training.learning_curves_picture import draw
 from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
-from testing.private_installation import Instance
+from testing.private_installation import Instance, InstanceFailed
+from webapp.lib.supervisor.process_specs import SLOTS_PER_CORE
 
 ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
@@ -33,6 +40,12 @@ ARMS: dict[str, dict[str, object]] = {
 CONTROLS = ("shuffled", "random")
 MIN_STEPS, MAX_RISE, DRAWS = 60, 0.08, 3
 SERIES = ("rollout/success", "rollout/num_trajectories")
+EMPTY: dict[str, Any] = {
+    "step": 0,
+    "passed": False,
+    **dict.fromkeys(f"{how}_{when}" for how in ("greedy", "sampled") for when in ("before", "after")),
+}
+"""Of a run that failed."""
 HEADER = ("arm", "seed", "status", "steps", "greedy before", "after", "sampled before", "after", "bar")
 
 
@@ -43,16 +56,31 @@ def main() -> int:
     if options.picture_only:
         draw(runs.runs, "learning_controls")
         return 0
-    rows = [
-        runs.once({"arm": arm, "seed": seed}, partial(measure, arm, seed, options))
-        for seed in options.seeds  # a whole set of arms before the next seed, should time run out
-        for arm in options.arms
-    ]
+    rows = measure_all(runs, options)
     print_table(HEADER, [row_of(row) for row in rows])
     is_whole = options.steps >= MIN_STEPS and {row["arm"] for row in rows} >= set(ARMS)
     status = runs.finish(passed=is_whole and all(row["passed"] for row in rows))
-    draw(runs.runs, "learning_controls")
+    if not options.no_picture:
+        draw(runs.runs, "learning_controls")
     return status
+
+
+def measure_all(runs: FinishedRuns, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Every arm with every seed, a whole set of arms before the next seed, should time run out."""
+    shares: SimpleQueue[list[int]] = SimpleQueue()
+    for place in range(options.side_by_side):
+        shares.put(cores_of(place, options.side_by_side))
+
+    def work(key: tuple[str, int]) -> dict[str, Any]:
+        cores, (arm, seed) = shares.get(), key
+        os.sched_setaffinity(0, cores)  # of this thread, inherited by everything that it starts
+        try:
+            return runs.once({"arm": arm, "seed": seed}, partial(measure, arm, seed, options, len(cores)))
+        finally:
+            shares.put(cores)
+
+    with ThreadPoolExecutor(options.side_by_side) as threads:
+        return list(threads.map(work, [(arm, seed) for seed in options.seeds for arm in options.arms]))
 
 
 def parse() -> argparse.Namespace:
@@ -62,13 +90,27 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--steps", type=int, default=MIN_STEPS)
     arguments.add_argument("--every", type=int, default=20, help="steps between evaluations; 0 = ends only")
     arguments.add_argument("--limit-s", type=float, default=7200.0, help="of one run")
+    arguments.add_argument("--side-by-side", type=int, default=1, help="runs at once, on shares of the cores")
     arguments.add_argument("--anew", action="store_true", help="forget the runs that are finished")
-    arguments.add_argument("--picture-only", action="store_true", help="of the runs that are finished")
+    picture = arguments.add_mutually_exclusive_group()
+    picture.add_argument("--picture-only", action="store_true", help="of the runs that are finished")
+    picture.add_argument("--no-picture", action="store_true", help="where no Chromium is")
     return arguments.parse_args()
 
 
-def measure(arm: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One run of the preset under an arm."""
+def measure(arm: str, seed: int, options: argparse.Namespace, num_cores: int) -> dict[str, Any]:
+    """One run of the preset under an arm, on a CPU; a failure is a status, not an exception."""
+    slots = SLOTS_PER_CORE * num_cores
+    try:
+        with Instance(without=["web"], slots=slots, env={"CUDA_VISIBLE_DEVICES": ""}) as deskhand:
+            described = train(deskhand, arm, seed, options)
+    except (InstanceFailed, subprocess.SubprocessError) as error:
+        return {"status": "failed", "message": str(error)[-2000:], "num_cores": num_cores} | EMPTY
+    return figures_of(arm, described) | {"num_cores": num_cores}
+
+
+def train(deskhand: Instance, arm: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """The experiment once it has ended."""
     values: dict[str, object] = {
         "algorithm.num_steps": options.steps,
         "optimiser.seed": seed,
@@ -76,9 +118,13 @@ def measure(arm: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
         "evaluation.every": options.every,
         **ARMS[arm],
     }
-    with Instance(without=["web"]) as deskhand:
-        number = launch(deskhand, "--preset", "first-desk", *settings(values))
-        described = follow(deskhand, number, options.limit_s, *SERIES, poll_s=10.0)
+    number = launch(deskhand, "--preset", "first-desk", *settings(values))
+    told = partial(print, f"{arm}, seed {seed}:", flush=True)
+    return follow(deskhand, number, options.limit_s, *SERIES, poll_s=10.0, say=told)
+
+
+def figures_of(arm: str, described: dict[str, Any]) -> dict[str, Any]:
+    """What the result file keeps of a run."""
     row: dict[str, Any] = {
         "status": described["status"],
         "message": described["message"],
