@@ -1,4 +1,4 @@
-"""The parts of the learning run: the warm-up that all share, and one GRPO arm per bound on staleness."""
+"""The parts of the learning run: one GRPO arm per bound on staleness."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ COSTS = (
     "sync/drift",
     "async/staleness_mean",
 )
-WARM_UP_CURVE = ("sft/loss", "sft/success")
+DRAWS = 3
+"""Of each held-out task, sampled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +36,6 @@ class Plan:
     """Knobs of the engine, e.g. {"engine.name": "sglang"}."""
     num_desktops: int
     eval_tasks: int
-    sft_steps: int
-    sft_batch: int
-    sft_goal: float
-    demonstrations: int
-    """Per family."""
     grpo_steps: int
     groups_per_step: int
     evaluate_every: int
@@ -47,9 +43,6 @@ class Plan:
     learning_rate: float
     train_s: float
     """GRPO ends after so many seconds, its evaluations included; 0 = after `grpo_steps`."""
-    warm_up_limit_s: float
-    evaluates_before: bool
-    """Whether each arm measures its start: when no warm-up of ours did."""
     arms_end_at: float
     """On the clock of `time.monotonic`."""
     cancel_s: float = 60.0
@@ -59,44 +52,22 @@ class Plan:
     """Further knobs of every experiment."""
 
     def shared(self) -> dict[str, object]:
-        """Knobs that warm-up and arms have in common."""
+        """Knobs that the arms have in common."""
         return {
             "tasks.families": FAMILIES,
             "desktops.num_desktops": self.num_desktops,
             "evaluation.num_tasks": self.eval_tasks,
+            "evaluation.samples_per_task": DRAWS,
             "optimiser.seed": self.seed,
             **self.engine,
             **self.more,
         }
 
 
-def warm_up(deskhand: Instance, model: Path, plan: Plan, say: Callable[[str], None]) -> dict[str, Any]:
-    """SFT on oracle demonstrations from random weights; the figures and the checkpoint's folder."""
-    values = plan.shared() | {
-        "model.path": str(model),
-        "sft.enabled": True,
-        "sft.demonstrations_per_family": plan.demonstrations,
-        "sft.max_steps": plan.sft_steps,
-        "sft.batch_size": plan.sft_batch,
-        "sft.evaluate_every": max(1, plan.sft_steps // 3),
-        "sft.stop_at_success": plan.sft_goal,
-        "algorithm.num_steps": 0,
-        "evaluation.after": False,
-    }
-    number = launch(deskhand, "--preset", "first-desk-from-scratch", *settings(values))
-    described = follow(deskhand, number, plan.warm_up_limit_s, *WARM_UP_CURVE, say=say)
-    last = described["checkpoints"][-1]["path"] if described["checkpoints"] else ""
-    return outcome(described) | {
-        "checkpoint": last,
-        "before": evaluation(described, "before"),
-        "curve": described["metrics"],
-    }
-
-
 def arm(
     deskhand: Instance, checkpoint: str, staleness: int, plan: Plan, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """GRPO from the warm start with this bound on staleness."""
+    """GRPO from `checkpoint` with this bound on staleness."""
     values = plan.shared() | {
         "model.path": checkpoint,
         "algorithm.num_steps": plan.grpo_steps,
@@ -110,7 +81,6 @@ def arm(
         "algorithm.updates_per_batch": min(2, plan.groups_per_step),
         "optimiser.learning_rate": plan.learning_rate,
         "checkpoints.every": plan.evaluate_every,
-        "evaluation.before": plan.evaluates_before,
         "evaluation.every": plan.evaluate_every,
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
@@ -140,8 +110,8 @@ def summary(described: dict[str, Any]) -> dict[str, Any]:
     return {
         "before": evaluation(described, "before"),
         "after": evaluation(described, "after") or evaluation(described, "during"),
-        "before_greedy": evaluation(described, "before", greedy=True),
-        "after_greedy": evaluation(described, "after", greedy=True)
+        "greedy_before": evaluation(described, "before", greedy=True),
+        "greedy_after": evaluation(described, "after", greedy=True)
         or evaluation(described, "during", greedy=True),
         "held_out": held_out(described, greedy=False),
         "held_out_greedy": held_out(described, greedy=True),

@@ -46,12 +46,14 @@ def test_the_ablation_trains_every_arm_and_records_it(tmp_path: Path):
     assert "{'arm': 'gspo', 'seed': 0}: measured" in again, "what is recorded is not repeated"
 
 
-def test_the_learning_run_warms_up_and_trains_both_arms(tmp_path: Path):
+def test_the_learning_run_trains_both_arms_from_the_shipped_start(tmp_path: Path):
     record = tmp_path / "figures.json"
-    sizes = ("--size", "tiny", "--desktops", "4", "--env-workers", "2", "--budget-s", "1800")
+    sizes = ("--desktops", "4", "--env-workers", "2", "--budget-s", "1800")
     run("benchmarks.gpu.learning", "--tiny", "--engine", "transformers", *sizes, "--record", str(record))
     figures = json.loads(record.read_text())
-    assert figures["engine"] == "transformers"
-    assert figures["warm_up"]["before"]["num_tasks"] == 3
     assert [arm["staleness"] for arm in figures["arms"]] == [0, 2]
-    assert all(len(arm["curve"]["rollout/success"]) == 2 for arm in figures["arms"])
+    for arm in figures["arms"]:
+        assert arm["engine"] == "transformers"
+        assert len(arm["curve"]["rollout/success"]) == 2
+        assert [arm[f"greedy_{when}"]["num_samples"] for when in ("before", "after")] == [3, 3]
+        assert arm["after"]["num_samples"] == 9
