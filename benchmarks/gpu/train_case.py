@@ -69,6 +69,8 @@ class Case:
     """`optimiser` section of the config."""
     lora: dict[str, Any] = field(default_factory=dict)
     """`lora` section of the config; ours only."""
+    trl: dict[str, Any] = field(default_factory=dict)
+    """What differs from TRL's defaults."""
     tries: tuple[dict[str, Any], ...] = ()
     """Ours only: other keys of `optimiser` to time afterwards, whole, two steps each."""
     profile: bool = False
@@ -90,7 +92,7 @@ def prepare(case: Case, num_gpus: int, folder: Path) -> Prepared:
     values = {
         "model": {"path": str(folder), "max_pixels": 1_003_520, "dtype": dtype},
         "sampling": {"max_completion_tokens": 128},
-        "optimiser": {"packing": True, "microbatch_tokens": 9_000, "learning_rate": 1e-6} | case.optimiser,
+        "optimiser": {"packing": True, "learning_rate": 1e-6} | case.optimiser,
         "parallel": case.parallel,
         "lora": case.lora,
     }
@@ -213,7 +215,7 @@ def trl_step(case: Case, world: World, ready: Prepared) -> tuple[Step, float]:
 
     renderer, workload = ready.renderer, ready.workload
     model = make_model(case.size, world.device)
-    trainer = trl_trainer(model, renderer.tokenizer, max(2, len(workload.samples)))
+    trainer = trl_trainer(model, renderer.tokenizer, max(2, len(workload.samples)), case.trl)
     optimiser = trainer.create_optimizer()
     started = _now(world)
     tensors = [

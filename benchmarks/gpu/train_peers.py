@@ -67,8 +67,8 @@ def trl_inputs(sample: Sample, pixels: Pixels, image_pad_id: int, device: torch.
     }
 
 
-def trl_trainer(model: torch.nn.Module, tokenizer: Any, count: int) -> Any:
-    """A GRPOTrainer with TRL's defaults whose loop does not run: we call its loss with our tensors."""
+def trl_trainer(model: torch.nn.Module, tokenizer: Any, count: int, more: dict[str, Any]) -> Any:
+    """A GRPOTrainer with TRL's defaults, but for `more`; its loop does not run, we call its loss."""
     _stand_in_for_data_packages()
     from datasets import Dataset
     from trl import GRPOConfig, GRPOTrainer
@@ -85,6 +85,7 @@ def trl_trainer(model: torch.nn.Module, tokenizer: Any, count: int) -> Any:
         max_steps=1,
         use_cpu=not torch.cuda.is_available(),
         bf16=torch.cuda.is_available(),
+        **more,
     )
     trainer = GRPOTrainer(
         model=model,
@@ -96,6 +97,10 @@ def trl_trainer(model: torch.nn.Module, tokenizer: Any, count: int) -> Any:
     trainer.current_gradient_accumulation_steps = 1  # set by the training loop, which does not run here
     if trainer.args.gradient_checkpointing:  # on by default; the training loop would do it
         trainer.model.gradient_checkpointing_enable()
+    if trainer.args.use_liger_kernel:  # likewise
+        from transformers.integrations.liger import apply_liger_kernel
+
+        apply_liger_kernel(trainer.model, trainer.args.liger_kernel_config)
     trainer.model.train()
     return trainer
 
