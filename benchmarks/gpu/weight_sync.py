@@ -1,12 +1,15 @@
 """How long a weight sync takes, by channel, and what the engine then thinks of the canary.
 
-    python -m benchmarks.gpu.weight_sync [--sizes 4b 8b] [--channels nccl ipc disk] [--rounded 4b] [--tiny]
+    python -m benchmarks.gpu.weight_sync [--sizes 4b 8b] [--channels nccl ipc disk adapter] [--rounded 4b]
+    [--tiny]
 
 True Qwen3-VL dimensions. Trainer on GPU 0 (fp32 masters, FSDP2), SGLang behind the policy server on GPU 1
-(nccl, disk) and on GPU 0 (ipc), all on one host. The engine starts with other weights than the trainer has
-and the trainer's move before every sync, so a drift near zero proves that exactly this version arrived; the
-drift to the version before is shown beside it. Trajectories are drawn all the time. Seconds are those of the
-channel, from the first call until the engine generates again, without the canary.
+(nccl, disk, adapter) and on GPU 0 (ipc), all on one host. `adapter`: a second trainer of the engine's own
+random weights, in which LoRA of rank 32 learns, and only the adapter travels. The engine starts with other
+weights than the trainer has and the trainer's move before every sync, so a drift near zero proves that
+exactly this version arrived; the drift to the version before is shown beside it. Trajectories are drawn all
+the time. Seconds are those of the channel, from the first call until the engine generates again, without the
+canary.
 
 Drift is measured in bf16 with two kinds of weights (`weight_sync_weights`): fitted ones, which give the
 tokens of the canary's answer about a nat each, and random ones. Of the first version of each kind it is
@@ -30,6 +33,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +55,11 @@ from benchmarks.report import finish, print_table
 RESULTS = Path(__file__).resolve().parents[1] / "results" / "gpu"
 START_LIMIT_S = 300
 ROOM_BYTES = 64 * 10**9
-NEEDED = {"nccl": "own", "disk": "own", "ipc": "colocated"}
+ADAPTER = "adapter"
+"""Channel, and the server that has adapters."""
+NEEDED = {"nccl": "own", "disk": "own", "ipc": "colocated", ADAPTER: ADAPTER}
 """Channel -> placement of its server."""
+LORA = {"rank": 32, "alpha": 64}
 ROUNDED = "rounded"
 """Placement `own`, with logits in bf16 on both sides."""
 
@@ -81,13 +88,17 @@ def turns_of(options: argparse.Namespace, size: str) -> list[Turn]:
 
 def repeats_of(options: argparse.Namespace, turn: Turn, *, is_last: bool) -> dict[str, int]:
     """Kind of weights -> syncs."""
+    if turn.server == ADAPTER:
+        return {ADAPTER: 1 + options.repeats}
     fitted = 2 if turn.channel == "disk" or turn.server == ROUNDED else 1 + options.repeats
     return {"fitted": fitted} | ({"random": 2} if is_last else {})
 
 
 def config_values(options: argparse.Namespace, server: str, channel: str) -> dict[str, Any]:
     """An experiment's config; `channel` only matters to the trainer."""
-    placement = "own" if server == ROUNDED else server
+    placement = server if server == "colocated" else "own"
+    if server == ADAPTER:
+        channel = "disk"  # how adapters always travel
     engine: dict[str, Any] = {"name": "transformers"}
     if not options.tiny:
         engine = {
@@ -106,6 +117,7 @@ def config_values(options: argparse.Namespace, server: str, channel: str) -> dic
         },
         "sampling": {"max_completion_tokens": 64, "max_context_tokens": 8192},
         "engine": engine | {"weight_sync": channel},
+        "lora": LORA if server == ADAPTER else {},
     }
 
 
@@ -164,16 +176,27 @@ def collect(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         starts = {pair: threads.submit(start, options, folder, models[pair[0]], *pair) for pair in pairs}
         servers: dict[tuple[str, str], PolicyProcess | str] = {}
         stack.callback(_end_all, servers)
-        trainers = {size: Trainer(options, folder, size, turns[size]) for size in options.sizes}
-        for trainer in trainers.values():
+        trainers = [
+            Trainer(options, folder, size, mine)
+            for size in options.sizes
+            for mine in _by_trainer(turns[size])
+            if mine
+        ]
+        for trainer in trainers:
             stack.callback(trainer.end)
-        for size in options.sizes:
-            for turn in turns[size]:
-                pair = (size, turn.server)
+        for trainer in trainers:
+            for turn in trainer.turns:
+                pair = (turn.size, turn.server)
                 servers[pair] = server = _server(starts[pair], deadline)
-                words = server if isinstance(server, str) else trainers[size].run(turn, server, deadline)
-                cases.append(trainers[size].case_of(turn, words))
+                words = server if isinstance(server, str) else trainer.run(turn, server, deadline)
+                cases.append(trainer.case_of(turn, words))
     return cases
+
+
+def _by_trainer(turns: list[Turn]) -> Iterator[list[Turn]]:
+    """Those of the trainer of all weights, and those of the one of adapters."""
+    yield [turn for turn in turns if turn.server != ADAPTER]
+    yield [turn for turn in turns if turn.server == ADAPTER]
 
 
 def _end_all(servers: dict[tuple[str, str], PolicyProcess | str]) -> None:
@@ -230,12 +253,13 @@ def gpu_of(placement: str) -> str:
 
 
 class Trainer:
-    """The trainer of one size, in a process of its own, which gets ready while the servers start."""
+    """A trainer of one size, in a process of its own, which gets ready while the servers start."""
 
     def __init__(self, options: argparse.Namespace, folder: Path, size: str, turns: list[Turn]) -> None:
         self.size = size
         self.folder = folder
-        self.output = folder / f"{size}-found.json"
+        self.turns = turns
+        self.output = folder / f"{size}-{turns[0].server}-found.json"
         case = {
             "size": size,
             "output": str(self.output),
@@ -253,7 +277,7 @@ class Trainer:
                 for turn in turns
             ],
         }
-        path = folder / f"{size}.case"
+        path = self.output.with_suffix(".case")
         path.write_text(json.dumps(case))
         # As in training.loop.train: the peers of an NCCL group must agree on it.
         environment = os.environ | {"NCCL_CUMEM_ENABLE": "0"}

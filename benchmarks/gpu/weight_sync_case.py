@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,20 +23,28 @@ from torch import nn
 
 from benchmarks.gpu.models import make_model
 from benchmarks.gpu.policy_process import TOKEN
-from benchmarks.gpu.weight_sync_weights import Answer, add_noise, exact_logprobs, fit, randomise
+from benchmarks.gpu.weight_sync_weights import (
+    Answer,
+    add_noise,
+    exact_logprobs,
+    fit,
+    new_adapter,
+    randomise,
+)
 from training.batch.screenshot_cache import ScreenshotCache
 from training.contracts import policy_server
 from training.contracts.config import ExperimentConfig, parse_config
 from training.contracts.route_types import Nothing
 from training.contracts.weight_requests import Canary, WeightsRequest
 from training.distributed.world import World, start_world, stop_world
-from training.model.load_sharded import shard_model
-from training.model.policy import prepared
+from training.model.load_sharded import build_policy, shard_model
+from training.model.policy import Policy, prepared
 from training.render.renderer import Renderer
 from training.rollouts.coordinator_client import CoordinatorAddress, CoordinatorClient, CoordinatorError
 from training.sampler.canary import canary_png
 from training.update.learner import Learner
 from training.update.microbatch_maker import TokenIds
+from training.weights.adapter_folder import num_adapter_bytes
 from training.weights.sync import WeightSync, build_weight_sync, canary_sample
 from training.weights.unsharded_weights import num_bytes, plain_weights
 from workers.env.policy_client import PolicyClient
@@ -80,15 +89,12 @@ class Door(CoordinatorClient):
 def main() -> int:
     case = json.loads(Path(sys.argv[1]).read_text())
     world = start_world()
-    model = make_model(case["size"], world.device, seed=1)
-    wait_for(case["written_file"])
     first = parse(case, case["turns"][0])
-    renderer = Renderer.from_folder(case["model"], first.model, first.prompt)
-    found: dict[str, Any] = {"exact": exact_answers(model, Answer(renderer, world.device))}
-    trainer = make_trainer(case, prepared(model, world.device), first, renderer, world)
+    found: dict[str, Any] = {}
     save = partial(_save, Path(case["output"]), found)
+    begin = begin_with_adapter if first.lora.rank else begin_with_all
+    trainer, renderer, versions = begin(case, first, world, found)
     save()
-    versions = Versions(trainer.policy.model, found["exact"])
     for turn in case["turns"]:
         print(f"   trainer {case['size']} waits for {turn['name']}", flush=True)
         wait_for(turn["url_file"])
@@ -104,6 +110,29 @@ def main() -> int:
         save()
     stop_world()
     return 0
+
+
+def begin_with_all(
+    case: dict[str, Any], config: ExperimentConfig, world: World, found: dict[str, Any]
+) -> tuple[Learner, Renderer, Versions]:
+    """A trainer of all weights, other ones than the engine has."""
+    model = make_model(case["size"], world.device, seed=1)
+    wait_for(case["written_file"])
+    renderer = Renderer.from_folder(case["model"], config.model, config.prompt)
+    found["exact"] = exact_answers(model, Answer(renderer, world.device))
+    policy = shard_model(prepared(model, world.device), config, world, banned_ids=renderer.banned_ids)
+    trainer = make_trainer(case, policy, config, renderer, world)
+    return trainer, renderer, Versions(trainer.policy.model, found["exact"])
+
+
+def begin_with_adapter(
+    case: dict[str, Any], config: ExperimentConfig, world: World, found: dict[str, Any]
+) -> tuple[Learner, Renderer, AdapterVersions]:
+    """A trainer of an adapter to the engine's weights."""
+    wait_for(case["written_file"])
+    renderer = Renderer.from_folder(case["model"], config.model, config.prompt)
+    policy = build_policy(config, case["model"], world, banned_ids=renderer.banned_ids)
+    return make_trainer(case, policy, config, renderer, world), renderer, AdapterVersions(policy.model)
 
 
 def wait_for(path: str) -> None:
@@ -139,9 +168,8 @@ def _save(path: Path, found: dict[str, Any]) -> None:
 
 
 def make_trainer(
-    case: dict[str, Any], model: nn.Module, config: ExperimentConfig, renderer: Renderer, world: World
+    case: dict[str, Any], policy: Policy, config: ExperimentConfig, renderer: Renderer, world: World
 ) -> Learner:
-    policy = shard_model(model, config, world, banned_ids=renderer.banned_ids)
     ids = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
     return Learner(
         policy, world, config, ids, ScreenshotCache(renderer, directory=Path(case["output"]).parent)
@@ -185,13 +213,28 @@ class Versions:
             add_noise(self.model, self.noise, NOISE[kind])
 
 
+@dataclass
+class AdapterVersions:
+    """Adapters of the trainer, each another than the one before."""
+
+    model: nn.Module
+    count: int = 0
+    exact: dict[str, list[float]] = field(default_factory=dict)
+
+    def renew(self, kind: str, number: int, server: str) -> bool:
+        """As Versions; of none the exact logprobs are known."""
+        self.count += 1
+        new_adapter(self.model, self.count)
+        return False
+
+
 def measure(
     case: dict[str, Any],
     turn: dict[str, Any],
     trainer: Learner,
     renderer: Renderer,
     result: dict[str, Any],
-    versions: Versions,
+    versions: Versions | AdapterVersions,
     save: Callable[[], None],
 ) -> None:
     """All syncs of one turn; `result` grows. `repeats`: kind of weights -> syncs of it."""
@@ -205,7 +248,10 @@ def measure(
         source=Path(case["model"]),
         directory=Path(case["output"]).parent / "weights",
     )
-    result["bytes"] = num_bytes(plain_weights(trainer.policy.model), sync.sender.dtype)
+    model = trainer.policy.model
+    is_whole = not trainer.config.lora.rank
+    size = num_bytes(plain_weights(model), sync.sender.dtype) if is_whole else num_adapter_bytes(model)
+    result["bytes"] = size
     result["versions"] = {"torch": torch.__version__, "gpu": gpu_name()}
     try:
         with drawing(door.address.url, case["load"]) as drawn:

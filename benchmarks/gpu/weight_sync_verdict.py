@@ -40,7 +40,7 @@ def row_of(case: dict[str, Any]) -> list[str]:
 def drift_rows(case: dict[str, Any]) -> list[list[str]]:
     """One per kind of weights."""
     rows = []
-    for kind in ("fitted", "random"):
+    for kind in ("fitted", "random", "adapter"):
         syncs = [one for one in case.get("syncs", []) if one["weights"] == kind and one["drift"] is not None]
         if not syncs:
             continue

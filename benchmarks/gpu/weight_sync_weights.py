@@ -26,6 +26,8 @@ RATE = 1e-5
 """Relative change of a matrix in the first step, which shows how steep it goes on."""
 GAIN, SHARE = 1.0, 0.35
 """Nats of the mean logprob that a step aims at: at most GAIN, and at most this share of what is missing."""
+ADAPTER_SPREAD = 0.01
+"""Rank 32 at scale 2: the change's spread is 2 * sqrt(32) * spread^2 = 0.001, of 0.02."""
 MAX_STEPS = 60
 MEAN = -1.0
 """Mean logprob of the answer's tokens at which fitting ends."""
@@ -139,6 +141,15 @@ def add_noise(model: nn.Module, seed: int, share: float) -> None:
         if parameter.ndim > 1:
             noise = torch.empty_like(parameter).normal_(generator=generator)
             parameter.add_(noise, alpha=share * SPREAD)
+
+
+@torch.no_grad()
+def new_adapter(model: nn.Module, seed: int) -> None:
+    """Fill both sides of every adapter anew; each changes its matrix by some percent."""
+    for number, parameter in enumerate(one for one in model.parameters() if one.requires_grad):
+        part = parameter.to_local() if hasattr(parameter, "to_local") else parameter
+        generator = torch.Generator(part.device).manual_seed(1000 * seed + number)
+        part.normal_(0.0, ADAPTER_SPREAD, generator=generator)
 
 
 def _local(model: nn.Module) -> Iterator[torch.Tensor]:
