@@ -6,7 +6,9 @@ made in a thread and stays open until the engine has loaded it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from uuid import uuid4
 
 import torch
@@ -51,29 +53,32 @@ class NcclChannel(StreamingChannel):
                 backend=self.backend,
             )
         )
-        try:
+        with _as_sync_failed("join"):
             self._group = sync_process_group.join(
                 self._store, rank=0, world_size=size, name=name, backend=self.backend
             )
-        except (RuntimeError, ValueError) as error:
-            raise SyncFailed(f"nccl, join: {error}") from error
         self._finish_bucket()
 
     def _send(self, bucket: list[Weight], tensors: list[torch.Tensor]) -> None:
         def send() -> None:
             self._finish_bucket()
-            assert self._group is not None, "open before sending"
             self._start_call(self._bucket_request(bucket))
-            self._on_the_way = [tensor.to(self.sender.world.device) for tensor in tensors]
-            self._works = sync_process_group.broadcast(self._on_the_way, self._group)
+            self._broadcast(tensors)
 
         self._agree(send)
+
+    def _broadcast(self, tensors: list[torch.Tensor]) -> None:
+        assert self._group is not None, "open before sending"
+        self._on_the_way = [tensor.to(self.sender.world.device) for tensor in tensors]
+        with _as_sync_failed("broadcast"):  # e.g. two of the group on one GPU
+            self._works = sync_process_group.broadcast(self._on_the_way, self._group)
 
     def _finish_bucket(self) -> None:
         # The answer first: a broadcast without a receiver would never end.
         super()._finish_bucket()
-        for work in self._works:
-            work.wait()
+        with _as_sync_failed("broadcast"):
+            for work in self._works:
+                work.wait()
         self._works, self._on_the_way = [], []
 
     def _give_up(self) -> None:
@@ -81,3 +86,12 @@ class NcclChannel(StreamingChannel):
             sync_process_group.abort(self._group)
         self._group = self._store = None
         self._works, self._on_the_way = [], []
+
+
+@contextlib.contextmanager
+def _as_sync_failed(what: str) -> Iterator[None]:
+    """Errors of the process group are reasons to go by disk."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:
+        raise SyncFailed(f"nccl, {what}: {error}") from error

@@ -20,10 +20,12 @@ from tests.training.loop.test_train import outcome, start_process
 from training.contracts.config import ExperimentConfig
 from training.distributed.world import World, start_world, stop_world
 from training.sampler.weights.engine_tensor_names import check_sglang_names, sglang_name
+from training.weights import sync_process_group
 from training.weights.channel import Sender
 from training.weights.disk_channel import OWNER, PREFIX, DiskChannel, remove_abandoned
-from training.weights.errors import WeightsRefused
+from training.weights.errors import SyncFailed, WeightsRefused
 from training.weights.model_folder_writer import export_model, write_safetensors
+from training.weights.nccl_channel import NcclChannel
 from training.weights.unsharded_weights import in_buckets, plain_weights
 
 
@@ -81,6 +83,20 @@ def test_a_sync_that_breaks_goes_by_disk_and_training_goes_on(
     assert stages(coordinator).count(stage) == 2, "after two failures in a row the quick way is left alone"
     assert coordinator.weight_sync.is_whole
     assert outcome(tmp_path / "run")["step"] == 2
+
+
+def test_a_broadcast_that_fails_in_its_group_is_a_reason_to_go_by_disk(world: World, tmp_path: Path) -> None:
+    sender = Sender(
+        model=torch.nn.Linear(2, 2), world=world, coordinator=None, source=tmp_path, directory=tmp_path,
+        dtype=torch.float32,
+    )  # fmt: skip
+    channel = NcclChannel(sender)
+    store = sync_process_group.open_store(1)
+    channel._group = sync_process_group.join(store, rank=0, world_size=1, name="broken", backend="gloo")
+    sync_process_group.abort(channel._group)
+    with pytest.raises(SyncFailed, match="nccl, broadcast"):
+        channel._broadcast([torch.zeros(2)])
+    channel.close()
 
 
 def test_buckets_hold_neighbours_up_to_the_limit(
