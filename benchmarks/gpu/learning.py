@@ -155,12 +155,14 @@ def both_halves(plan: Plan, options: argparse.Namespace, say: Teller) -> list[di
 
     def work(index: int, staleness: int) -> None:
         mine = gpus[index * len(gpus) // 2 : (index + 1) * len(gpus) // 2] or gpus
+        engine = dict(plan.engine)
         if len(mine) == 1 and plan.engine["engine.name"] == "sglang":
-            mine = mine * 2  # trainer and server share the GPU
+            mine = mine * 2  # trainer and server share the GPU, which no NCCL group does
+            engine["engine.weight_sync"] = "disk"
         env = restrict(cores[index * len(cores) // 2 : (index + 1) * len(cores) // 2], mine)
         workers = max(1, options.env_workers // 2)
         told = Teller(say.started, f"staleness {staleness}: ")
-        half = replace(plan, num_desktops=plan.num_desktops // 2, cancel_s=0.0)
+        half = replace(plan, engine=engine, num_desktops=plan.num_desktops // 2, cancel_s=0.0)
         with Instance(without=["web"], slots=half.num_desktops, env_workers=workers, env=env) as deskhand:
             result = timed(deskhand, options.start, staleness, half, told)
             keep_model(result, options.save)
