@@ -51,9 +51,10 @@ from training.weights.model_folder_writer import is_weight_file as is_weight_fil
 
 logger = logging.getLogger(__name__)
 WRITE_ERRORS = (OSError, RuntimeError, CheckpointException, SafetensorError)
-"""torch calls a full disk an enforce fail at an unexpected position, so the disk itself is asked."""
+REFUSED = ("inline_container", "No space left", "Disk quota exceeded")
+"""Of a write that the disk did not take; torch's own file format only says that its position is wrong."""
 NO_ROOM_BYTES = 1 << 20
-"""With less free a write has failed for want of room."""
+"""With less free it was the room. With more there may be room again, but only once."""
 
 
 class CheckpointStore:
@@ -67,6 +68,8 @@ class CheckpointStore:
         self._finisher = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._saving: Future[Any] | None = None
         """On rank 0 the whole save, elsewhere this rank's shards."""
+        self._was_refused = False
+        """Whether the last save was refused although there is room now."""
 
     def verify_writable(self) -> None:
         """Raise ValueError that names the setting unless a file can be written there now."""
@@ -139,9 +142,12 @@ class CheckpointStore:
         """Rank 0: write it; without room nothing of it stays, which is told and no error."""
         try:
             finish()
+            self._was_refused = False
         except WRITE_ERRORS as error:
-            if shutil.disk_usage(self.directory).free >= NO_ROOM_BYTES:
+            is_full = shutil.disk_usage(self.directory).free < NO_ROOM_BYTES
+            if not is_refused(error) or (self._was_refused and not is_full):
                 raise
+            self._was_refused = not is_full
             reason = str(error).strip().splitlines()[-1:]
             logger.warning("checkpoint %s given up, the disk is full: %s", folder.stem, reason)
             shutil.rmtree(folder, ignore_errors=True)
@@ -215,6 +221,13 @@ def _results(saves: Sequence[Future[Any] | AsyncSaveResponse]) -> None:
     for saved in saves:
         assert isinstance(saved, Future), "no asynchronous staging was asked for"
         saved.result()
+
+
+def is_refused(error: BaseException) -> bool:
+    """Whether the disk did not take a write. Of several ranks, each of those that failed."""
+    if isinstance(error, CheckpointException):
+        return all(is_refused(failure) for failure, _ in error.failures.values())
+    return any(words in str(error) for words in REFUSED)
 
 
 def _results_known_to_main(saves: Sequence[Future[Any] | AsyncSaveResponse]) -> None:

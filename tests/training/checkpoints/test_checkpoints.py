@@ -194,11 +194,26 @@ def test_a_checkpoint_that_cannot_be_written_is_an_error_and_no_checkpoint(
 ) -> None:
     trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
     store = HeldStore(tmp_path)
-    store.failure = OSError(28, "No space left on device")
+    store.failure = OSError(5, "Input/output error")
     store.may_go_on.set()
     store.start(trainer, ExperimentState(stage="grpo"), toy_model)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match="Input/output"):
         store.wait_for_save()
+    assert store.complete() == []
+
+
+def test_a_disk_that_refuses_again_although_it_has_room_is_an_error(
+    toy_model: Path, toy_desktops: ToyDesktops, world: World, tmp_path: Path
+) -> None:
+    """Room may have come back between the write and the look at the disk; once."""
+    trainer = toy_learner(toy_config(toy_model), world, toy_desktops.renderer, toy_desktops.frames)
+    store = HeldStore(tmp_path)
+    store.failure = OSError(28, "No space left on device")
+    store.may_go_on.set()
+    state = ExperimentState(stage="grpo")
+    assert not store.save(trainer, state, toy_model).exists()
+    with pytest.raises(OSError, match="No space left"):
+        store.save(trainer, state, toy_model)
     assert store.complete() == []
 
 
