@@ -119,6 +119,7 @@ def furnished(people: People) -> list[str]:
         f"/replay/{entry.pk}/",
         "/replay/stats/",
         "/replay/transfer/",
+        "/rewards/",
         "/reports/",
         f"/reports/new/?id={experiment.pk}",
         f"/reports/{report.report_id}/",

@@ -81,6 +81,7 @@ def by(role: Role, row: Row) -> Row:
 
 NO_TOKEN = '{"token": "x", "name": "far", "version": "x"}'
 LABEL = '{"verdict": "gold"}'
+REWARD = "slice=buffer-all&term=task_score.v1&weight=1&partial=1&expression=&count=mean&term_low=&term_high="
 NEW = '{"name": "x"}'
 SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
 VIEW = '{"page": "replay", "name": "x"}'
@@ -217,6 +218,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-detail": thing("/replay/{entry}/"),
     "replay-label": by(Role.ANNOTATOR, act("/replay/{entry}/label/", body="verdict=gold")),
     "replay-entry-undo": by(Role.ANNOTATOR, act("/replay/{entry}/undo/")),
+    # --- reward lab
+    "reward-lab": page("/rewards/"),
+    "reward-try": Row("post", "/rewards/try/", 200, 200, 200, body=REWARD),
+    "reward-save": act("/rewards/save/", stranger=302, body=REWARD + "&name=mine"),
     # --- reports
     "report-list": page("/reports/"),
     "report-new": Row("get", "/reports/new/", 200, 403, 200),

@@ -1,0 +1,1 @@
+"""The reward lab: presets tried on what is stored, before a run pays for them."""
