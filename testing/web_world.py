@@ -91,6 +91,7 @@ def make_world() -> World:
         "rule": RetentionRule.objects.create(team=team, max_age_days=30).pk,
         "evaluation": make_evaluation(experiment).pk,
         "task": entry.trajectory.task_id,
+        "task_set": entry.trajectory.task.task_set.name,
         "trajectory": entry.trajectory_id,
         "group": entry.trajectory.group_id,
         "entry": entry.pk,

@@ -218,6 +218,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-detail": thing("/replay/{entry}/"),
     "replay-label": by(Role.ANNOTATOR, act("/replay/{entry}/label/", body="verdict=gold")),
     "replay-entry-undo": by(Role.ANNOTATOR, act("/replay/{entry}/undo/")),
+    # --- tasks, which all teams share; how they went is the team's own
+    "task-sets": page("/tasks/"),
+    "task-set": page("/tasks/{task_set}/"),
+    "task-show": page("/tasks/{task_set}/{task}/"),
     # --- reward lab
     "reward-lab": page("/rewards/"),
     "reward-try": Row("post", "/rewards/try/", 200, 200, 200, body=REWARD),

@@ -1,0 +1,1 @@
+"""The task library: what is practised, how it is scored, and how it went."""

@@ -1,0 +1,108 @@
+"""What is wrong with a task, or says nothing: found in what is stored."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, F, Max, Min, QuerySet
+
+from training.contracts.types import Source
+from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.trajectories.models import Trajectory
+
+MIN_TRIES = 8
+"""Fewer say neither always nor never."""
+SOLVED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A word for lists and the reason."""
+
+    name: str
+    tone: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """Scored trajectories of the team's policies on one task."""
+
+    num: int = 0
+    num_solved: int = 0
+
+    @property
+    def rate(self) -> float | None:
+        return self.num_solved / self.num if self.num else None
+
+
+def scored(team_id: int) -> QuerySet[Trajectory]:
+    """What counts for a task: scored trajectories of the team, of any source."""
+    return Trajectory.objects.filter(team_id=team_id, score__isnull=False)
+
+
+def tries_of(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
+    """Task -> tries of policies; those without any are left out."""
+    rows = scored(team_id).filter(task_id__in=list(tasks), source=Source.POLICY)
+    solved = rows.filter(score__gte=SOLVED)
+    num_solved = dict(solved.order_by().values_list("task_id").annotate(num=Count("pk")))
+    all_tries = rows.order_by().values_list("task_id").annotate(num=Count("pk"))
+    return {pk: Tries(num, num_solved.get(pk, 0)) for pk, num in all_tries}
+
+
+def flaky_screens(team_id: int, tasks: Iterable[int]) -> dict[int, list[str]]:
+    """Task -> final screens that were scored differently."""
+    rows = scored(team_id).filter(task_id__in=list(tasks)).exclude(final_frame="")
+    by_screen = rows.order_by().values_list("task_id", "final_frame")
+    scored_twice = by_screen.annotate(low=Min("score"), high=Max("score")).filter(high__gt=F("low"))
+    found = defaultdict(list)
+    for task_id, frame, _, _ in scored_twice:
+        found[task_id].append(frame)
+    return dict(found)
+
+
+def leaked(task_set: TaskSet) -> dict[int, list[int]]:
+    """Held-out task -> train tasks of its set with the same instruction and the same set-up."""
+    columns = task_set.tasks.values_list("pk", "split", "instruction", "spec__config", "spec__evaluator")
+    train: dict[str, list[int]] = defaultdict(list)
+    heldout: list[tuple[int, str]] = []
+    for pk, split, *problem in columns:
+        key = json.dumps([" ".join(problem[0].split()).casefold(), *problem[1:]], sort_keys=True)
+        if split == "train":
+            train[key].append(pk)
+        else:
+            heldout.append((pk, key))
+    return {pk: train[key] for pk, key in heldout if key in train}
+
+
+def flags_of(
+    task: TaskRecord, tries: Tries, screens: list[str], leaks: list[int], *, num_replay: int | None = None
+) -> list[Flag]:
+    """All that is to be said of one task, the worst first."""
+    found = []
+    if leaks:
+        text = f"{len(leaks)} train tasks have the same instruction, set-up and evaluator"
+        found.append(Flag("Leaked", "bad", text))
+    if screens:
+        text = f"{len(screens)} final screens were scored differently"
+        found.append(Flag("Flaky", "bad", text))
+    if task.oracle_score is not None and task.oracle_score < SOLVED:
+        found.append(Flag("Oracle fails", "bad", f"the oracle scored {task.oracle_score:g}"))
+    if task.idle_score:
+        found.append(Flag("Free", "bad", f"doing nothing scored {task.idle_score:g}"))
+    if tries.num >= MIN_TRIES and tries.num_solved == 0:
+        found.append(Flag("Never solved", "warning", f"0 of {tries.num} tries"))
+    if tries.num >= MIN_TRIES and tries.num_solved == tries.num:
+        found.append(Flag("Always solved", "warning", f"all of {tries.num} tries"))
+    if num_replay == 0 and task.split == "train":
+        found.append(Flag("No replay", "neutral", "no accepted or gold entry helps when a whole group fails"))
+    return found
+
+
+def as_text(value: Any) -> str:
+    """A part of a task's JSON for people."""
+    return json.dumps(value, indent=2, ensure_ascii=False)

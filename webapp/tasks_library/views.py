@@ -1,0 +1,130 @@
+"""Task sets, the tasks of one, and one task."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Q
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.models import Role
+from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
+from webapp.lib.keyset_pages import paginate
+from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.tasks_library.flags import (
+    SOLVED,
+    Tries,
+    as_text,
+    flags_of,
+    flaky_screens,
+    leaked,
+    scored,
+    tries_of,
+)
+from webapp.tasks_library.solve_rates import courses_of
+from webapp.trajectories.models import Trajectory
+
+NUM_FAILURES = 8
+
+
+@require_safe
+def task_sets(request: MemberRequest) -> HttpResponse:
+    """Every imported set."""
+    member(request)
+    heldout, unsupported = Q(tasks__split="heldout"), Q(tasks__status=TaskStatus.UNSUPPORTED)
+    rows = TaskSet.objects.order_by("name").annotate(
+        num_tasks=Count("tasks"),
+        num_heldout=Count("tasks", filter=heldout),
+        num_unsupported=Count("tasks", filter=unsupported),
+        num_verified=Count("tasks", filter=Q(tasks__verified_at__isnull=False)),
+    )
+    return render(request, "tasks_library/sets.html", {"nav": "tasks", "task_sets": rows})
+
+
+@require_safe
+def task_set(request: MemberRequest, name: str) -> HttpResponse:
+    """The tasks of a set, with the flags of those that are shown."""
+    team = member(request).team
+    found = get_object_or_404(TaskSet, name=name)
+    leaks = leaked(found)
+    chosen = {key: request.GET.get(key, "").strip() for key in ("family", "split", "words")}
+    rows = found.tasks.defer("spec").with_words(chosen["words"])
+    if chosen["family"]:
+        rows = rows.filter(family=chosen["family"])
+    if chosen["split"]:
+        rows = rows.filter(split=chosen["split"])
+    if request.GET.get("leaked"):
+        rows = rows.filter(pk__in=list(leaks))
+    page = paginate(rows, request.GET, sorts={"name": "task_id"}, default="name", noun="tasks")
+    shown = [task.pk for task in page.rows]
+    tries, screens = tries_of(team.pk, shown), flaky_screens(team.pk, shown)
+    entries = _replay_coverage(team.pk, shown)
+    ctx = {
+        "nav": "tasks",
+        "task_set": found,
+        "page": page,
+        "rows": [_row(task, tries, screens, leaks, entries) for task in page.rows],
+        "chosen": chosen,
+        "families": found.tasks.order_by("family").values_list("family", flat=True).distinct(),
+        "num_leaked": len(leaks),
+    }
+    return render(request, "tasks_library/set.html", ctx)
+
+
+def _row(
+    task: TaskRecord,
+    tries: dict[int, Tries],
+    screens: dict[int, list[str]],
+    leaks: dict[int, list[int]],
+    entries: dict[int, int],
+) -> dict[str, object]:
+    own, num_replay = tries.get(task.pk, Tries()), entries.get(task.pk, 0)
+    flags = flags_of(
+        task,
+        own,
+        screens.get(task.pk, []),
+        leaks.get(task.pk, []),
+        num_replay=num_replay if own.num else None,
+    )
+    return {"task": task, "tries": own, "num_replay": num_replay, "flags": flags}
+
+
+def _replay_coverage(team_id: int, tasks: list[int]) -> dict[int, int]:
+    """Task -> entries that may be injected."""
+    rows = ReplayEntry.objects.filter(
+        team_id=team_id, verdict__in=USABLE_VERDICTS, trajectory__task_id__in=tasks
+    )
+    return dict(rows.order_by().values_list("trajectory__task_id").annotate(num=Count("pk")))
+
+
+@require_safe
+def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
+    """One task: what it asks, how it is set up and scored, and how it went."""
+    membership = member(request)
+    team = membership.team
+    found = get_object_or_404(TaskRecord.objects.select_related("task_set"), task_set__name=name, pk=pk)
+    tries = tries_of(team.pk, [pk]).get(pk, Tries())
+    screens = flaky_screens(team.pk, [pk]).get(pk, [])
+    num_replay = _replay_coverage(team.pk, [pk]).get(pk, 0)
+    leaks = leaked(found.task_set).get(pk, [])
+    mine = scored(team.pk).filter(task=found).select_related("experiment")
+    start = Trajectory.objects.filter(team=team, task=found, turns__index=0).order_by("-pk")
+    ctx = {
+        "nav": "tasks",
+        "task": found,
+        "tries": tries,
+        "flags": flags_of(found, tries, screens, leaks, num_replay=num_replay if tries.num else None),
+        "flaky": mine.filter(final_frame__in=screens[:2]).order_by("final_frame", "score")[:NUM_FAILURES],
+        "leaks": TaskRecord.objects.filter(pk__in=leaks).defer("spec"),
+        "num_replay": num_replay,
+        "courses": courses_of(found, team.pk),
+        "failures": mine.filter(score__lt=SOLVED).order_by("-pk")[:NUM_FAILURES],
+        "start_frame": start.values_list("turns__frame", flat=True).first(),
+        "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
+        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+    }
+    return render(request, "tasks_library/task.html", ctx)
+
+
+PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"))
