@@ -160,19 +160,20 @@ def six_turn_tasks() -> list[Task]:
 def measure_resets(socket: Path) -> dict[str, float]:
     """Reset times of one desktop while nothing else runs, as the env worker sees them."""
     from workers.desktops.contract import DesktopSpec
-    from workers.desktops.host.client import DeskHostClient
+    from workers.desktops.host.client import DeskHostClient, LeaseKeeper
     from workers.desktops.leased_desktop import DesktopEnv
 
     times = []
     with DeskHostClient(socket) as client:
         lease = client.acquire("x11", DesktopSpec(), holder="benchmark", ttl_s=60)
-        env = DesktopEnv(client, lease)
+        keeper, env = LeaseKeeper(client, lease), DesktopEnv(client, lease)
         for _ in range(NUM_RESETS):
             env.agent.launch(["mousepad"])
             env.wait_for_window("Mousepad")
             started = time.monotonic()
             env.reset()
             times.append(time.monotonic() - started)
+        keeper.close()
         env.close()
     return {"p50": percentile(times, 0.5), "p95": percentile(times, 0.95)}
 
