@@ -37,6 +37,8 @@ def why_trainer_ended(code: int, log_tail: str) -> str:
         if found["signal"] == "SIGKILL":
             words += f": {BY_HAND}"
         return words
+    if "Traceback (most recent call last)" in log_tail:
+        return f"the trainer ended with code {code}; its log breaks off in a traceback, as on a full disk"
     said = [line.strip() for line in log_tail.splitlines() if not RULE.fullmatch(line)]
     return f"the trainer ended with code {code}: {said[-1][:MAX_CHARS] if said else 'no output'}"
 

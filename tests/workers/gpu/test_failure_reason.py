@@ -30,6 +30,10 @@ STEP = "2026-11-21 19:33:58,385 training.loop.run_stages step 8: reward 0.693\n"
             "the trainer ended with code 1: 2026-11-21 19:33:58,385 training.loop.run_stages step 8",
         ),
         ("", "the trainer ended with code 1: no output"),
+        (
+            STEP + "[rank0]: Traceback (most recent call last):\n[rank0]:     retu",
+            "the trainer ended with code 1; its log breaks off in a traceback, as on a full disk",
+        ),
     ],
 )
 def test_the_reason_is_the_line_that_says_most(log: str, words: str) -> None:
