@@ -47,6 +47,7 @@ class Instance:
     """Additional environment variables, e.g. DATABASE_URL."""
     port: int = field(default_factory=free_port)
     redis_port: int = field(default_factory=free_port)
+    start_timeout_s: float = START_TIMEOUT_S
     seconds_to_ready: float = 0.0
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     is_temporary: bool = field(default=False, init=False)
@@ -156,7 +157,7 @@ class Instance:
                 start_new_session=True,
             )
         while not self.ready_file.exists():
-            if self.process.poll() is not None or time.monotonic() - started > START_TIMEOUT_S:
+            if self.process.poll() is not None or time.monotonic() - started > self.start_timeout_s:
                 self.stop()
                 raise InstanceFailed(self.output.read_text()[-4000:])
             time.sleep(0.05)

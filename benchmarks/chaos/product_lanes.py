@@ -1,0 +1,205 @@
+"""The lanes of `benchmarks.chaos.product`: which faults share an installation, and what they stand on."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.chaos import product_faults as faults
+from benchmarks.chaos.product_faults import CLOCK_S, CUT_S, FULL_S, LOCK_S, Fault, clock_moved, filled, killed
+from benchmarks.chaos.product_network import cut_network
+from benchmarks.chaos.product_run import Run
+from benchmarks.chaos.remote_parts import running
+from testing.linked_network import network
+from testing.private_installation import Instance
+from testing.private_postgres import running_cluster
+from testing.small_disk import NoGround, small_disk
+from webapp.lib.supervisor.redis_server import redis_command
+
+FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
+SLOTS = 4
+START_TIMEOUT_S = 900.0
+"""Long: the machine may have other work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lane:
+    """One experiment on one installation."""
+
+    name: str
+    faults: tuple[Fault, ...]
+    changes: dict[str, object] = field(default_factory=dict)
+    """Of the config."""
+    database: str = "sqlite"
+    disks: dict[str, int] = field(default_factory=dict)
+    """Folder of the installation -> megabytes of its own file system."""
+    env: dict[str, str] = field(default_factory=dict)
+    has_clock: bool = False
+    has_link: bool = False
+
+
+SIGKILL = r"SIGKILL|code -9"
+LANES = (
+    Lane(
+        name="around the work",
+        faults=(
+            Fault("kill -9 web", faults.kill_web, tells=SIGKILL),
+            Fault("kill -9 Redis", killed("redis-server"), tells=SIGKILL),
+            Fault("FLUSHALL", faults.flush_redis),
+            Fault("kill -9 the dispatcher, twice", faults.kill_dispatcher_twice, tells=SIGKILL),
+            Fault("two dispatchers for 20 s", faults.two_dispatchers, lasts_s=15.0),
+        ),
+    ),
+    Lane(
+        name="who does the work",
+        changes={"optimiser.num_processes": 2},
+        faults=(
+            Fault("kill -9 an env worker", faults.kill_env_worker, may_error=True, tells="stopped answering"),
+            Fault("kill -9 the desk host", faults.kill_desk_host, may_error=True, tells=SIGKILL),
+            Fault(
+                "kill -9 a rank of two",
+                killed("-m training.loop.train"),
+                may_error=True,
+                tells=r"Attempt 1: rank \d of the trainer was ended by SIGKILL",
+            ),
+            Fault(
+                "kill -9 the trainer's launcher",
+                killed("training.distributed.launch"),
+                may_error=True,
+                tells="Attempt 2: the trainer .*SIGKILL",
+            ),
+            Fault(
+                "kill -9 the policy server",
+                killed("training.sampler.server"),
+                may_error=True,
+                tells="Attempt 3: the policy server .*SIGKILL",
+            ),
+            Fault(
+                "kill -9 the gpu worker",
+                killed("celery", "-Q gpu"),
+                may_error=True,
+                tells="Attempt 4: gpu worker .* stopped answering",
+            ),
+        ),
+    ),
+    Lane(
+        name="locked and full",
+        disks={"media": 64, "experiments": 1000},
+        env={"DESKHAND_FRAMES_LEAST_FREE": "8MB", "DESKHAND_CHECKPOINTS_LEAST_FREE": "8MB"},
+        faults=(
+            Fault(
+                "database locked for 30 s",
+                faults.lock_database,
+                lasts_s=LOCK_S,
+                tells="database is locked",
+            ),
+            Fault("disk of media full", filled("media"), lasts_s=FULL_S, tells="frames: .* missing"),
+            Fault(
+                "disk of checkpoints full",
+                filled("experiments"),
+                lasts_s=FULL_S,
+                tells="checkpoints(:| in) .* missing",
+            ),
+        ),
+    ),
+    Lane(
+        name="one disk",
+        disks={"": 1500},
+        env={f"DESKHAND_{kept}_LEAST_FREE": "16MB" for kept in ("FRAMES", "DATABASE", "CHECKPOINTS")},
+        faults=(Fault("the only disk full", filled(""), lasts_s=FULL_S, tells="missing"),),
+    ),
+    Lane(
+        name="clock",
+        has_clock=True,
+        faults=(
+            Fault("clock one hour ahead", clock_moved(3600), lasts_s=CLOCK_S),
+            Fault("clock one hour back", clock_moved(-3600), lasts_s=CLOCK_S),
+            Fault(
+                "clock one hour back, then kill -9 an env worker",
+                clock_moved(-3600, then=faults.kill_env_worker),
+                lasts_s=CLOCK_S,
+                may_error=True,
+                tells="stopped answering",
+            ),
+        ),
+    ),
+    Lane(
+        name="postgresql and network",
+        database="postgresql",
+        has_link=True,
+        faults=(
+            Fault(
+                "PostgreSQL away for 10 s",
+                faults.stop_postgres,
+                lasts_s=faults.AWAY_S,
+                tells="database is locked or away",
+            ),
+            Fault(
+                "network of an env worker cut for 25 s",
+                cut_network,
+                lasts_s=CUT_S,
+                may_error=True,
+                tells="far@.* stopped answering",
+            ),
+        ),
+    ),
+)
+
+
+@contextmanager
+def ground(lane: Lane) -> Iterator[Run]:
+    """The lane's installation, running, and all that its faults need of the machine. Raises NoGround."""
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="deskhand-", dir="/tmp"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        link = stack.enter_context(network()) if lane.has_link else None
+        env = {"DATABASE_URL": ""} | lane.env
+        if link:
+            env["DESKHAND_POLICY_ADDRESS"] = link.near
+        cluster = None
+        if lane.database == "postgresql":
+            reach = {"address": link.near, "clients": f"{link.far}/32"} if link else {}
+            cluster = stack.enter_context(running_cluster(**reach))
+            env["DATABASE_URL"] = cluster.url
+        for name, megabytes in lane.disks.items():
+            stack.enter_context(small_disk(folder / name, megabytes))
+        clock = None
+        if lane.has_clock:
+            clock = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clock-"))) / "offset"
+            env |= preloaded(clock)
+        deskhand = Instance(data_dir=folder, slots=SLOTS, env=env, start_timeout_s=START_TIMEOUT_S)
+        if lane.has_clock:
+            deskhand.env["REDIS_URL"] = stack.enter_context(own_redis(folder, deskhand.redis_port))
+        with ExitStack() as inner, deskhand:
+            yield Run(deskhand, inner, cluster=cluster, link=link, clock=clock)
+
+
+@contextmanager
+def own_redis(folder: Path, port: int) -> Iterator[str]:
+    """A Redis beside the installation, with this machine's clock: its allocator and libfaketime clash."""
+    password = secrets.token_urlsafe(16)
+    with running(redis_command(folder / "redis", port, password), folder / "redis.log", dict(os.environ)):
+        yield f"redis://:{password}@127.0.0.1:{port}/0"
+
+
+def preloaded(clock: Path) -> dict[str, str]:
+    """The environment under which the wall clock is off by what `clock` holds. Raises NoGround."""
+    found = sorted(Path("/").glob(FAKETIME.lstrip("/")))
+    if not found:
+        raise NoGround("libfaketime is not installed: apt-get install faketime")
+    clock.parent.chmod(0o755)  # the desks' user reads it as well
+    clock.write_text("+0\n")
+    return {
+        "LD_PRELOAD": os.fspath(found[0]),
+        "FAKETIME_TIMESTAMP_FILE": os.fspath(clock),
+        "FAKETIME_CACHE_DURATION": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+    }
