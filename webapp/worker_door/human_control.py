@@ -10,7 +10,7 @@ from django.utils import timezone
 from training.contracts.types import Action
 from webapp.screens import relay_tickets, screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
-from webapp.worker_door.rows import own_trajectory, patient_question, question, report
+from webapp.worker_door.rows import caller, own_trajectory, patient_question, question, report
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,12 @@ class HumanAction:
 
 @question
 def read_ticket(ticket: str) -> int | None:
-    """The trajectory of a relay's ticket; None for a forged or old one, and for another host's."""
+    """The trajectory of a relay's ticket; None for a forged or old one. Raises NotYours for another host's.
+
+    A relay of this machine asks from its event loop, where no database may be read.
+    """
     trajectory_id = relay_tickets.read_ticket(ticket)
-    if trajectory_id is not None:
+    if trajectory_id is not None and caller.get():
         own_trajectory(trajectory_id)
     return trajectory_id
 

@@ -60,7 +60,7 @@ class Takeovers:
         while True:
             control = human_control.active_control(self._row.pk)
             if control is not None and human_control.grant(control.pk):
-                takeover = self._attend(control, has_ended, started)
+                takeover = self._attend(human_control.refresh(control.pk), has_ended, started)
                 if takeover.is_finished or self._has_agent or has_ended():
                     return takeover
                 started = time.monotonic()
