@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections import defaultdict
 from operator import itemgetter
 from typing import Any
 
@@ -19,9 +19,12 @@ Series = dict[str, Line]
 
 def series_of(experiment: Experiment, from_step: int = 0) -> Series:
     """Every series from a step on, thinned to MAX_POINTS."""
-    rows = experiment.metrics.filter(step__gte=from_step).order_by("name", "step")  # as their index is
-    found = rows.values_list("name", "step", "value").iterator(chunk_size=ROWS_AT_ONCE)
-    return {name: thinned([point[1:] for point in points]) for name, points in groupby(found, itemgetter(0))}
+    points: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    # As they lie in the database: by name or step, each would be looked up by itself.
+    rows = experiment.metrics.filter(step__gte=from_step).order_by("id")
+    for name, step, value in rows.values_list("name", "step", "value").iterator(chunk_size=ROWS_AT_ONCE):
+        points[name].append((step, value))
+    return {name: thinned(sorted(points[name], key=itemgetter(0))) for name in sorted(points)}
 
 
 def whole_series(experiment: Experiment, names: list[str]) -> Series:
