@@ -116,6 +116,8 @@ class LiveConsumer(AsyncWebsocketConsumer):
         """The edge of the sending task: on any failure the browser is told to come back with its cursors."""
         try:
             await self.send_forever()
+        except OSError:
+            return  # ASGI: what is sent to a browser that has left. Its disconnect message is on the way.
         except Exception:
             logger.exception("live connection of user %s failed", self.user.pk)
             await self.close(CLOSE_FAILED)

@@ -1,5 +1,6 @@
 """Screens that reach a viewer before their turn is recorded: only those who asked get them."""
 
+import asyncio
 import json
 
 import pytest
@@ -11,6 +12,8 @@ from testing.live_client import open_socket, publish_many, receive_events, subsc
 from webapp.accounts.models import Role
 from webapp.live import broadcast
 from webapp.live.broadcast import is_watched
+from webapp.live.consumers import LiveConsumer
+from webapp.live.subscription_backlog import Feed
 from webapp.trajectories.lifecycle.announcements import stream_of
 from webapp.trajectories.live_pictures import SMALL_WIDTH, show_screen
 
@@ -97,3 +100,18 @@ def test_a_worker_goes_on_without_redis(watcher, settings):
         show(watcher[1], 0)
     finally:
         broadcast._client.cache_clear()
+
+
+async def test_a_browser_that_has_left_is_no_failure(caplog):
+    """ASGI servers raise a kind of OSError for what is sent to it before its disconnect arrives."""
+
+    async def gone(message: dict) -> None:
+        raise BrokenPipeError
+
+    consumer = LiveConsumer()
+    consumer.base_send = gone
+    consumer.feeds, consumer.wake = {"trajectory.1": Feed("trajectory.1", 0)}, asyncio.Event()
+    consumer.pictures = {"trajectory.1": {"stream": "trajectory.1", "head": {}, "image": b"x"}}
+    consumer.wake.set()
+    await consumer.run_sender()
+    assert caplog.records == []
