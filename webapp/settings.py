@@ -152,6 +152,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "webapp.lib.healthz.ProbeMiddleware",
     "csp.middleware.CSPMiddleware",
     "webapp.lib.edge_middleware.EdgeMiddleware",
     "webapp.lib.static_files_middleware.StaticFilesMiddleware",

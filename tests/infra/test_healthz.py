@@ -14,6 +14,13 @@ def test_healthz_needs_no_sign_in(client):
     assert response.json() == {"status": "ok"}
 
 
+@pytest.mark.django_db
+def test_probes_need_no_name_of_the_allowed_hosts(client, settings):
+    settings.ALLOWED_HOSTS = ["desk.example.com"]
+    assert client.get("/healthz", headers={"host": "127.0.0.1:8700"}).json() == {"status": "ok"}
+    assert client.get("/login/", headers={"host": "127.0.0.1:8700"}).status_code == 400
+
+
 def test_a_real_web_server_answers_healthz_and_static_files(web_server):
     assert httpx.get(f"{web_server}/healthz", timeout=60).json() == {"status": "ok"}
     assert httpx.get(f"{web_server}/static/nothing.css", timeout=60).status_code in {302, 404}
