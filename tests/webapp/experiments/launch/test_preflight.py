@@ -52,6 +52,13 @@ def test_a_config_whose_needs_are_met_may_be_launched(team: Team, model: str):
     assert (found.queue_position, found.num_active) == (1, 0)
 
 
+def test_a_model_that_may_lie_on_another_machine_is_a_warning_that_says_who_was_asked(team: Team):
+    beat_worker(name="gpu@far", queue="gpu", host="far", pid=2, slots=1, version="")
+    found = checks(parse_config({"model": {"path": "nowhere"}}), team)["Model not found"]
+    assert found.level == "warning"
+    assert "gpu workers also run on far, which were not asked" in found.detail
+
+
 def test_a_missing_model_or_task_set_stops_the_launch(team: Team):
     config = parse_config({"model": {"path": "nowhere"}, "tasks": {"task_set": "unknown"}})
     assert level_of("model.path", config, team) == "bad"

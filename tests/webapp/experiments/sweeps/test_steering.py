@@ -12,7 +12,6 @@ from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.accounts.models import Role
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
-from webapp.experiments.lifecycle.queue_order import queue_in_order
 from webapp.experiments.models import (
     ARM_TRANSITIONS,
     SWEEP_TRANSITIONS,
@@ -24,6 +23,7 @@ from webapp.experiments.models import (
     SweepArm,
     SweepStatus,
 )
+from webapp.experiments.placement.waiting_reasons import queue_in_order, queue_state
 from webapp.experiments.sweeps import steering
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.results import best_of, results_of
@@ -78,7 +78,7 @@ def test_the_first_arms_are_queued_with_all_their_seeds() -> None:
 def test_single_experiments_of_the_same_priority_run_first() -> None:
     sweep = launch()
     single = queue_experiment(team=sweep.team, owner=None, name="mine", config=ExperimentConfig())
-    assert queue_in_order()[0] == single
+    assert queue_in_order(queue_state())[0] == single
 
 
 def test_an_arm_ends_with_its_seeds_and_the_next_one_begins() -> None:
@@ -199,7 +199,7 @@ def test_nothing_is_stored_of_a_plan_that_is_refused() -> None:
 
 def test_the_command_launches_shows_and_steers() -> None:
     make_team()
-    made = command("launch", preset="first-desk", axes=[f"{RATE}=1e-3, 2e-3"], seeds=3)
+    made = command("launch", preset="first-desk", axes=[f"{RATE}=1e-3, 2e-3"], seeds=3, anyway=True)
     assert made["experiments"] == 6
     shown = command("sweep", made["sweep"])
     assert [len(arm["experiments"]) for arm in shown["arms"]] == [3, 3]

@@ -33,9 +33,22 @@ def host_checks(config: ExperimentConfig) -> Iterator[Check]:
 
 def missing_here(queue: str) -> Literal["bad", "warning"]:
     """How bad it is that something is not on this machine, for workers of `queue`."""
-    online = Worker.objects.filter(queue=queue, status=WorkerStatus.ONLINE)
-    hosts = set(online.values_list("host", flat=True))
+    hosts = _hosts_of(queue)
     return "bad" if not hosts or socket.gethostname() in hosts else "warning"
+
+
+def asked_hosts(queue: str) -> str:
+    """A sentence: which machine was looked at, and which others run workers of `queue`."""
+    here = socket.gethostname()
+    others = sorted(_hosts_of(queue) - {here})
+    if not others:
+        return f"Looked on {here}."
+    return f"Looked on {here} only; {queue} workers also run on {', '.join(others)}, which were not asked."
+
+
+def _hosts_of(queue: str) -> set[str]:
+    online = Worker.objects.filter(queue=queue, status=WorkerStatus.ONLINE)
+    return set(online.values_list("host", flat=True))
 
 
 def _secret(config: ExperimentConfig) -> Iterator[Check]:

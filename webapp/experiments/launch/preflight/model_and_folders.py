@@ -10,6 +10,7 @@ from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import published_shape
 from webapp.experiments.launch.model_path import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
 from webapp.experiments.launch.preflight.check import Check
+from webapp.experiments.launch.preflight.hosts import asked_hosts, missing_here
 from webapp.experiments.launch.preflight.memory import memory_checks
 
 
@@ -24,7 +25,7 @@ def model_checks(config: ExperimentConfig) -> Iterator[Check]:
             f"No checkpoint folder with a config.json named {config.model.path!r}: not a shipped one, not a "
             f"path, not below {settings.DATA_DIR}. Put the downloaded folder there, or write its path."
         )
-        yield Check("bad", "Model not found", text, "model.path")
+        yield Check(missing_here("gpu"), "Model not found", f"{text} {asked_hosts('gpu')}", "model.path")
         if (shape := published_shape(config.model.path)) is not None:
             yield from memory_checks(config, shape)
         return
@@ -41,8 +42,8 @@ def reference_checks(config: ExperimentConfig) -> Iterator[Check]:
     if config.algorithm.kl_coefficient <= 0:
         return
     if model_folder(config.algorithm.reference_path) is None:
-        text = f"No checkpoint folder named {config.algorithm.reference_path!r}."
-        yield Check("bad", "KL reference not found", text, "algorithm.reference_path")
+        text = f"No checkpoint folder named {config.algorithm.reference_path!r}. {asked_hosts('gpu')}"
+        yield Check(missing_here("gpu"), "KL reference not found", text, "algorithm.reference_path")
     else:
         yield Check("good", "KL reference found")
 

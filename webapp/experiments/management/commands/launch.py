@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from training.contracts.config import ConfigError, ExperimentConfig, from_yaml, parse_config
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
+from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.sweeps.plan import GREEDY, SweepPlan
 from webapp.experiments.sweeps.search_space import parse_axes
@@ -35,6 +36,9 @@ class Command(BaseCommand):
             dest="changes",
             help="change one knob, e.g. --set optimiser.seed=3",
         )
+        parser.add_argument(
+            "--anyway", action="store_true", help="queue it although the pre-flight says that it cannot run"
+        )
         _add_sweep_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -49,6 +53,8 @@ class Command(BaseCommand):
                 "config": config,
                 "priority": options["priority"],
             }
+            if not options["anyway"]:
+                _require_good(config, asked["team"], asked["preset"])
             if options["axes"] or options["seeds"] > 1:
                 sweep = launch_sweep(**asked, plan=_plan(config, options))
                 told = {"sweep": sweep.pk, "name": sweep.name, "experiments": sweep.plan.num_experiments}
@@ -75,6 +81,15 @@ def _add_sweep_arguments(parser: Any) -> None:
     parser.add_argument("--metric", default=GREEDY, help="what arms are judged by")
     parser.add_argument("--minimise", action="store_true", help="lower values of the metric are better")
     parser.add_argument("--no-stop", action="store_true", help="let hopeless arms go on")
+
+
+def _require_good(config: ExperimentConfig, team: Team, preset: str) -> None:
+    """Raise CommandError with what the launch page's pre-flight would not let pass."""
+    found = run_preflight(config, team=team, preset=preset)
+    if not found.may_launch:
+        bad = [check for check in found.checks if check.level == "bad"]
+        problems = [f"{check.path or 'pre-flight'}: {check.title}. {check.detail}".strip() for check in bad]
+        raise CommandError("\n".join(problems))
 
 
 def _plan(config: ExperimentConfig, options: dict[str, Any]) -> SweepPlan:
