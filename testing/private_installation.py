@@ -41,6 +41,7 @@ class Instance:
     """Kept afterwards when given; else a temporary folder, removed at the end."""
     slots: int | None = None
     env_workers: int = 2
+    gpu_workers: int = 1
     without: list[str] = field(default_factory=list)
     """Processes to leave out: web, deskhost, gpu, env, dispatcher."""
     env: dict[str, str] = field(default_factory=dict)
@@ -140,7 +141,8 @@ class Instance:
     def start(self) -> None:
         """Start everything and wait until it is ready. Raises InstanceFailed."""
         command = [sys.executable, str(REPOSITORY / "manage.py"), "up", "--quiet", "--port", str(self.port)]
-        command += ["--env-workers", str(self.env_workers), "--without", *self.without]
+        command += ["--env-workers", str(self.env_workers)]
+        command += ["--gpu-workers", str(self.gpu_workers), "--without", *self.without]
         if self.slots is not None:
             command += ["--slots", str(self.slots)]
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -37,6 +37,8 @@ make_private(DATA_DIR)
 IMAGES_DIR = Path(env_str("DESKHAND_IMAGES_DIR", str(DATA_DIR / "images")))
 SGLANG_PYTHON = env_str("DESKHAND_SGLANG_PYTHON", str(BASE_DIR / ".venv-sglang/bin/python"))
 SGLANG_PATH = env_str("DESKHAND_SGLANG_PATH", "")
+CPU_PLACES = env_int("DESKHAND_CPU_PLACES", 0)
+"""Training processes that a host without GPUs has room for; 0 = one experiment of any size per gpu worker."""
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"

@@ -48,6 +48,7 @@ def _start_threads(**_: Any) -> None:
         from workers.gpu import checkpoint_exports, gpu_use
 
         gpu_use.announce_gpus(identity.current().name)
+        gpu_use.announce_for_ever(identity.current().name, _stopping)
         checkpoint_exports.start(_stopping)
     if identity.current().queue == "env":
         from workers.env.reporting import parking_reports

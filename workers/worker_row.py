@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webapp.lib.patience import patient
-from webapp.lib.send_job import queue_of_host
+from webapp.lib.send_job import own_queue
 from webapp.worker_door import workers as door
 from webapp.worker_door.contract import version
 from workers import identity
@@ -32,6 +32,10 @@ def end() -> None:
 
 
 def queues() -> list[str]:
-    """Env workers also serve what only their machine can run: branches start where their snapshots lie."""
+    """The common queue and an own one.
+
+    Env workers serve what only their machine can run: branches start where their snapshots lie. A gpu worker
+    serves what was placed on its GPUs.
+    """
     me = identity.current()
-    return [me.queue, queue_of_host(me.queue, me.host)] if me.queue == "env" else [me.queue]
+    return [me.queue, own_queue(me.queue, me.host if me.queue == "env" else me.name)]

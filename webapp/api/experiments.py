@@ -25,8 +25,9 @@ from webapp.experiments.access import get_experiment
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.housekeeping import changes
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
-from webapp.experiments.lifecycle import operator_actions, queue_order
+from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.lib.request_values import BadValue
 from webapp.lib.tags import with_tag
 from webapp.replay import experiment_deletion
@@ -190,5 +191,5 @@ def _detail(experiment: Experiment) -> dict[str, Any]:
         "stages": list(experiment.stages.all()),
         "evaluations": evaluations,
         "success_change": change_of_run(pairs_of(evaluations)),
-        "waiting_because": queue_order.why_waiting(experiment),
+        "waiting_because": why_waiting(experiment),
     }

@@ -141,7 +141,7 @@ def _send(trajectory_id: int, host: str) -> bool:
     if not claimed:
         return True
     try:
-        send_job(RUN_TRAJECTORY, trajectory_id, host=host)
+        send_job(RUN_TRAJECTORY, trajectory_id, only=host)
     except OperationalError as error:
         log.warning("cannot send trajectory %s, it stays queued: %s", trajectory_id, error)
         Trajectory.objects.filter(pk=trajectory_id).update(sent_at=None)

@@ -29,7 +29,9 @@ class Worker(models.Model):
     is_draining = models.BooleanField(default=False)
     """Takes nothing new; what it runs goes on. Stays over restarts, until an operator undrains it."""
     gpus = models.JSONField(null=True)
-    """[{name, memory_bytes}] that a gpu worker sees; [] = no NVIDIA GPU, null = it has not looked."""
+    """[{index, uuid, name, memory_bytes, free_bytes}] of a gpu worker; [] = none, null = not told yet."""
+    cpu_places = models.IntegerField(default=0)
+    """Training processes that its host without GPUs has room for; 0 = not counted."""
     started_at = models.DateTimeField(auto_now_add=True)
     heartbeat_at = models.DateTimeField(db_index=True)
 

@@ -44,9 +44,9 @@ def beat_worker(
     return worker
 
 
-def record_gpus(*, name: str, gpus: list[dict[str, Any]]) -> None:
+def record_gpus(*, name: str, gpus: list[dict[str, Any]], cpu_places: int = 0) -> None:
     """Which GPUs a gpu worker sees; an empty list says that it looked and there is none."""
-    Worker.objects.filter(name=name).update(gpus=gpus)
+    Worker.objects.filter(name=name).update(gpus=gpus, cpu_places=cpu_places)
 
 
 @transaction.atomic

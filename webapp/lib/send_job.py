@@ -22,12 +22,12 @@ def _producer() -> Celery:
     return app
 
 
-def send_job(name: str, *args: int, host: str = "") -> None:
-    """Put one thin job on its queue, or on that of one machine's workers.
+def send_job(name: str, *args: int, only: str = "") -> None:
+    """Put one thin job on its queue, or on that of one machine's workers or of one worker.
 
     Raises `kombu.exceptions.OperationalError` when Redis is away.
     """
-    queue = queue_of_host(QUEUE_OF_JOB[name], host) if host else QUEUE_OF_JOB[name]
+    queue = own_queue(QUEUE_OF_JOB[name], only) if only else QUEUE_OF_JOB[name]
     _producer().send_task(name, args=args, queue=queue, ignore_result=True, retry=False)
 
 
@@ -40,7 +40,7 @@ def take_jobs(name: str, *, host: str, count: int) -> list[int]:
     taken: list[int] = []
     others = []  # jobs of another name: workers of this machine do them
     with _producer().connection_for_write() as connection:
-        for place in (queue_of_host(queue, host), queue):
+        for place in (own_queue(queue, host), queue):
             with connection.SimpleQueue(place) as waiting:
                 while len(taken) < count:
                     try:
@@ -57,6 +57,6 @@ def take_jobs(name: str, *, host: str, count: int) -> list[int]:
     return taken
 
 
-def queue_of_host(queue: str, host: str) -> str:
-    """The queue that only the workers of one machine take jobs from, beside the common one."""
-    return f"{queue}@{host}"
+def own_queue(queue: str, name: str) -> str:
+    """The queue that only the workers of one machine, or one worker, take jobs from beside the common one."""
+    return f"{queue}@{name}"

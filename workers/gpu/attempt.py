@@ -29,8 +29,8 @@ from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
-from workers.gpu.gpu_placement import TooFewGpus, num_gpus_held, trainer_and_engine
-from workers.gpu.gpu_use import GpuWatch
+from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
+from workers.gpu.gpu_use import GpuWatch, own_gpus
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
 from workers.gpu.webapp_imports import (
@@ -92,10 +92,10 @@ def run(experiment_id: int, attempt_number: int) -> None:
         close_stopped(attempt, str(reason))
     except ConfigError as error:
         close_crashed(attempt, config, f"not allowed here any more: {error}", max_restarts=0)
-    except (ModelNotFound, TooFewGpus, usable_checkpoints.CheckpointElsewhere) as error:
+    except (ModelNotFound, usable_checkpoints.CheckpointElsewhere) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that is gone or on another host.
         close_crashed(attempt, config, str(error), max_restarts=0)
-    except (PolicyServerError, OSError) as error:
+    except (TooFewGpus, PolicyServerError, OSError) as error:
         close_crashed(attempt, config, str(error))
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
@@ -124,9 +124,9 @@ class Supervision:
         self._logs.mkdir(parents=True, exist_ok=True)
         config_path = self._folder / "config.yaml"
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
-        trainer_gpus, engine_gpus = trainer_and_engine(self._config)
-        number = num_gpus_held(self._config)
-        patiently(attempts.record_gpus_held, attempt=self._attempt, number=number)
+        gpus = placed_gpus(self._attempt.experiment.placed_keys)
+        trainer_gpus, engine_gpus = trainer_and_engine(self._config, gpus)
+        patiently(attempts.record_gpus_held, attempt=self._attempt, number=len(gpus))
         with ExitStack() as stack:
             policy = PolicyServer(
                 model=self._model,
@@ -144,7 +144,7 @@ class Supervision:
                 policy=policy,
             )
             coordinator = stack.enter_context(CoordinatorServer(context))
-            stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number))
+            stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number, own_gpus(gpus)))
             if is_colocated(self._config):
                 # SGLang takes its share of what is free then: a trainer that loads meanwhile would shrink it.
                 self._wait_ready(policy)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import asdict
 
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from pynvml import NVMLError
 
@@ -17,17 +19,39 @@ EVERY_S = 10.0
 
 
 def announce_gpus(worker_name: str) -> None:
-    """Tell which GPUs this worker has, for the launch page's checks."""
+    """Tell which GPUs this worker has and what of them is free: what is placed on it depends on that."""
     gpus = open_gpus()
-    record_gpus(name=worker_name, gpus=gpus.describe() if gpus else [])
+    record_gpus(
+        name=worker_name, gpus=gpus.describe() if gpus else [], cpu_places=0 if gpus else settings.CPU_PLACES
+    )
+
+
+def announce_for_ever(worker_name: str, stopping: threading.Event) -> None:
+    """In a thread of its own, until `stopping`."""
+
+    def forever() -> None:
+        while not stopping.wait(EVERY_S):
+            try:
+                close_old_connections()
+                announce_gpus(worker_name)
+            except (DatabaseError, NVMLError) as error:
+                log.warning("GPUs not told, trying again in %.0f s: %s", EVERY_S, error)
+
+    threading.Thread(target=forever, name="gpus", daemon=True).start()
+
+
+def own_gpus(numbers: Sequence[str]) -> Gpus | None:
+    """Those of the host's GPUs that an attempt was placed on; None without any."""
+    gpus = open_gpus() if numbers else None
+    return gpus.only(numbers) if gpus else None
 
 
 class GpuWatch:
-    """Samples in a thread of its own; use as a context manager. Does nothing on a host without GPUs."""
+    """Samples in a thread of its own; use as a context manager. Does nothing without GPUs."""
 
-    def __init__(self, experiment_id: int, attempt: int, gpus: Gpus | None = None) -> None:
+    def __init__(self, experiment_id: int, attempt: int, gpus: Gpus | None) -> None:
         self._experiment_id, self._attempt = experiment_id, attempt
-        self._gpus = gpus or open_gpus()
+        self._gpus = gpus
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._forever, name="gpu-watch", daemon=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,15 +47,23 @@ class Gpus:
     """GPU -> time stamp of the newest process sample that was read, microseconds."""
 
     def describe(self) -> list[dict[str, Any]]:
-        """[{index, name, memory_bytes}]"""
-        return [
-            {
-                "index": index,
-                "name": _text(self.nvml.nvmlDeviceGetName(handle)),
-                "memory_bytes": int(self.nvml.nvmlDeviceGetMemoryInfo(handle).total),
-            }
-            for index, handle in self.handles.items()
-        ]
+        """[{index, uuid, name, memory_bytes, free_bytes}]"""
+        return [self._describe(index, handle) for index, handle in self.handles.items()]
+
+    def only(self, indexes: Collection[str]) -> Gpus:
+        """Those with these numbers."""
+        kept = {index: handle for index, handle in self.handles.items() if str(index) in indexes}
+        return Gpus(self.nvml, kept, self.name_of)
+
+    def _describe(self, index: int, handle: Any) -> dict[str, Any]:
+        memory = self.nvml.nvmlDeviceGetMemoryInfo(handle)
+        return {
+            "index": index,
+            "uuid": _text(self.nvml.nvmlDeviceGetUUID(handle)),
+            "name": _text(self.nvml.nvmlDeviceGetName(handle)),
+            "memory_bytes": int(memory.total),
+            "free_bytes": int(memory.total) - int(memory.used),
+        }
 
     def look(self) -> tuple[list[GpuUse], list[ProcessUse]]:
         """All GPUs and the processes on them now."""

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ids of the trajectories whose jobs were sent, in order."""
     ids: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: ids.append(pk))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: ids.append(pk))
     return ids
 
 

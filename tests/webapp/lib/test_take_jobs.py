@@ -15,8 +15,8 @@ def _empty_queues(redis_client):
 def test_its_own_queue_comes_first_and_no_job_is_taken_twice(redis_client):
     for number in (1, 2, 3):
         send_job(RUN_TRAJECTORY, number)
-    send_job(RUN_TRAJECTORY, 9, host="far")
-    send_job(RUN_TRAJECTORY, 8, host="near")
+    send_job(RUN_TRAJECTORY, 9, only="far")
+    send_job(RUN_TRAJECTORY, 8, only="near")
     assert take_jobs(RUN_TRAJECTORY, host="far", count=3) == [9, 1, 2]
     assert take_jobs(RUN_TRAJECTORY, host="far", count=3) == [3]
     assert take_jobs(RUN_TRAJECTORY, host="far", count=3) == []

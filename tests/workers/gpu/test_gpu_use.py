@@ -15,7 +15,7 @@ from webapp.experiments.models import Attempt, Experiment, GpuSample
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_reports import beat_worker
-from workers.gpu.gpu_use import GpuWatch, announce_gpus
+from workers.gpu.gpu_use import GpuWatch, announce_gpus, own_gpus
 from workers.gpu.nvml import Gpus, open_gpus, process_name, visible_indexes
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +42,9 @@ class FakeNvml:
 
     def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
         return index
+
+    def nvmlDeviceGetUUID(self, handle: int) -> str:
+        return f"GPU-{handle}"
 
     def nvmlDeviceGetName(self, handle: int) -> bytes:
         return b"NVIDIA H200"
@@ -89,6 +92,14 @@ def test_a_look_tells_gpus_and_processes_and_asks_only_for_what_is_new() -> None
     assert [(one.name, one.utilisation) for one in processes] == [("trainer rank 0", 0.8), ("SGLang", None)]
     gpus.look()
     assert nvml.asked_since == [0, 1000]
+
+
+def test_gpus_are_told_with_what_is_free_and_an_attempt_watches_its_own() -> None:
+    gpus = gpus_of(FakeNvml())
+    second = {"index": 1, "uuid": "GPU-1", "name": "NVIDIA H200"}
+    assert gpus.describe()[1] == second | {"memory_bytes": 150_000_000_000, "free_bytes": 75_000_000_000}
+    uses, _ = gpus.only(["1"]).look()
+    assert [use.index for use in uses] == [1]
 
 
 def test_only_visible_gpus_count() -> None:
@@ -156,7 +167,7 @@ def test_this_machine_answers_whatever_it_has(experiment: Experiment) -> None:
     announce_gpus("gpu@here")
     worker = Worker.objects.get()
     assert isinstance(worker.gpus, list)
-    with GpuWatch(experiment.pk, 1):
+    with GpuWatch(experiment.pk, 1, own_gpus([])):
         pass
 
 

@@ -23,7 +23,7 @@ HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 
 
 def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: str) -> Attempt | None:
-    """Take a queued experiment for one attempt; None when another job has it (redelivery)."""
+    """Take a queued experiment that was placed on this worker; None when another job has it (redelivery)."""
     try:
         with transaction.atomic():
             attempt = Attempt.objects.create(
@@ -33,11 +33,21 @@ def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: st
                 resumed_step=_step_to_resume_from(experiment_id) if attempt_number > 1 else None,
             )
             now = timezone.now()
-            claimed = Experiment.objects.filter(pk=experiment_id, status=ExperimentStatus.QUEUED).update(
-                status=ExperimentStatus.STARTING, heartbeat_at=now, message=f"Starting on {worker_name}."
+            # What was placed anew meanwhile may no longer have the places that this job was sent with.
+            mine = Experiment.objects.filter(
+                pk=experiment_id,
+                status=ExperimentStatus.QUEUED,
+                placed_worker=worker_name,
+                dispatched_at__isnull=False,
+            )
+            claimed = mine.update(
+                status=ExperimentStatus.STARTING,
+                heartbeat_at=now,
+                message=f"Starting on {worker_name}.",
+                num_passed=0,
             )
             if not claimed:
-                raise IntegrityError("the experiment is not queued any more")
+                raise IntegrityError("the experiment is not queued for this worker any more")
             Experiment.objects.filter(pk=experiment_id, started_at=None).update(started_at=now)
             publish_status(experiment_id, ExperimentStatus.STARTING, f"Starting on {worker_name}.")
     except IntegrityError:

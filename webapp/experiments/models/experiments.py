@@ -70,7 +70,13 @@ class Experiment(models.Model):
     policy_version = models.IntegerField(default=0)
     heartbeat_at = models.DateTimeField(null=True)
     dispatched_at = models.DateTimeField(null=True)
-    """When its job was last sent to the gpu queue."""
+    """When its job was sent to `placed_worker`; null = it waits to be placed."""
+    placed_worker = models.CharField(max_length=120, blank=True)
+    """The gpu worker that it was last sent to."""
+    placed_keys = models.JSONField(default=list)
+    """The GPUs, or places of a host without any, that it holds there while it is sent or active."""
+    num_passed = models.IntegerField(default=0)
+    """Later experiments that took what it could use, since it was queued."""
     message = models.TextField(blank=True)
     """What happened last, in words for people: why it waits, failed, was resumed."""
     cloned_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL)

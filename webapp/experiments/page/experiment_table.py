@@ -34,7 +34,6 @@ from webapp.experiments.evaluations.success_pairs import (
     change_between,
     pairs_of,
 )
-from webapp.experiments.lifecycle.queue_order import queue_in_order
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
     ArmStatus,
@@ -274,13 +273,12 @@ def filter_choices(team: Team) -> dict[str, list[str]]:
 
 
 def waiting_and_active(team: Team) -> dict[str, Any]:
-    """The queue page: what runs and what waits, in the order in which it will run, of all teams."""
+    """The queue page: what runs, of all teams, and what this team has paused."""
     paused = Q(team=team, status=ExperimentStatus.PAUSED)
     begun = Experiment.objects.filter(Q(status__in=ACTIVE_STATUSES) | paused).select_related("owner", "team")
     rows = list_rows(begun.defer("config").order_by("id"), with_evaluations=False)
     is_paused = [row.experiment.status == ExperimentStatus.PAUSED for row in rows]
     return {
         "active": [row for row, paused in zip(rows, is_paused, strict=True) if not paused],
-        "waiting": queue_in_order(),
         "paused": [row for row, paused in zip(rows, is_paused, strict=True) if paused][:PAGE_SIZE],
     }

@@ -22,7 +22,6 @@ from webapp.experiments.costs.cost_rows import cost_rows
 from webapp.experiments.costs.ledger import costs_of, usage_of
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
-from webapp.experiments.lifecycle.queue_order import why_waiting
 from webapp.experiments.lineage.ledger import lineage_of
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
@@ -35,6 +34,7 @@ from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
 from webapp.experiments.page.log_files import log_files
 from webapp.experiments.page.page_counts import trajectory_counts
+from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.lib.request_values import whole_number
 from webapp.lib.turn_time import TurnTime, mean_time

@@ -16,13 +16,12 @@ from webapp.accounts.audit.log_action import log_viewing, viewing_session
 from webapp.accounts.models import Role, SavedView
 from webapp.accounts.saved_views import hidden_columns, view_menu
 from webapp.experiments.access import get_experiment
-from webapp.experiments.lifecycle.queue_order import QueueState, why_waiting
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page import experiment_table
 from webapp.experiments.page.page_counts import read_with_experiment, tab_counts
 from webapp.experiments.page.part_contexts import TABS, context_of
-from webapp.fleet.models import Worker, WorkerStatus
+from webapp.experiments.placement.waiting_reasons import queue_in_order, queue_state, why_waiting
 from webapp.live.event_publishing import last_seq
 
 UNDO_KEY = "undo_cancel"
@@ -92,20 +91,17 @@ def queue_rows(request: MemberRequest) -> HttpResponse:
 def _queue_context(request: MemberRequest) -> dict[str, Any]:
     membership = member(request)
     found = experiment_table.waiting_and_active(membership.team)
-    state = QueueState(
-        num_gpu_workers=Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).count(),
-        running=tuple(row.experiment.pk for row in found["active"]),
-        waiting=tuple(experiment.pk for experiment in found["waiting"]),
-    )
-    waiting = [
+    state = queue_state()
+    queued = queue_in_order(state)
+    waiting: list[dict[str, Any]] = [
         {
             "experiment": experiment,
             "why": why_waiting(experiment, state),
             "is_mine": experiment.team_id == membership.team_id,
         }
-        for experiment in found["waiting"]
+        for experiment in queued
     ]
-    ids = [item["experiment"].pk for item in waiting]
+    ids = [experiment.pk for experiment in queued]
     for index, item in enumerate(waiting):
         item["before_previous"] = ids[index - 1] if index else None
         item["before_next"] = ids[index + 2] if index + 2 < len(ids) else ""
@@ -115,7 +111,7 @@ def _queue_context(request: MemberRequest) -> dict[str, Any]:
         **found,
         "waiting": waiting,
         "num_waiting": len(waiting),
-        "num_gpu_workers": state.num_gpu_workers,
+        "num_gpu_workers": state.num_workers,
         "may_operate": Role(membership.role).includes(Role.OPERATOR),
         "team": membership.team,
     }

@@ -40,6 +40,8 @@ class ProcessTable:
     slots: int
     """Desktops that may be in use at once, over all env workers."""
     env_workers: int
+    gpu_workers: int = 1
+    """Experiments that may run at once; they share the host's GPUs."""
     without: frozenset[str]
     """Names of processes to leave out: web, deskhost, gpu, env, dispatcher."""
     unsafe_desktops: bool = False
@@ -64,7 +66,7 @@ class ProcessTable:
 
     def worker_stage(self) -> list[ProcessSpec]:
         """All that may start side by side."""
-        specs = [self.web(), self.deskhost(), self.gpu_worker(), *self.env_worker_specs()]
+        specs = [self.web(), self.deskhost(), *self.gpu_worker_specs(), *self.env_worker_specs()]
         return self.kept(specs if self.hosts_server.is_local else [*specs, self.hosts()])
 
     def dispatcher_stage(self) -> list[ProcessSpec]:
@@ -120,9 +122,11 @@ class ProcessTable:
         argv += ["--without-gossip", "--without-mingle", "--without-heartbeat"]
         return self.spec(name, *argv, "--loglevel", "INFO", *pool, ready_line=CELERY_READY, grace_s=grace_s)
 
-    def gpu_worker(self) -> ProcessSpec:
+    def gpu_worker_specs(self) -> list[ProcessSpec]:
+        several = [f"gpu{number}" for number in range(1, self.gpu_workers + 1)]
+        names = several if self.gpu_workers > 1 else ["gpu"]
         # Time to write a checkpoint before the trainer is killed.
-        return self.celery("gpu", "gpu", "--pool=solo", grace_s=10)
+        return [self.celery(name, "gpu", "--pool=solo", grace_s=10) for name in names]
 
     def env_worker_specs(self) -> list[ProcessSpec]:
         shares = [len(range(index, self.slots, self.env_workers)) for index in range(self.env_workers)]

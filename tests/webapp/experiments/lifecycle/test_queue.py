@@ -8,7 +8,6 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig, SftConfig
 from webapp.experiments.lifecycle import attempts, operator_actions, status_changes, trainer_reports
-from webapp.experiments.lifecycle import queue_order as waiting
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
     Attempt,
@@ -17,7 +16,10 @@ from webapp.experiments.models import (
     ExperimentStatus,
     Incident,
 )
-from webapp.fleet.worker_reports import beat_worker
+from webapp.experiments.placement import waiting_reasons as waiting
+from webapp.experiments.placement.decision import Assignment
+from webapp.experiments.placement.placing import place
+from webapp.fleet.worker_reports import beat_worker, record_gpus
 
 pytestmark = pytest.mark.django_db
 
@@ -36,6 +38,18 @@ def gpu_worker(name: str = "gpu@here") -> None:
     beat_worker(name=name, queue="gpu", host="here", pid=1, slots=1, version="1")
 
 
+def queue_now() -> list[Experiment]:
+    return waiting.queue_in_order(waiting.queue_state())
+
+
+def claim(*, experiment_id: int, attempt_number: int, worker_name: str) -> Attempt | None:
+    """As a worker does whose job was sent before."""
+    place(Assignment(experiment_id, worker_name, ()))
+    return attempts.claim_experiment(
+        experiment_id=experiment_id, attempt_number=attempt_number, worker_name=worker_name
+    )
+
+
 def test_queueing_stores_the_resolved_config_and_its_stages() -> None:
     config = ExperimentConfig(sft=SftConfig(enabled=True))
     experiment = queue(config=config)
@@ -51,8 +65,8 @@ def test_queueing_stores_the_resolved_config_and_its_stages() -> None:
 
 def test_only_one_of_two_jobs_claims_an_experiment() -> None:
     experiment = queue()
-    first = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
-    again = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@b")
+    first = claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    again = claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@b")
     assert first is not None
     assert again is None
     assert Attempt.objects.get().worker_name == "gpu@a"
@@ -60,12 +74,12 @@ def test_only_one_of_two_jobs_claims_an_experiment() -> None:
 
 def test_a_redelivered_job_of_an_earlier_attempt_steps_aside_after_a_requeue() -> None:
     experiment = queue()
-    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempt = claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     attempts.requeue_after_crash(
         attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
     )
-    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
-    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
+    assert claim(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
+    assert claim(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
 
 
 def test_an_attempt_after_a_crash_knows_the_step_of_the_checkpoint_it_goes_on_from() -> None:
@@ -74,29 +88,29 @@ def test_an_attempt_after_a_crash_knows_the_step_of_the_checkpoint_it_goes_on_fr
         experiment.checkpoints.create(
             step=step, path=f"/{step}", policy_version=step, size_bytes=1, deleted_at=deleted_at
         )
-    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempt = claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     assert attempt.resumed_step is None
     attempts.requeue_after_crash(
         attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
     )
-    again = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
+    again = claim(experiment_id=experiment.pk, attempt_number=2, worker_name="x")
     assert again.resumed_step == 8
 
 
 def test_a_failed_claim_leaves_no_attempt_behind() -> None:
     experiment = queue()
     operator_actions.request_cancel(experiment=experiment)
-    assert attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
+    assert claim(experiment_id=experiment.pk, attempt_number=1, worker_name="x") is None
     assert not Attempt.objects.exists()
 
 
 def test_the_queue_runs_by_priority_then_by_order() -> None:
     first, second, urgent = queue("first"), queue("second"), queue("urgent", priority=5)
-    assert waiting.queue_in_order() == [urgent, first, second]
+    assert queue_now() == [urgent, first, second]
     operator_actions.move_in_queue(experiment=second, before=first)
-    assert waiting.queue_in_order() == [urgent, second, first]
+    assert queue_now() == [urgent, second, first]
     operator_actions.move_in_queue(experiment=second, before=None)
-    assert [e.pk for e in waiting.queue_in_order()] == [urgent.pk, first.pk, second.pk]
+    assert [e.pk for e in queue_now()] == [urgent.pk, first.pk, second.pk]
 
 
 def test_a_waiting_experiment_is_cancelled_at_once_and_a_running_one_is_asked() -> None:
@@ -132,7 +146,7 @@ def test_pausing_waits_for_the_trainer_and_resuming_queues_again() -> None:
 
 def test_a_silent_gpu_worker_loses_its_experiment_which_is_queued_again_and_told() -> None:
     experiment = queue()
-    attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     Experiment.objects.filter(pk=experiment.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
     assert attempts.lose_stale_experiments() == [experiment.pk]
     experiment.refresh_from_db()
@@ -145,9 +159,7 @@ def test_a_silent_gpu_worker_loses_its_experiment_which_is_queued_again_and_told
 def test_restarts_are_bounded_between_checkpoints() -> None:
     experiment = queue()
     for number in range(1, 4):
-        attempt = attempts.claim_experiment(
-            experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a"
-        )
+        attempt = claim(experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a")
         attempts.requeue_after_crash(
             attempt=attempt, status=AttemptStatus.CRASHED, reason="out of memory", max_restarts=2
         )
@@ -159,9 +171,7 @@ def test_restarts_are_bounded_between_checkpoints() -> None:
 def test_a_checkpoint_gives_the_restarts_back() -> None:
     experiment = queue()
     for number in range(1, 5):
-        attempt = attempts.claim_experiment(
-            experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a"
-        )
+        attempt = claim(experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a")
         trainer_reports.record_checkpoint(
             experiment_id=experiment.pk,
             path=f"/checkpoints/{number}",
@@ -176,7 +186,7 @@ def test_a_checkpoint_gives_the_restarts_back() -> None:
 
 def test_a_crash_while_cancelling_ends_cancelled() -> None:
     experiment = queue()
-    attempt = attempts.claim_experiment(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempt = claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
     operator_actions.request_cancel(experiment=experiment)
     attempts.requeue_after_crash(attempt=attempt, status=AttemptStatus.LOST, reason="gone", max_restarts=3)
     experiment.refresh_from_db()
@@ -187,9 +197,14 @@ def test_waiting_says_why() -> None:
     experiment = queue()
     assert "No gpu worker is online" in waiting.why_waiting(experiment)
     gpu_worker()
+    assert "until a gpu worker has told which GPUs it has" in waiting.why_waiting(experiment)
+    record_gpus(name="gpu@here", gpus=[])
     assert waiting.why_waiting(experiment) == "Starts in a moment."
-    running = make_experiment(status=ExperimentStatus.RUNNING)
-    assert f"#{running.pk}" in waiting.why_waiting(experiment)
+    running = make_experiment(status=ExperimentStatus.RUNNING, placed_worker="gpu@here")
+    assert (
+        waiting.why_waiting(experiment)
+        == f"The gpu worker holds an experiment. Running there: #{running.pk}."
+    )
 
 
 def test_metrics_of_a_repeated_step_replace_the_old_ones() -> None:

@@ -1,35 +1,30 @@
 """The dispatcher: moves work from the queue of record to the workers and takes back what died.
 
 Each tick:  lose silent workers (once they could have beaten) -> take back their trajectories and experiments
--> take sweeps further -> send waiting trajectories -> send the first waiting experiment when a gpu worker is
-free -> prune old events. Nothing new is sent while a disk has too little room for it.
+-> take sweeps further -> send waiting trajectories -> place waiting experiments on gpu workers -> prune old
+events. Nothing new is sent while a disk has too little room for it.
 """
 
 import logging
 import signal
 import threading
-from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import InterfaceError, close_old_connections
 from django.db import OperationalError as DatabaseOperationalError
-from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from webapp.dispatcher.chores import Chores
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.liveness import Liveness
+from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
-from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
-from webapp.experiments.lifecycle.queue_order import first_waiting
-from webapp.experiments.models import ACTIVE_STATUSES, Attempt, AttemptStatus, Experiment
+from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.sweeps.steering import advance_sweeps
-from webapp.fleet.models import Worker, WorkerStatus
 from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
-from webapp.lib.send_job import RUN_EXPERIMENT, send_job
 from webapp.lib.startup_objects import keep_for_good
 from webapp.trajectories.branching import give_up_hostless
 from webapp.trajectories.lifecycle import lose_stale_trajectories
@@ -42,7 +37,6 @@ SLOW_TICKS = 4
 UPKEEP_TICKS = 600
 """Upkeep begins a new round every five minutes, and at the start."""
 DISK_WATCH = DiskWatch()
-SEND_AGAIN_AFTER = timedelta(seconds=20)
 
 
 class Command(BaseCommand):
@@ -91,24 +85,4 @@ def tick(*, check_liveness: bool) -> None:
     is_short = DISK_WATCH.is_short()
     fill_free_slots()
     if not is_short:
-        dispatch_experiment()
-
-
-def dispatch_experiment() -> bool:
-    """Send the first waiting experiment when a gpu worker is free."""
-    online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE)
-    drained = online.filter(is_draining=True).values("name")
-    on_drained = Attempt.objects.filter(status=AttemptStatus.RUNNING, worker_name__in=drained)
-    held = Experiment.objects.filter(status__in=ACTIVE_STATUSES).exclude(
-        pk__in=on_drained.values("experiment_id")
-    )
-    free = online.filter(is_draining=False).count() - held.count()
-    experiment = first_waiting()
-    if free <= 0 or experiment is None:
-        return False
-    now = timezone.now()
-    if experiment.dispatched_at and abs(now - experiment.dispatched_at) < SEND_AGAIN_AFTER:
-        return False
-    Experiment.objects.filter(pk=experiment.pk).update(dispatched_at=now)
-    send_job(RUN_EXPERIMENT, experiment.pk, next_attempt_number(experiment.pk))
-    return True
+        place_experiments()

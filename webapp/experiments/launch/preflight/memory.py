@@ -8,6 +8,7 @@ import psutil
 from training.contracts.config import ExperimentConfig
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
 from webapp.experiments.launch.preflight.check import Check
+from webapp.experiments.placement.pool_state import demand_of, workers_in_pool
 from webapp.experiments.templatetags.deskhand import size
 from webapp.fleet.models import Worker, WorkerStatus
 
@@ -97,6 +98,16 @@ def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
     return Check("info", f"Asks for {found.num_gpus} GPU{'' if found.num_gpus == 1 else 's'}", text)
 
 
+def _cpu_places(config: ExperimentConfig) -> Iterator[Check]:
+    """Hosts whose places are counted (DESKHAND_CPU_PLACES) run nothing larger."""
+    workers, demand = workers_in_pool(), demand_of(config, has_gpus=False)
+    if workers and not demand.needs_gpus and not any(demand.fits(worker) for worker in workers):
+        most = max(len(worker.places) for worker in workers)
+        text = "They are counted by DESKHAND_CPU_PLACES of the gpu workers. Lower it, or raise that."
+        title = f"{demand.num_places} places wanted, the largest host has {most}"
+        yield Check("bad", title, text, "optimiser.num_processes")
+
+
 def _on_cpu(config: ExperimentConfig, shape: ModelShape, host: GpuHost | None) -> Iterator[Check]:
     if config.engine.name == "sglang":
         name = host.name if host else "This host"
@@ -107,6 +118,7 @@ def _on_cpu(config: ExperimentConfig, shape: ModelShape, host: GpuHost | None) -
     if shape.num_parameters > LARGE_FOR_CPU and host is not None:
         text = f"{host.name} has no NVIDIA GPU: a step would take minutes to hours."
         yield Check("warning", f"{shape.num_parameters / 1e9:.1f} B weights on a CPU", text, "model.path")
+    yield from _cpu_places(config)
     cores = psutil.cpu_count() or 1
     if config.optimiser.num_processes > cores:
         text = f"This host has {cores} cores; more processes than that only wait for each other."

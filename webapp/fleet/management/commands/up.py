@@ -45,6 +45,7 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port the web pages are served on")
         parser.add_argument("--slots", type=int, default=default_slots(), help="desktops in use at once")
         parser.add_argument("--env-workers", type=int, default=2, help="processes that share the slots")
+        parser.add_argument("--gpu-workers", type=int, default=1, help="experiments that may run at once")
         parser.add_argument(
             "--without", nargs="*", choices=OPTIONAL, default=[], help="processes to leave out"
         )
@@ -160,6 +161,7 @@ def make_process_table(options: dict[str, Any]) -> ProcessTable:
         deskhost_state_dir=settings.DESKHOST_STATE_DIR,
         slots=options["slots"],
         env_workers=options["env_workers"],
+        gpu_workers=options["gpu_workers"],
         without=frozenset(options["without"]),
         unsafe_desktops=options["unsafe_desktops"],
     )

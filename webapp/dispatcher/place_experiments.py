@@ -1,0 +1,38 @@
+"""Waiting experiments become jobs of the gpu workers that the placement decision chose."""
+
+import logging
+
+from kombu.exceptions import OperationalError
+
+from webapp.experiments.lifecycle.attempts import next_attempt_number
+from webapp.experiments.placement.decision import Assignment, decide
+from webapp.experiments.placement.placing import free_unclaimed, give_back, place, record_passes
+from webapp.experiments.placement.pool_state import read_pool
+from webapp.lib.send_job import RUN_EXPERIMENT, send_job
+
+log = logging.getLogger(__name__)
+
+
+def place_experiments() -> int:
+    """Send what fits now; returns how many were sent."""
+    free_unclaimed()
+    pool = read_pool()
+    if not pool.waiting:
+        return 0
+    decision = decide(pool)
+    sent = sum(map(_send, decision.assignments))
+    if sent:
+        record_passes(decision)
+    return sent
+
+
+def _send(given: Assignment) -> bool:
+    if not place(given):
+        return False
+    try:
+        send_job(RUN_EXPERIMENT, given.pk, next_attempt_number(given.pk), only=given.worker)
+    except OperationalError as error:
+        log.warning("cannot send experiment %s, it stays queued: %s", given.pk, error)
+        give_back(given.pk)
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Which waiting experiment gets which GPUs of which gpu worker."""

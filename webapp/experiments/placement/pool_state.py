@@ -1,0 +1,97 @@
+"""The pool as the database knows it: what the decision depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+
+from django.db.models import Q
+
+from training.contracts.config import ExperimentConfig
+from webapp.experiments.lifecycle.queue_order import waiting_experiments
+from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
+from webapp.experiments.placement.decision import CPU, Demand, Held, Place, Pool, PoolWorker, Waiting
+from webapp.fleet.models import Worker, WorkerStatus
+
+FOREIGN_SHARE = 0.2
+"""With more of its memory in use, a GPU that none of our experiments holds belongs to another program."""
+NUM_REMEMBERED = 4096
+"""Experiments whose configs are not read again at each look."""
+
+
+def read_pool() -> Pool:
+    """Three queries, and one for experiments that were not seen before."""
+    workers = workers_in_pool()
+    has_gpus = have_gpus(workers)
+    held, waiting = [], []
+    placed = Experiment.objects.filter(is_placed()).order_by("pk")
+    for pk, team, worker, keys in placed.values_list("pk", "team_id", "placed_worker", "placed_keys"):
+        held.append(Held(pk=pk, team=team, worker=worker, keys=frozenset(keys)))
+    columns = ("pk", "team_id", "priority", "num_passed", "created_at", "placed_worker")
+    rows = waiting_experiments().exclude(is_placed()).values_list(*columns)
+    for pk, team, priority, num_passed, made, last in rows:
+        waiting.append(
+            Waiting(
+                pk=pk,
+                team=team,
+                priority=priority,
+                demand=demand_of_row(pk, made, has_gpus=has_gpus),
+                num_passed=num_passed,
+                home=last.rpartition("@")[2],
+            )
+        )
+    return Pool(workers=workers, held=held, waiting=waiting)
+
+
+def is_placed() -> Q:
+    """It runs, or its job was sent and not yet claimed."""
+    sent = Q(status=ExperimentStatus.QUEUED, dispatched_at__isnull=False)
+    return Q(status__in=ACTIVE_STATUSES) | sent
+
+
+def gpu_workers() -> list[Worker]:
+    """Online gpu workers that take work."""
+    return list(
+        Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE, is_draining=False).order_by("name")
+    )
+
+
+def workers_in_pool() -> list[PoolWorker]:
+    """Those that have told what they have."""
+    return [_pool_worker(row) for row in gpu_workers() if row.gpus is not None]
+
+
+def have_gpus(workers: Sequence[PoolWorker]) -> bool:
+    """Whether any of them has a GPU."""
+    return any(place.kind != CPU for worker in workers for place in worker.places)
+
+
+def demand_of(config: ExperimentConfig, *, has_gpus: bool) -> Demand:
+    """What an experiment asks for; bfloat16 waits for GPUs wherever a worker has some."""
+    needs = config.engine.name == "sglang" or (config.model.dtype == "bfloat16" and has_gpus)
+    return Demand(num_places=config.num_gpus, needs_gpus=needs)
+
+
+def demand_of_row(pk: int, created_at: datetime, *, has_gpus: bool) -> Demand:
+    """Of a stored experiment; its config never changes."""
+    return _remembered(pk, created_at, has_gpus)
+
+
+@lru_cache(maxsize=NUM_REMEMBERED)
+def _remembered(pk: int, _created_at: datetime, has_gpus: bool) -> Demand:
+    return demand_of(Experiment.objects.only("config").get(pk=pk).settings, has_gpus=has_gpus)
+
+
+def _pool_worker(row: Worker) -> PoolWorker:
+    gpus = row.gpus or []
+    places = [
+        Place(
+            key=gpu.get("uuid") or f"{row.host}/{number}",
+            kind=gpu["name"],
+            memory_bytes=gpu["memory_bytes"],
+            is_foreign=gpu.get("free_bytes", gpu["memory_bytes"]) < (1 - FOREIGN_SHARE) * gpu["memory_bytes"],
+        )
+        for number, gpu in enumerate(gpus)
+    ] or [Place(key=f"{row.host}/cpu{number}") for number in range(row.cpu_places)]
+    return PoolWorker(name=row.name, places=tuple(places), is_uncounted=not places)

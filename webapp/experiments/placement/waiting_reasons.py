@@ -1,0 +1,95 @@
+"""Why an experiment waits, in words: the decision of this moment, told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.template.defaultfilters import pluralize
+
+from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.placement.decision import Decision, Demand, Pool, Wait, Why, decide
+from webapp.experiments.placement.pool_state import gpu_workers, read_pool
+from webapp.lib.disk_room import shortages
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The pool and the decision about it; read once for a page of many."""
+
+    pool: Pool
+    decision: Decision
+    num_workers: int
+    """Online, also those that have not told yet what they have."""
+
+    @property
+    def order(self) -> list[int]:
+        """Waiting experiments, the next one first."""
+        starting = [given.pk for given in self.decision.assignments]
+        return [*starting, *self.decision.waits]
+
+
+def queue_state() -> QueueState:
+    """Four small queries."""
+    pool = read_pool()
+    return QueueState(pool, decide(pool), len(gpu_workers()))
+
+
+def queue_in_order(state: QueueState) -> list[Experiment]:
+    """Queued experiments in the order in which they are looked at; those that were just sent come first."""
+    queued = Experiment.objects.filter(status=ExperimentStatus.QUEUED).select_related("owner")
+    place = {pk: number for number, pk in enumerate(state.order)}
+    return sorted(queued, key=lambda one: (place.get(one.pk, -1), one.pk))
+
+
+def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
+    """Why a queued experiment does not run yet."""
+    if experiment.status != ExperimentStatus.QUEUED:
+        return ""
+    if found := shortages():
+        return f"Waits for disk space: {'; '.join(map(str, found))}."
+    state = state or queue_state()
+    if not state.num_workers:
+        return "No gpu worker is online. Start one with `make up` or on a GPU host."
+    if not state.pool.workers:
+        return "Waits until a gpu worker has told which GPUs it has."
+    wait = state.decision.waits.get(experiment.pk)
+    if wait is None:
+        return "Starts in a moment."
+    demand = next(one.demand for one in state.pool.waiting if one.pk == experiment.pk)
+    return reason(demand, wait, state.pool)
+
+
+def reason(demand: Demand, wait: Wait, pool: Pool) -> str:
+    """The sentences for one wait."""
+    wanted = _wanted(demand)
+    if wait.why == Why.NEVER_FITS:
+        has = f"{wait.num_suitable}, on {wait.worker}" if wait.num_suitable else "none"
+        return f"No gpu worker online can ever run it: it asks for {wanted}; the most that one has is {has}."
+    holders = _holders(wait.worker, pool)
+    held = f" Running there: {holders}." if holders else ""
+    if wait.why == Why.NO_WORKER_FREE:
+        num = len(pool.workers)
+        workers = "The gpu worker holds" if num == 1 else f"All {num} gpu workers that could run it hold"
+        return f"{workers} an experiment.{held}"
+    if wait.why == Why.KEPT_FOR_OTHER:
+        kept = f"what is free on {wait.worker} is kept for #{wait.kept_for}, which others passed too often"
+        return f"Waits for {wanted}: {kept}."
+    verb = "is" if wait.num_free == 1 else "are"
+    there = f"{wait.num_free} of {wait.num_suitable} {verb} free on {wait.worker}"
+    gathers = " What gets free there is kept for it." if wait.gathers else ""
+    return f"Waits for {wanted}: {there}.{held}{gathers}"
+
+
+def _wanted(demand: Demand) -> str:
+    noun = "GPU" if demand.needs_gpus else "place"
+    text = f"{demand.num_places} {noun}{pluralize(demand.num_places)} of one host"
+    if demand.kind:
+        text += f", {demand.kind}"
+    return f"{text}, {demand.memory_bytes / 1e9:.0f} GB each" if demand.memory_bytes else text
+
+
+def _holders(worker: str, pool: Pool) -> str:
+    """Experiments that hold that worker or places that it sees."""
+    places = {place.key for one in pool.workers if one.name == worker for place in one.places}
+    found = (one.pk for one in pool.held if one.worker == worker or one.keys & places)
+    return ", ".join(f"#{pk}" for pk in sorted(found))
