@@ -30,7 +30,7 @@ from testing.hostile_desktop.forge import (
     shell_python_scored_right,
 )
 from testing.hostile_desktop.machine_stage import MachineStage
-from testing.hostile_desktop.mislead import HUGE, LINK, LOOKS, MISLEAD
+from testing.hostile_desktop.mislead import LINK, LOOKS, MISLEAD
 from testing.hostile_desktop.outlive import with_x
 from testing.hostile_desktop.stage import RIGHT, Attack, Canaries
 from workers.desktops.contract import EnvError
@@ -288,7 +288,6 @@ def machine_attacks(canary: Canaries) -> tuple[Attack, ...]:
         Attack("replace a package that the evaluator imports", FAKE_PACKAGE, shell_python_scored_right, "agent"),
         Attack("a link to a file that only root may read", LINK_TO_SECRET, shows_passwords, "files"),
         Attack("put a link to such a file in a file's place while it is read", LINK, shows_passwords_once, "reading"),
-        Attack("a file too large to be read", HUGE, evaluator_starves, "reading"),
         *MISLEAD,
         Attack("write into the output of the evaluator's command", HIJACKED, command_scored_right, "judging"),
         Attack("stop the evaluator's command", STOPPED, never_scored, "judging"),

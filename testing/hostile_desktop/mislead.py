@@ -26,7 +26,6 @@ CONTENT = SWAP.replace(
 CLOSED = f"os.chmod('{ANSWER}', 0); report('begun')"
 LOOP = f"os.unlink('{ANSWER}'); os.symlink('{ANSWER}', '{ANSWER}'); report('begun')"
 SOCKET = f"os.unlink('{ANSWER}'); s = socket.socket(socket.AF_UNIX); s.bind('{ANSWER}'); report('begun')"
-HUGE = f"os.truncate('{ANSWER}', 300 << 20); report('begun')"
 CLOSED_HOME = "report('begun'); time.sleep(1); os.chmod('/home/user', 0)"
 
 
