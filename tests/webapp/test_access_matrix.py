@@ -215,6 +215,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-export": page("/replay/export/"),
     "replay-transfer": page("/replay/transfer/"),
     "replay-transfer POST": by(Role.ANNOTATOR, act("/replay/transfer/", 400, stranger=400)),
+    "replay-import": thing("/replay/imports/{import}/"),
+    "replay-import-part": thing("/replay/imports/{import}/part/"),
+    "replay-import-start": by(Role.ANNOTATOR, act("/replay/imports/{import}/start/")),
+    "replay-import-cancel": by(Role.ANNOTATOR, act("/replay/imports/{import}/cancel/")),
     "replay-detail": thing("/replay/{entry}/"),
     "replay-label": by(Role.ANNOTATOR, act("/replay/{entry}/label/", body="verdict=gold")),
     "replay-entry-undo": by(Role.ANNOTATOR, act("/replay/{entry}/undo/")),
@@ -283,6 +287,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:list_entries": api_read("/api/v1/replay"),
     "api:show_entry": api_read("/api/v1/replay/{entry}", 404),
     "api:label_entry": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/label", 200, body=LABEL)),
+    "api:list_imports": api_read("/api/v1/replay/imports"),
+    "api:check_import": Row("post", "/api/v1/replay/imports", 422, 422, 422, 401),
+    "api:show_import": api_read("/api/v1/replay/imports/{import}", 404),
+    "api:start_import": by(Role.ANNOTATOR, api_act("/api/v1/replay/imports/{import}/start", 409)),
+    "api:cancel_import": by(Role.ANNOTATOR, api_act("/api/v1/replay/imports/{import}/cancel", 200)),
     "api:undo_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/undo", 409)),
 }
 READ_BY_ANY_METHOD = {

@@ -17,6 +17,7 @@ from webapp.api import (
     checkpoints,
     experiments,
     replay_buffer,
+    replay_imports,
     saved_views,
     sweeps,
     trajectories,
@@ -44,6 +45,7 @@ api.add_router("/experiments", checkpoints.router)
 api.add_router("/sweeps", sweeps.router)
 api.add_router("/trajectories", trajectories.router)
 api.add_router("/replay", replay_buffer.router)
+api.add_router("/replay/imports", replay_imports.router)
 api.add_router("/audit", audit_log.router)
 api.add_router("/views", saved_views.router)
 

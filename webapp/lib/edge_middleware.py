@@ -14,6 +14,8 @@ UNSUPPORTED_TYPE = 415
 WRONG_METHOD = 405
 CHARSETS = {"", "utf-8", "utf8", "us-ascii"}
 WITH_BODY = {"POST", "PUT", "PATCH"}
+UPLOADS = {"/api/v1/replay/imports"}
+"""Where the API takes a file, as a form."""
 
 
 class EdgeMiddleware:
@@ -44,7 +46,7 @@ class EdgeMiddleware:
             _check_all(field, values)
         if request.method not in WITH_BODY:
             return None
-        if is_api(request):
+        if is_api(request) and not _is_upload(request):
             return _refuse_form(request)
         for field, values in request.POST.lists():
             _check_all(field, values)
@@ -68,11 +70,16 @@ def _check_all(field: str, values: list[str]) -> None:
         check_text(value, field)
 
 
+def _is_upload(request: HttpRequest) -> bool:
+    return request.path in UPLOADS and request.content_type == "multipart/form-data"
+
+
 def _refuse_form(request: HttpRequest) -> HttpResponse | None:
-    """The API reads JSON only. A form's body is gone once Django has read it as a form."""
+    """The API reads JSON only, but for files. A form's body is gone once Django has read it as a form."""
     if request.content_type in ("application/json", ""):
         return None
     if request.headers.get("Content-Length", "0") in ("", "0"):
         return None
-    problem = "Content-Type: send application/json."
+    wanted = "multipart/form-data" if request.path in UPLOADS else "application/json"
+    problem = f"Content-Type: send {wanted}."
     return answer_error(request, UNSUPPORTED_TYPE, "unsupported_type", problem)

@@ -1,4 +1,4 @@
-"""Tells the live pages who may read a team's inbox."""
+"""Tells the live pages who may read a team's inbox and its imports; has the dispatcher read imports."""
 
 from django.apps import AppConfig
 
@@ -8,6 +8,12 @@ class ReplayConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.accounts.models import Team
+        from webapp.dispatcher import child_work, chores
         from webapp.live.stream_access import register_owned
+        from webapp.replay.imports.jobs import forget_old_imports, next_import
+        from webapp.replay.models import ReplayImport
 
         register_owned("inbox", Team)
+        register_owned("import", ReplayImport)
+        child_work.register(child_work.ChildWork("read_import", next_import))
+        chores.register(forget_old_imports)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.contrib import messages
 from django.contrib.auth.models import User
-from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -18,79 +16,54 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Role
 from webapp.experiments.models import TaskSet
+from webapp.lib.request_values import BadValue
 from webapp.replay import queries
 from webapp.replay.filters import EntryFilter
+from webapp.replay.imports.jobs import request_import, task_set_of, upload_of
 from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
-from webapp.replay.slime_import import ImportRefused, Plan, plan_import, store_plan
 from webapp.trajectories.models import TurnRecord
 
-MAX_UPLOAD_BYTES = 512 * 1024 * 1024
+NUM_IMPORTS = 8
+"""Newest ones on the page."""
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def transfer(request: MemberRequest) -> HttpResponse:
-    """The page with both directions; a POST imports the file."""
-    role = Role.ANNOTATOR if request.method == "POST" else Role.VIEWER
-    member(request, role)
-    problems: list[str] = []
-    if request.method == "POST":
-        try:
-            plan = _plan(request)
-        except ImportRefused as refused:
-            problems = refused.problems
-        else:
-            if "dry_run" in request.POST:
-                return _page(request, [], status=200, plan=plan)
-            keep_labels = bool(request.POST.get("keep_labels"))
-            number = len(store_plan(plan, request.membership.team, request.user, keep_labels))
-            there = f" {len(plan.known)} were here already." if plan.known else ""
-            messages.success(request, f"{number} {'entry' if number == 1 else 'entries'} imported.{there}")
-            return redirect("replay-inbox")
-    return _page(request, problems, status=400 if problems else 200)
+    """The page with both directions; a POST has a file checked."""
+    if request.method != "POST":
+        member(request)
+        return _page(request, [], status=200)
+    team = member(request, Role.ANNOTATOR).team
+    try:
+        job = request_import(
+            team=team,
+            user=request.user,
+            task_set=task_set_of(request.POST.get("task_set", "")),
+            upload=upload_of(request.FILES.get("file")),
+            keep_labels="keep_labels" in request.POST,
+        )
+    except BadValue as problem:
+        return _page(request, [str(problem)], status=400)
+    return redirect("replay-import", job.pk)
 
 
 def _page(
-    request: MemberRequest,
-    problems: list[str],
-    *,
-    status: int,
-    can_leave_out: bool = False,
-    plan: Plan | None = None,
+    request: MemberRequest, problems: list[str], *, status: int, can_leave_out: bool = False
 ) -> HttpResponse:
     membership = member(request)
     rows = ReplayEntry.objects.filter(team_id=membership.team_id, verdict__in=USABLE_VERDICTS)
     ctx = {
         "nav": "replay",
         "problems": problems,
-        "plan": plan,
         "can_leave_out": can_leave_out,
         "num_usable": rows.count(),
         "task_sets": TaskSet.objects.order_by("name"),
+        "imports": membership.team.replay_imports.select_related("owner")[:NUM_IMPORTS],
         "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/transfer.html", ctx, status=status)
-
-
-def _plan(request: MemberRequest) -> Plan:
-    upload = request.FILES.get("file")
-    if upload is None:
-        raise ImportRefused(["file: choose a .jsonl file"])
-    if (upload.size or 0) > MAX_UPLOAD_BYTES:
-        raise ImportRefused([f"file: larger than {MAX_UPLOAD_BYTES // 2**20} MiB; split it"])
-    task_set = TaskSet.objects.filter(name=request.POST.get("task_set", "")).first()
-    if task_set is None:
-        raise ImportRefused(["task_set: choose the task set that the task ids belong to"])
-    return plan_import(lines=_text_lines(upload), team=request.membership.team, task_set=task_set)
-
-
-def _text_lines(upload: UploadedFile) -> Iterator[str]:
-    for number, line in enumerate(upload, start=1):
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise ImportRefused([f"line {number}: not UTF-8"]) from error
 
 
 @require_safe

@@ -68,7 +68,8 @@ CONTENT_TYPES = (
 )
 PATHS = routes(get_resolver().url_patterns)
 OWN_ROWS = {
-    "/experiments/": "experiment", "/trajectories/": "trajectory", "/groups/": "group", "/replay/": "entry",
+    "/experiments/": "experiment", "/trajectories/": "trajectory", "/groups/": "group",
+    "/replay/imports/": "import", "/replay/": "entry",
     "/controls/": "control", "/fleet/workers/": "worker", "/fleet/hosts/": "host", "/teams/": "team",
     "/team/members/": "member", "/views/": "view", "/reports/": "report", "/sweeps/": "sweep",
     "/storage/rules/": "rule",

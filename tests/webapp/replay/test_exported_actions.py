@@ -4,7 +4,7 @@ from hypothesis import assume, given, settings
 
 from testing.training.every_action import EVERY_KIND, is_answer
 from training.contracts.types import ActionKind
-from webapp.replay.imported_messages import read_action
+from webapp.replay.imports.messages import read_action
 from webapp.replay.slime_export import CannotExport, action_text
 
 

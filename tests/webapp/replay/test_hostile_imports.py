@@ -5,10 +5,10 @@ import re
 from base64 import b64encode
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from testing.factories import make_replay_entry, make_team, make_user
+from testing.replay_imports import check_lines, import_lines
 from webapp.replay.labels import MAX_NOTE
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import export_record
@@ -48,12 +48,14 @@ CHANGES = {
 }
 
 
-def upload(user, text, task_set):
-    client = Client(raise_request_exception=False)
-    client.force_login(user)
-    file = SimpleUploadedFile("replay.jsonl", text.encode("utf-8", "surrogatepass"))
-    values = {"file": file, "task_set": task_set.name, "keep_labels": "1"}
-    return client, client.post("/replay/transfer/", values)
+def problems_of(user, text, task_set):
+    """What the check says of the file's only line."""
+    team = user.memberships.get().team
+    job = check_lines(lines=[text], team=team, task_set=task_set, user=user, keep_labels=True)
+    assert (job.status, job.num_new, job.num_bad) == ("failed", 0, 1)
+    ((number, problem),) = job.problems
+    assert number == 1
+    return problem
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -63,11 +65,8 @@ def test_a_hostile_line_is_refused_by_its_field(name):
     record = export_record(entry)
     changed(record, path, value)
     user = make_user("admin", team=make_team())
-    client, response = upload(user, json.dumps(record), entry.trajectory.task.task_set)
-    assert response.status_code == 400
-    problems = " ".join(response.context["problems"])
-    assert problems.startswith("line 1: ")
-    assert re.search(said, problems), problems
+    problem = problems_of(user, json.dumps(record), entry.trajectory.task.task_set)
+    assert re.search(said, problem), problem
     assert not ReplayEntry.objects.filter(team=user.memberships.get().team).exists()
 
 
@@ -75,9 +74,7 @@ def test_a_hostile_line_is_refused_by_its_field(name):
 def test_a_line_that_is_no_plain_json_is_refused(body):
     entry = make_replay_entry(turns=1)
     user = make_user("admin", team=make_team())
-    _, response = upload(user, body, entry.trajectory.task.task_set)
-    assert response.status_code == 400
-    assert response.context["problems"][0].startswith("line 1: ")
+    assert problems_of(user, body, entry.trajectory.task.task_set)
 
 
 @pytest.mark.parametrize(
@@ -88,9 +85,7 @@ def test_a_picture_that_is_none_is_refused(body):
     record = export_record(entry)
     record["images"] = [b64encode(body).decode()]
     user = make_user("admin", team=make_team())
-    _, response = upload(user, json.dumps(record), entry.trajectory.task.task_set)
-    assert response.status_code == 400
-    assert "images[0]: not an image" in response.context["problems"][0]
+    assert "images[0]: not an image" in problems_of(user, json.dumps(record), entry.trajectory.task.task_set)
 
 
 def test_what_is_imported_can_be_looked_at():
@@ -98,8 +93,14 @@ def test_what_is_imported_can_be_looked_at():
     record = export_record(entry)
     record["metadata"]["deskhand"]["terms"] = [TERM]
     user = make_user("admin", team=make_team())
-    client, response = upload(user, json.dumps(record), entry.trajectory.task.task_set)
-    assert response.status_code == 302
-    new = ReplayEntry.objects.get(team=user.memberships.get().team)
+    (new,) = import_lines(
+        lines=[json.dumps(record)],
+        team=user.memberships.get().team,
+        task_set=entry.trajectory.task.task_set,
+        user=user,
+        keep_labels=True,
+    )
+    client = Client()
+    client.force_login(user)
     for path in ("/replay/", f"/replay/{new.pk}/", f"/trajectories/{new.trajectory_id}/", "/replay/export/"):
         assert client.get(path).status_code == 200

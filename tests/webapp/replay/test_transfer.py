@@ -15,14 +15,14 @@ from testing.factories import (
     make_user,
 )
 from testing.first_desk_screens import menu_screen
+from testing.replay_imports import ImportRefused, import_lines
 from training.contracts.config import parse_config
 from training.contracts.types import Action
-from webapp.replay.imported_messages import ReadProblem, read_action
-from webapp.replay.imported_rows import ASSUMED_TAG
+from webapp.replay.imports.messages import ReadProblem, read_action
+from webapp.replay.imports.store_record import ASSUMED_TAG
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import CannotExport, action_text, export_line, export_record
-from webapp.replay.slime_import import ImportRefused, import_lines
 from webapp.trajectories.row_to_types import turn_limit
 
 pytestmark = pytest.mark.django_db
@@ -244,7 +244,7 @@ def test_a_chunk_of_a_task_belongs_to_the_task():
         ),
     ],
 )
-def test_one_bad_line_names_itself_and_nothing_is_imported(change, message):
+def test_one_bad_line_names_itself_and_nothing_is_stored_unasked(change, message):
     task = make_task()
     lines = [line(task), line(task, **change)]
     with pytest.raises(ImportRefused, match=message):

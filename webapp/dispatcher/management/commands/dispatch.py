@@ -2,7 +2,7 @@
 
 Each tick:  lose silent workers (once they could have beaten) -> take back their trajectories and experiments
 -> take sweeps further -> send waiting trajectories -> place waiting experiments on gpu workers -> prune old
-events. Nothing new is sent while a disk has too little room for it.
+events -> start processes for long work. Nothing new is sent while a disk has too little room for it.
 """
 
 import logging
@@ -15,6 +15,7 @@ from django.db import InterfaceError, close_old_connections
 from django.db import OperationalError as DatabaseOperationalError
 from kombu.exceptions import OperationalError
 
+from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.chores import Chores
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.liveness import Liveness
@@ -52,7 +53,7 @@ class Command(BaseCommand):
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
-        count, liveness, chores = 0, Liveness(), Chores()
+        count, liveness, chores, children = 0, Liveness(), Chores(), Children()
         keep_for_good()
         while not stopping.wait(TICK_S):
             count += 1
@@ -62,8 +63,10 @@ class Command(BaseCommand):
                 if count % UPKEEP_TICKS == 1:
                     chores.begin()
                 chores.go_on()
+                children.go_on()
             except (DatabaseOperationalError, InterfaceError, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
+        children.stop()
 
 
 def tick(*, check_liveness: bool) -> None:

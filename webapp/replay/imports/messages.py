@@ -14,7 +14,7 @@ from training.actions.pointer_words import JSON_POINTER
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Completion, Observation, ParsedCompletion, Source, Turn
 from webapp.lib.request_values import read_json
-from webapp.replay.import_images import StoredImage
+from webapp.replay.imports.images import StoredImage
 
 CLOSING_LINES = re.compile(
     r"^<(tool_call|answer|action)>(.*)</\1>\s*\Z", re.IGNORECASE | re.DOTALL | re.MULTILINE

@@ -11,9 +11,9 @@ from webapp.accounts.models import Team
 from webapp.lib.storable_text import storable
 from webapp.lib.tags import MAX_TAGS
 from webapp.replay.automatic_checks import longest_still_run, signature_of
+from webapp.replay.imports.read_record import Record
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry, Verdict
-from webapp.replay.read_slime_record import Record
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.telling_frame import most_telling
 

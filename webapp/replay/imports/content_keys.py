@@ -12,9 +12,9 @@ from django.db.models import F, Q
 
 from webapp.accounts.models import Team
 from webapp.replay.automatic_checks import signature_of
-from webapp.replay.imported_rows import turn_row
+from webapp.replay.imports.read_record import Record
+from webapp.replay.imports.store_record import turn_row
 from webapp.replay.models import ReplayEntry
-from webapp.replay.read_slime_record import Record
 from webapp.trajectories.models import Trajectory, TurnRecord
 
 CHUNK = 200

@@ -11,8 +11,8 @@ from training.contracts.types import RewardTerm, Source, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.request_values import json_object, shortened
-from webapp.replay.import_images import MAX_SIDE, StoredImage, store_image
-from webapp.replay.imported_messages import ReadProblem, turns_of_messages
+from webapp.replay.imports.images import MAX_SIDE, StoredImage, read_image
+from webapp.replay.imports.messages import ReadProblem, turns_of_messages
 from webapp.replay.inbox_admission import ADMISSION_SCORE
 from webapp.replay.labels import check_label
 
@@ -40,13 +40,18 @@ class Record:
     """{"verdict", "tags", "note"} of our own exports."""
 
 
-def read_record(line: str, team: Team, tasks: dict[str, TaskRecord], task_set: TaskSet) -> Record:
-    """Check one line. Raises ReadProblem or ImageProblem."""
+def read_record(
+    line: bytes, team: Team, tasks: dict[str, TaskRecord], task_set: TaskSet, *, keep_images: bool
+) -> Record:
+    """Check one line; store its images with `keep_images`. Raises BadValue, ReadProblem or ImageProblem."""
     data = json_object(line, "")
     metadata = _mapping(data.get("metadata"))
     task = find_task(data, metadata, tasks, task_set)
     reward, is_assumed = read_reward(data)
-    images = [store_image(team, text, f"images[{i}]") for i, text in enumerate(read_images(data))]
+    images = [
+        read_image(team, text, f"images[{place}]", is_kept=keep_images)
+        for place, text in enumerate(read_images(data))
+    ]
     own = _mapping(metadata.get("deskhand"))
     if own.get("turns"):
         turns = own_turns(own["turns"], images)

@@ -25,15 +25,15 @@ class ImageProblem(ValueError):
 
 @dataclass(frozen=True)
 class StoredImage:
-    """A frame that the team has."""
+    """A frame that the team has, or will have."""
 
     sha256: str
     width: int
     height: int
 
 
-def store_image(team: Team, text: str, where: str) -> StoredImage:
-    """A data URL, bare base64, or `sha256:` of a frame that the team has already."""
+def read_image(team: Team, text: str, where: str, *, is_kept: bool) -> StoredImage:
+    """A data URL, bare base64, or `sha256:` of a frame that the team has; stored when `is_kept`."""
     if text.startswith(SHA_PREFIX):
         frame = Frame.objects.filter(team=team, sha256=text.removeprefix(SHA_PREFIX)).first()
         if frame is None:
@@ -45,7 +45,7 @@ def store_image(team: Team, text: str, where: str) -> StoredImage:
         raise ImageProblem(f"{where}: not base64") from error
     png, width, height = as_png(body, where)
     sha = hashlib.sha256(png).hexdigest()
-    if not Frame.objects.filter(team=team, sha256=sha).exists():
+    if is_kept and not Frame.objects.filter(team=team, sha256=sha).exists():
         store_frame(team, png)
     return StoredImage(sha, width, height)
 

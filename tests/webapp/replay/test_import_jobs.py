@@ -1,0 +1,224 @@
+"""Imports as jobs: checked first, stored in batches, gone on with after a death, cancelled, reported."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+
+import pytest
+from django.core.files.storage import default_storage
+from django.utils import timezone
+
+from testing.factories import make_task, make_team, make_trajectory, make_user
+from testing.paths import REPOSITORY
+from testing.replay_imports import check_lines
+from tests.webapp.replay.test_transfer import line
+from webapp.accounts.models import AuditAction, AuditEntry, Role, Team
+from webapp.dispatcher.child_work import Children
+from webapp.experiments.models import TaskRecord
+from webapp.replay.imports import jobs, run
+from webapp.replay.inbox_admission import offer_to_inbox
+from webapp.replay.models import IMPORT_TRANSITIONS, ImportStatus, ReplayEntry, ReplayImport
+from webapp.replay.slime_export import export_line
+from webapp.trajectories.models import Frame
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def task() -> TaskRecord:
+    return make_task()
+
+
+def lines_of(task: TaskRecord, number: int, start: int = 0) -> list[str]:
+    """Entries that differ by where they click."""
+    return [
+        line(task, call=json.dumps({"action": "left_click", "coordinate": [place % 500, place // 500]}))
+        for place in range(start, start + number)
+    ]
+
+
+def recorded(team: Team) -> ReplayEntry:
+    """An entry that came by the inbox, as those do that are exported."""
+    return offer_to_inbox(trajectory=make_trajectory(team=team, turns=2))
+
+
+def checked(task: TaskRecord, lines: list[str]) -> ReplayImport:
+    team = make_team()
+    return check_lines(
+        lines=lines, team=team, task_set=task.task_set, user=make_user(Role.ANNOTATOR, team=team)
+    )
+
+
+def start(job: ReplayImport) -> None:
+    assert jobs.approve_import(job=job, user=job.owner)
+
+
+def entries(job: ReplayImport) -> int:
+    return ReplayEntry.objects.filter(team=job.team).count()
+
+
+def test_every_status_has_its_row() -> None:
+    assert set(IMPORT_TRANSITIONS) == set(ImportStatus)
+    assert {status for status, to in IMPORT_TRANSITIONS.items() if not to} == {
+        status for status in ImportStatus if status.is_final()
+    }
+
+
+def test_a_check_stores_nothing_and_tells_new_known_and_bad(task: TaskRecord) -> None:
+    own = recorded(make_team())
+    task = own.trajectory.task
+    other = lines_of(task, 2)
+    num_frames = Frame.objects.count()
+    lines = [export_line(own), other[0], "", line(task, reward="high"), other[1], other[0]]
+    user = make_user(Role.ANNOTATOR, team=own.team)
+    job = check_lines(lines=lines, team=own.team, task_set=task.task_set, user=user)
+    assert (job.status, job.num_new, job.num_known, job.num_bad) == ("checked", 2, 2, 1)
+    assert job.known == [[1, own.pk], [6, 0]]
+    assert job.problems == [[4, "reward: not a number: high"]]
+    assert (ReplayEntry.objects.count(), Frame.objects.count()) == (1, num_frames)
+    path = job.path
+    start(job)
+    run.run_import(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.num_stored, job.message, job.path) == ("finished", 2, "", "")
+    assert not default_storage.exists(path)
+    event = AuditEntry.objects.get(action=AuditAction.IMPORTED)
+    assert event.detail == {"entries": 2, "known": 2, "bad": 1}
+
+
+def test_ones_own_export_holds_nothing_new(task: TaskRecord) -> None:
+    own = recorded(make_team())
+    user = make_user(Role.ANNOTATOR, team=own.team)
+    job = check_lines(
+        lines=[export_line(own)], team=own.team, task_set=own.trajectory.task.task_set, user=user
+    )
+    assert (job.status, job.message) == ("finished", "Everything in it that can be read is here already.")
+    assert not jobs.approve_import(job=job, user=user)
+
+
+def test_a_file_without_a_good_line_fails(task: TaskRecord) -> None:
+    job = checked(task, ["{", "\N{DEGREE SIGN}"])
+    assert (job.status, job.message, job.num_bad) == ("failed", "No line of it can be read.", 2)
+
+
+def test_a_file_of_another_kind_is_given_up_early(task: TaskRecord) -> None:
+    job = checked(task, ["x"] * 5000)
+    assert job.status == "failed"
+    assert job.num_bad < 5000
+    assert "this is no file of this format" in job.message
+
+
+def test_nothing_of_it_comes_after_a_cancellation(task: TaskRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "BATCH_LINES", 2)
+    job = checked(task, lines_of(task, 6))
+    start(job)
+    steps = iter([False])
+
+    def cancel_after_the_first_batch() -> bool:
+        if next(steps, None) is None:
+            return False
+        return not jobs.cancel_import(job=job)
+
+    run.run_import(job.pk, cancel_after_the_first_batch)
+    job.refresh_from_db()
+    assert (job.status, job.num_stored, entries(job)) == ("cancelled", 2, 2)
+    assert not jobs.cancel_import(job=job)
+
+
+def test_a_process_that_was_taken_for_dead_stores_nothing_more(
+    task: TaskRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BATCH_LINES", 2)
+    job = checked(task, lines_of(task, 6))
+    start(job)
+
+    def another_takes_it() -> bool:
+        ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
+        run.run_import(job.pk)
+        return False
+
+    run.run_import(job.pk, another_takes_it)
+    job.refresh_from_db()
+    assert (job.status, job.num_stored, entries(job), job.num_lost) == ("finished", 6, 6, 1)
+
+
+def test_a_stopped_process_leaves_the_rest_to_the_next_one(
+    task: TaskRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BATCH_LINES", 2)
+    job = checked(task, lines_of(task, 6))
+    start(job)
+    run.run_import(job.pk, lambda: True)
+    assert entries(job) == 2
+    assert jobs.next_import() == job.pk
+    run.run_import(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.num_stored, entries(job), job.num_lost) == ("finished", 6, 6, 0)
+
+
+def test_a_file_that_kills_its_reader_is_given_up(task: TaskRecord) -> None:
+    job = checked(task, lines_of(task, 1))
+    start(job)
+    for _ in range(jobs.MAX_LOST + 1):
+        assert jobs.claim_import(job.pk)
+        ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
+    assert jobs.claim_import(job.pk) is None
+    job.refresh_from_db()
+    assert job.status == "failed"
+    assert "died 3 times near line 1" in job.message
+
+
+def test_a_killed_process_is_followed_by_one_that_stores_the_rest_once(
+    task: TaskRecord, child_environment: dict[str, str]
+) -> None:
+    job = checked(task, lines_of(task, 400))
+    start(job)
+    command = [sys.executable, "manage.py", "read_import", str(job.pk)]
+    process = subprocess.Popen(command, cwd=REPOSITORY, env=child_environment)
+    deadline = time.monotonic() + 120
+    while not (stored := entries(job)):
+        assert process.poll() is None, "it ended before it was killed"
+        assert time.monotonic() < deadline
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    stored = entries(job)
+    job.refresh_from_db()
+    assert job.status == "storing"
+    assert 0 < job.num_stored == stored < 400
+    assert jobs.next_import() is None, "its heartbeat is fresh"
+    ReplayImport.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(hours=1))
+    subprocess.run(command, cwd=REPOSITORY, env=child_environment, check=True)
+    job.refresh_from_db()
+    assert (job.status, job.num_stored, entries(job), job.num_lost) == ("finished", 400, 400, 1)
+
+
+def test_the_dispatcher_starts_a_process_for_the_next_one(
+    task: TaskRecord, child_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
+        monkeypatch.setenv(name, child_environment[name])
+    job = checked(task, lines_of(task, 3))
+    start(job)
+    children = Children()
+    deadline = time.monotonic() + 120
+    try:
+        while job.status != ImportStatus.FINISHED:
+            assert time.monotonic() < deadline
+            children.go_on()
+            job.refresh_from_db()
+    finally:
+        children.stop()
+    assert entries(job) == 3
+
+
+def test_a_checked_import_that_no_one_wants_is_cancelled(task: TaskRecord) -> None:
+    job = checked(task, lines_of(task, 1))
+    assert list(jobs.forget_old_imports()) == []
+    ReplayImport.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(days=8))
+    list(jobs.forget_old_imports())
+    job.refresh_from_db()
+    assert (job.status, job.path) == ("cancelled", "")

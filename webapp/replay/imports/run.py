@@ -1,0 +1,153 @@
+"""Reads the file of an import: once to tell what is new, known and bad, and again to store what is new.
+
+Lines come in batches. A batch is stored with the note of how far the file was read, in one transaction:
+after a process died the next one goes on behind the last batch, and nothing comes in twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from django.core.files.storage import default_storage
+from django.db import transaction
+
+from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.lib.request_values import BadValue
+from webapp.replay.imports import jobs
+from webapp.replay.imports.content_keys import key_of_record, known_keys
+from webapp.replay.imports.images import ImageProblem
+from webapp.replay.imports.messages import ReadProblem
+from webapp.replay.imports.read_record import Record, read_record
+from webapp.replay.imports.store_record import store_record
+from webapp.replay.models import ImportStatus, ReplayImport
+
+log = logging.getLogger(__name__)
+BATCH_LINES = 32
+MAX_LISTED = 100
+"""Of known and of bad lines; all are counted."""
+MAX_BAD = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some lines, with where the file goes on behind them."""
+
+    lines: dict[int, bytes]
+    """Number -> line; empty ones left out."""
+    done_lines: int
+    done_bytes: int
+
+
+@dataclass(slots=True)
+class Reader:
+    """Lines of one import as records."""
+
+    job: ReplayImport
+    task_set: TaskSet
+    tasks: dict[str, TaskRecord]
+    keep_images: bool
+
+    def read(self, batch: Batch) -> tuple[dict[int, Record], dict[int, str]]:
+        """(line -> record, line -> what is wrong with it)"""
+        records: dict[int, Record] = {}
+        problems: dict[int, str] = {}
+        for number, line in batch.lines.items():
+            try:
+                records[number] = read_record(
+                    line, self.job.team, self.tasks, self.task_set, keep_images=self.keep_images
+                )
+            except (ReadProblem, ImageProblem, BadValue) as problem:
+                problems[number] = str(problem)
+        return records, problems
+
+
+def run_import(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None:
+    """Take it and read its file until the end, a cancellation, or `is_stopping`."""
+    job = jobs.claim_import(pk)
+    if job is None:
+        return
+    if job.task_set is None or job.owner is None:
+        what = "task set" if job.task_set is None else "account of its owner"
+        jobs.fail_import(job=job, message=f"The {what} is gone; upload the file again.")
+        return
+    is_check = job.status == ImportStatus.CHECKING
+    tasks = {task.task_id: task for task in job.task_set.tasks.all()}
+    reader = Reader(job, job.task_set, tasks, keep_images=not is_check)
+    try:
+        steps = check_file(reader) if is_check else store_file(reader)
+        for _ in steps:
+            if is_stopping():
+                jobs.release_import(job=job)
+                return
+    except FileNotFoundError:
+        jobs.fail_import(job=job, message="Its file is gone from the disk; upload it again.")
+    except jobs.TakenAway:
+        log.info("%s was cancelled, or another process has it", job)
+
+
+def check_file(reader: Reader) -> Iterator[object]:
+    """Count what is new, known and bad; stores nothing. Yields after each batch."""
+    job, seen = reader.job, set[str]()
+    for batch in batches(job):
+        records, problems = reader.read(batch)
+        present = known_keys(job.team, records.values())
+        known: list[list[int]] = []
+        for number, record in records.items():
+            key = key_of_record(record)
+            if key in present or key in seen:
+                known.append([number, present.get(key, 0)])
+            seen.add(key)
+        jobs.report_progress(
+            job=job,
+            done_bytes=batch.done_bytes,
+            done_lines=batch.done_lines,
+            num_new=job.num_new + len(records) - len(known),
+            num_known=job.num_known + len(known),
+            num_bad=job.num_bad + len(problems),
+            known=[*job.known, *known][:MAX_LISTED],
+            problems=[*job.problems, *map(list, problems.items())][:MAX_LISTED],
+        )
+        if job.num_bad >= MAX_BAD:
+            jobs.fail_import(job=job, message=f"{job.num_bad} lines are bad: this is no file of this format.")
+            return
+        yield batch
+    jobs.finish_check(job=job)
+
+
+def store_file(reader: Reader) -> Iterator[object]:
+    """Store what is new, behind what was stored already. Yields after each batch."""
+    job = reader.job
+    assert job.owner is not None
+    for batch in batches(job):
+        records, _ = reader.read(batch)
+        present = known_keys(job.team, records.values())
+        fresh: dict[str, Record] = {}
+        for record in records.values():
+            key = key_of_record(record)
+            if key not in present:
+                fresh.setdefault(key, record)
+        with transaction.atomic():
+            for record in fresh.values():
+                store_record(record, job.team, job.owner, job.keep_labels)
+            jobs.report_progress(
+                job=job,
+                done_bytes=batch.done_bytes,
+                done_lines=batch.done_lines,
+                num_stored=job.num_stored + len(fresh),
+            )
+        yield batch
+    jobs.finish_import(job=job)
+
+
+def batches(job: ReplayImport) -> Iterator[Batch]:
+    """The rest of the file. Raises FileNotFoundError."""
+    with default_storage.open(job.path, "rb") as file:
+        file.seek(job.done_bytes)
+        number = job.done_lines
+        while lines := list(islice(iter(file.readline, b""), BATCH_LINES)):
+            numbered = {number + place: line for place, line in enumerate(lines, start=1) if line.strip()}
+            number += len(lines)
+            yield Batch(numbered, number, file.tell())
