@@ -39,17 +39,21 @@ def test_an_alarm_leads_to_its_cause_its_trajectories_and_a_clone_with_the_remed
     page.goto(f"/experiments/{experiment.pk}/")
     expect(page.locator(".alarm").first).to_contain_text("parse_collapse fired")
     page.wait_for_function(THRESHOLD)
-    page.locator("#alarm-truncation").get_by_role("link", name="parse_collapse").click()
+    page.locator("#alarm-truncation").get_by_role("link", name="Parse collapse").click()
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Parse collapse")
     expect(page.locator("[data-cause]")).to_contain_text(
-        "It has likely brought about truncation (since step 9)"
+        "It has likely brought about Truncation (since step 9)"
     )
     page.wait_for_function(THRESHOLD)
     expect(page.locator("figure.chart")).to_have_count(1)
     expect(page.locator("table.evidence tbody tr").first).to_contain_text(f"#{worst.pk}")
     page.get_by_role("link", name="Clone with this remedy").click()
 
+    expect(page.locator("#remedy")).to_contain_text("Remedy of Parse collapse")
+    expect(page.get_by_label("Note")).to_have_value(
+        f"Remedy of “Parse collapse” since step 9 of #{experiment.pk}"
+    )
     half = experiment.settings.optimiser.learning_rate / 2
     expect(page.locator("#remedy")).to_contain_text("optimiser.learning_rate")
     expect(page.locator("[name='optimiser.learning_rate']")).to_have_value(f"{half:.10g}")

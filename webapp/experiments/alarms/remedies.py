@@ -12,6 +12,7 @@ from django.db.models import Count, Q
 from training.contracts.config import ConfigError, ExperimentConfig, parse_config
 from training.contracts.types import Limit
 from webapp.experiments.alarms.evidence import Evidence, evidence_of
+from webapp.experiments.alarms.guards import guard_of
 from webapp.experiments.checkpoints.usable_checkpoints import with_stage
 from webapp.experiments.launch.form import flatten
 from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
@@ -137,6 +138,11 @@ def remedy_of(alarm: AlarmRecord) -> Remedy:
     if not _is_valid(config, changes):
         changes = {}
     return Remedy(changes=changes, checkpoint=checkpoint_before(alarm))
+
+
+def note_of(alarm: AlarmRecord) -> str:
+    """Of the clone, why there is one."""
+    return f"Remedy of “{guard_of(alarm).title}” since step {alarm.since_step} of #{alarm.experiment_id}"
 
 
 def _is_valid(config: ExperimentConfig, changes: dict[str, str]) -> bool:

@@ -16,7 +16,7 @@ from training.planning.presets import load_presets
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
 from webapp.experiments.access import get_experiment
-from webapp.experiments.alarms.remedies import remedy_of
+from webapp.experiments.alarms.remedies import note_of, remedy_of
 from webapp.experiments.checkpoints.usable_checkpoints import config_to_continue
 from webapp.experiments.costs.forecast import cost_forecast
 from webapp.experiments.installation_limits import limit_problems
@@ -61,7 +61,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         typed = _first_values(preset, clone, checkpoint)
         if alarm and remedy and clone:
             draft.values |= remedy.changes
-            typed["note"] = f"Remedy of {alarm.name} in #{clone.pk}, which began at step {alarm.since_step}"
+            typed["note"] = note_of(alarm)
             ctx |= {"alarm": alarm, "remedy_changes": remedy.knob_changes(clone.settings)}
     else:
         checkpoint = None

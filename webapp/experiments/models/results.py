@@ -135,3 +135,8 @@ class Incident(models.Model):
 
     def __str__(self) -> str:
         return self.message
+
+    @property
+    def title(self) -> str:
+        """Its kind in words."""
+        return self.kind.replace("_", " ").capitalize()

@@ -11,6 +11,8 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from training.contracts.stage_names import STAGE_LABELS
+from webapp.experiments.alarms.guards import guard_of
+from webapp.experiments.models import AlarmRecord
 from webapp.lib import disk_room
 from webapp.lib.byte_text import size_text
 
@@ -94,6 +96,12 @@ def tone(status: str) -> str:
 def status_badge(status: str, label: str = "") -> dict[str, str]:
     """A dot and the status in words."""
     return {"status": str(status), "tone": tone(status), "label": label or str(status).capitalize()}
+
+
+@register.filter
+def alarm_title(alarm: AlarmRecord) -> str:
+    """What people call the guard that fired."""
+    return guard_of(alarm).title
 
 
 @register.inclusion_tag("parts/disk_shortages.html")
