@@ -97,7 +97,7 @@ class Group(models.Model):
 
     @property
     def has_no_variance(self) -> bool:
-        """True when all rewards are equal: every advantage is 0, and nothing is learned from it."""
+        """True when all rewards are equal, and with them every advantage 0."""
         if self.finished_at is None or self.num_scored < 2 or self.reward_std is None:
             return False
         return self.reward_std < EQUAL_REWARDS_STD

@@ -14,6 +14,7 @@ from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import SavedView
 from webapp.accounts.saved_views import hidden_columns, view_menu
 from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.page.equal_rewards import equal_rewards_of
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number, whole_numbers
 from webapp.live.event_publishing import last_seq
@@ -211,7 +212,11 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "lane": lane,
         "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
         "turns": group_turns(lane, first=whole_number(request.GET.get("from", "") or "0", "from")),
-        "no_variance": group.why_no_variance(row.trajectory.score for row in lane.rows),
+        "equal": equal_rewards_of(
+            group,
+            [row.trajectory.score for row in lane.rows],
+            group.experiment.settings.algorithm if group.experiment else None,
+        ),
         "best_reward": max((row.trajectory.reward or 0.0 for row in lane.rows), default=0.0) or None,
     }
     return render(request, "trajectories/group.html", ctx)

@@ -96,7 +96,7 @@ def evidence_of(alarm: AlarmRecord) -> Evidence | None:
         if alarm.name == "zero_variance":
             groups = groups.without_variance()
         telling_groups = groups.filter(num_scored__gt=1).order_by("reward_std", "-num_scored", "id")
-        cards = group_cards(telling_groups[:MOST_TELLING])
+        cards = group_cards(telling_groups[:MOST_TELLING], alarm.experiment.settings.algorithm)
         return Evidence(title=GROUPS[alarm.name], groups=tuple(cards), **place)
     return None
 

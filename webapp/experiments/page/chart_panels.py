@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Any
 
+from training.contracts.config.algorithm import imitates_successes
 from webapp.experiments.models import Experiment
 
 
@@ -24,6 +25,8 @@ class Panel:
     """ "share" fixes the axis to 0..1; "log" is logarithmic."""
     limit_of: str = ""
     """Knob whose value is shown as the alarm's limit."""
+    help_of_imitation: str = ""
+    """Instead of `help` where successes are imitated and advantages play no part; "" = the same."""
 
 
 LEARNING, STABILITY, ASYNCHRONY, TIME, SFT = (
@@ -47,6 +50,7 @@ PANELS = (
         names=("success/",),
         kind="share",
         help="Of the step's rollouts. A family that stays at 0 or 1 teaches nothing.",
+        help_of_imitation="Of the step's rollouts. From a family that stays at 0 nothing is imitated.",
     ),
     Panel(
         title="Reward terms",
@@ -61,12 +65,15 @@ PANELS = (
         kind="share",
         limit_of="alarms.zero_variance_fraction",
         help="Groups whose rewards are all equal have no advantage: too easy, too hard, or too small.",
+        help_of_imitation="Groups whose rewards are all equal: too easy, too hard, or too small. Those that "
+        "were solved as a whole are imitated all the same.",
     ),
     Panel(
         title="Spread of advantages",
         group=LEARNING,
         names=("advantage/std",),
         help="Standard deviation over the step's trajectories. At 0 the step teaches nothing.",
+        help_of_imitation="Standard deviation over the step's trajectories; not used by this algorithm.",
     ),
     Panel(
         title="Turns and tokens",
@@ -201,7 +208,11 @@ PANELS = (
 def panels_of(experiment: Experiment) -> list[dict[str, Any]]:
     """The panels with the alarm limits of this experiment's config."""
     settings = experiment.settings
-    return [
-        {**asdict(panel), "limit": attrgetter(panel.limit_of)(settings) if panel.limit_of else None}
-        for panel in PANELS
-    ]
+    is_imitation = imitates_successes(settings.algorithm)
+    found = []
+    for panel in PANELS:
+        row = asdict(panel)
+        of_imitation = row.pop("help_of_imitation")
+        row["limit"] = attrgetter(panel.limit_of)(settings) if panel.limit_of else None
+        found.append(row | ({"help": of_imitation} if is_imitation and of_imitation else {}))
+    return found

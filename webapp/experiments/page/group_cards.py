@@ -7,8 +7,10 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
 from django.http import HttpRequest
 
+from training.contracts.config.algorithm import AlgorithmConfig
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.experiments.models import Experiment
+from webapp.experiments.page.equal_rewards import equal_rewards_of, meaning_for
 from webapp.experiments.page.group_filters import PURPOSES, SOLVED, GroupFilter
 from webapp.lib.request_values import whole_number
 
@@ -46,7 +48,8 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
     before = request.GET.get("before", "")
     if before:
         rows = rows.filter(pk__lt=whole_number(before, "before"))
-    found = group_cards(rows.order_by("-id")[: limit + 1])
+    algorithm = experiment.settings.algorithm
+    found = group_cards(rows.order_by("-id")[: limit + 1], algorithm)
     shown = found[:limit]
     return {
         "groups": shown,
@@ -56,19 +59,21 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
         if tab == "groups"
         else (),
         "solved_choices": SOLVED,
+        "equal_rewards_mean": meaning_for(algorithm),
         "older": chosen.address(before=shown[-1]["group"].pk) if len(found) > limit else "",
         "newer": chosen.address() if before else "",
     }
 
 
-def group_cards(rows: QuerySet[Any]) -> list[Context]:
+def group_cards(rows: QuerySet[Any], algorithm: AlgorithmConfig) -> list[Context]:
     """What group_card.html shows of each of the groups, in their order; two queries."""
     members = rows.model.trajectories.rel.related_model.objects.only(*MEMBER_FIELDS).order_by("member", "id")
     rows = rows.select_related("task").defer("task__spec").annotate(num_replays=Count("replay_uses"))
-    return [_group_card(group) for group in rows.prefetch_related(Prefetch("trajectories", members))]
+    rows = rows.prefetch_related(Prefetch("trajectories", members))
+    return [_group_card(group, algorithm) for group in rows]
 
 
-def _group_card(group: Any) -> Context:
+def _group_card(group: Any, algorithm: AlgorithmConfig) -> Context:
     """Members in their places: an errored try is shown only where no later try took the place."""
     places = {member.member: member for member in group.trajectories.all()}
     members = [
@@ -80,4 +85,4 @@ def _group_card(group: Any) -> Context:
         for _, member in sorted(places.items())
     ]
     scores = [member.score for member in places.values()]
-    return {"group": group, "members": members, "no_variance": group.why_no_variance(scores)}
+    return {"group": group, "members": members, "equal": equal_rewards_of(group, scores, algorithm)}

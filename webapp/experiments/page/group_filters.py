@@ -21,7 +21,7 @@ PURPOSES = (
     (Purpose.EVALUATION.value, "Evaluation"),
     (Purpose.DEMONSTRATION.value, "Demonstration"),
 )
-"""What the tab's links show: groups of a purpose, or those of training that teach nothing."""
+"""What the tab's links show: groups of a purpose, or those of training whose rewards are all equal."""
 SOLVED = ("none", "some", "all")
 SOLVED_SCORE = 1 - 1e-9
 """A member solved its task with a full score, as evaluations count."""
