@@ -12,6 +12,7 @@ from webapp.experiments.lineage.metric_moves import (
     Move,
     Values,
     final_values,
+    judge,
     seeds_of_each,
     series_moves,
     success_moves,
@@ -50,6 +51,8 @@ class Lineage:
 
     rows: list[LineageRow]
     num_left_out: int
+    num_tests: int
+    """Differences whose chance was judged, all together."""
 
 
 def lineage_of(experiment: Experiment) -> Lineage:
@@ -79,7 +82,8 @@ def lineage_of(experiment: Experiment) -> Lineage:
             pairs = newest.get(parent.pk), newest.get(own.pk)
             row.moves = _moves(pairs, outcomes, seeds[parent.pk], seeds[own.pk], values)
         rows.append(row)
-    return Lineage(rows, len(family) - len(shown))
+    num_tests = judge([move for row in rows for move in row.moves])
+    return Lineage(rows, len(family) - len(shown), num_tests)
 
 
 def _changes(own: Experiment, parent: dict[str, str], edge: Edge | None) -> list[tuple[Knob, str, str]]:

@@ -1,8 +1,8 @@
 """Which metrics moved from one experiment to another, and whether that can be chance.
 
-Held-out success: McNemar's test over the tasks that both were evaluated on. Series: Welch's 95 % interval of
-the difference of means over seeds (Welch 1947); experiments whose configs differ in optimiser.seed alone are
-seeds of each other. With fewer than two seeds on a side nothing is said of chance.
+Held-out success: McNemar's test over the tasks that both were evaluated on. Series: Welch's test of the
+difference of means over seeds; experiments whose configs differ in optimiser.seed alone are seeds of each
+other. With fewer than two seeds on a side nothing is said of chance. The tests of a page are judged together.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, variance
+from statistics import fmean
 
 from django.db.models import Avg, Q
 
 from webapp.experiments.evaluations.success_pairs import SuccessPair, TaskOutcomes, change_between
+from webapp.experiments.lineage.chance import false_discovery_bound, welch_test
 from webapp.experiments.models import Experiment, MetricPoint
-from webapp.experiments.sweeps.results import LAST_SHARE, t_975
+from webapp.experiments.sweeps.results import LAST_SHARE
 
-SIGNIFICANT = 0.05
+FALSE_DISCOVERY_RATE = 0.05
+"""Of what a page calls a finding, at most this share may be chance, on average."""
 MAX_STEPS = 20
 """Newest steps of a series that its value is the mean of."""
 SERIES = (
@@ -35,7 +37,7 @@ Values = dict[int, dict[str, float]]
 """experiment id -> series -> its value at the end"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Move:
     """A metric before and after."""
 
@@ -45,17 +47,16 @@ class Move:
     low: float | None
     """95 % interval of the difference; None when chance cannot be judged."""
     high: float | None
+    p: float | None
     basis: str
-    """What the interval is over, e.g. "72 tasks, p = 0.02" or "3 and 2 seeds"."""
+    """What the test is over, e.g. "72 tasks" or "3 and 2 seeds"."""
     is_share: bool = False
+    is_significant: bool = False
+    """By all tests of the page, see `judge`."""
 
     @property
     def difference(self) -> float:
         return self.after - self.before
-
-    @property
-    def is_significant(self) -> bool:
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 def success_moves(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcomes) -> list[Move]:
@@ -63,13 +64,17 @@ def success_moves(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcome
     moves = []
     for kind, paired in change_between(before, after, outcomes).parts:
         first, last = (getattr(pair, kind.lower()).success for pair in (before, after))
-        # McNemar's exact test decides; an interval that touches 0 by rounding must not contradict it.
-        is_sure = paired.p < SIGNIFICANT
-        low, high = (paired.low, paired.high) if is_sure else (min(paired.low, 0.0), max(paired.high, 0.0))
-        basis = f"{paired.num_tasks} tasks, {'p < 0.001' if paired.p < 0.001 else f'p = {paired.p:.2g}'}"
-        name = f"{kind} held-out success"
         moves.append(
-            Move(name=name, before=first, after=last, low=low, high=high, basis=basis, is_share=True)
+            Move(
+                name=f"{kind} held-out success",
+                before=first,
+                after=last,
+                low=paired.low,
+                high=paired.high,
+                p=paired.p,
+                basis=f"{paired.num_tasks} tasks",
+                is_share=True,
+            )
         )
     return moves
 
@@ -83,32 +88,29 @@ def series_moves(before: Sequence[int], after: Sequence[int], values: Values) ->
         )
         if not first or not last:
             continue
-        interval = welch_interval(first, last)
+        test = welch_test(first, last)
         moves.append(
             Move(
                 name=name,
                 before=fmean(first),
                 after=fmean(last),
-                low=interval[0] if interval else None,
-                high=interval[1] if interval else None,
-                basis=f"{len(first)} and {len(last)} seeds" if interval else "one seed: chance unknown",
+                low=test.low if test else None,
+                high=test.high if test else None,
+                p=test.p if test else None,
+                basis=f"{len(first)} and {len(last)} seeds" if test else "one seed: chance unknown",
                 is_share=name in ("rollout/success", "rollout/truncation_rate"),
             )
         )
     return moves
 
 
-def welch_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float] | None:
-    """95 % interval of mean(after) - mean(before); None with fewer than two values on a side."""
-    if min(len(before), len(after)) < 2:
-        return None
-    parts = [variance(side) / len(side) for side in (before, after)]
-    difference, spread = fmean(after) - fmean(before), sum(parts)
-    if not spread:
-        return difference, difference
-    below = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True))
-    half = t_975(int(spread**2 / below)) * math.sqrt(spread)
-    return difference - half, difference + half
+def judge(moves: Sequence[Move]) -> int:
+    """Mark those that are more than chance, all tests together; returns how many tests there were."""
+    tests = [move.p for move in moves if move.p is not None]
+    bound = false_discovery_bound(tests, FALSE_DISCOVERY_RATE)
+    for move in moves:
+        move.is_significant = move.p is not None and move.p <= bound
+    return len(tests)
 
 
 def final_values(experiments: Sequence[Experiment]) -> Values:

@@ -1,14 +1,16 @@
 """The family of an experiment: edges, what changed at each, and which metrics moved by more than chance."""
 
 import pytest
+from django.test import Client
 
 from testing.evaluation_rows import make_evaluation
-from testing.factories import make_experiment, make_team
+from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
+from webapp.experiments.lineage.chance import false_discovery_bound, t_p, welch_test
 from webapp.experiments.lineage.family_tree import MAX_NODES, Edge, around, edges_of, family_of
 from webapp.experiments.lineage.ledger import LineageRow, lineage_of
-from webapp.experiments.lineage.metric_moves import welch_interval
+from webapp.experiments.lineage.metric_moves import SERIES
 from webapp.experiments.models import Experiment, MetricPoint
 
 
@@ -103,8 +105,58 @@ def test_series_are_judged_by_the_spread_of_seeds(team: Team) -> None:
     assert row_of(other_seed).moves == []
 
 
-def test_welchs_interval_agrees_with_its_worked_numbers() -> None:
+def test_welchs_test_agrees_with_its_worked_numbers() -> None:
     # equal variances 1, n = 5 and 5: degrees 8, t = 2.306, standard error sqrt(2.5 / 5 * 2) = 1
-    low, high = welch_interval([1, 2, 3, 4, 5], [3, 4, 5, 6, 7]) or (0, 0)
-    assert (low, high) == (pytest.approx(2 - 2.306), pytest.approx(2 + 2.306))
-    assert welch_interval([1], [1, 2]) is None
+    test = welch_test([1, 2, 3, 4, 5], [3, 4, 5, 6, 7])
+    assert test
+    assert (test.low, test.high) == (pytest.approx(2 - 2.306), pytest.approx(2 + 2.306))
+    assert test.p == pytest.approx(0.0805, abs=1e-4)
+    assert welch_test([1], [1, 2]) is None
+    assert [welch_test([1, 1], [value, value]).p for value in (1, 2)] == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("degrees", "t"), [(1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (9, 2.262), (10, 2.228), (60, 2.000)]
+)
+def test_p_agrees_with_the_quantiles_of_students_t(degrees: int, t: float) -> None:
+    # NIST/SEMATECH e-Handbook, 1.3.6.7.2: 97.5 % quantiles, so 5 % lie outside
+    assert t_p(t, degrees) == t_p(-t, degrees) == pytest.approx(0.05, abs=1e-4)
+    assert t_p(0, degrees) == 1
+
+
+def test_many_tests_are_judged_together() -> None:
+    # the worked example of Benjamini and Hochberg 1995, section 3.2: 15 tests, four findings at 5 %
+    p_values = [
+        0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719,
+        0.6528, 0.7590, 1.0,
+    ]  # fmt: skip
+    assert false_discovery_bound(p_values, 0.05) == 0.0095
+    assert false_discovery_bound([0.03, 0.6], 0.05) == -1
+    assert false_discovery_bound([], 0.05) == -1
+
+
+def test_one_of_many_metrics_that_chance_moved_is_no_finding(team: Team, client: Client) -> None:
+    """Alone its test would call it one: p = 0.02 among five metrics of which nothing moved four."""
+    base, clone = (
+        [
+            make_experiment(team=team, cloned_from=origin, config=config(seed=seed, learning_rate=rate))
+            for seed in range(3)
+        ]
+        for origin, rate in ((None, 1e-6), (None, 2e-6))
+    )
+    Experiment.objects.filter(pk__in=[one.pk for one in base[1:] + clone]).update(cloned_from=base[0])
+    for index, (first, last) in enumerate(zip(base, clone, strict=True)):
+        for name in SERIES:
+            moved = 0.3 if name == "loss/entropy" else 0.01
+            for one, shift in ((first, 0.0), (last, moved)):
+                MetricPoint.objects.create(experiment=one, name=name, step=1, value=1 + 0.1 * index + shift)
+    Experiment.objects.filter(team=team).update(step=1)
+    moves = row_of(clone[0]).moves
+    by_name = {move.name: move for move in moves}
+    lucky = by_name["loss/entropy"]
+    assert lucky.p == pytest.approx(0.0213, abs=1e-3)
+    assert lucky.low > 0, "its own interval does not hold 0"
+    assert not any(move.is_significant for move in moves)
+    client.force_login(make_user("viewer", team=team))
+    page = client.get(f"/experiments/{clone[0].pk}/?tab=lineage").content.decode()
+    assert "Judged together by Benjamini and Hochberg" in page
