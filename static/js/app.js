@@ -1,10 +1,12 @@
 // Loaded on every page: live parts, global shortcuts, fresh times, confirmations, navigation on a phone.
+import { startTableExports } from "./lib/exports.js";
 import { bind, showHelp } from "./lib/keyboard_shortcuts.js";
 import { startParts } from "./lib/live_parts.js";
 import { refreshTimes } from "./lib/relative_times.js";
 
 const EVERYWHERE = "Everywhere";
 
+startTableExports();
 bind("?", "Show or hide this help", showHelp, EVERYWHERE);
 for (const link of document.querySelectorAll("[data-go]")) {
   bind(`g ${link.dataset.go}`, `Go to ${link.dataset.goLabel ?? link.textContent.trim()}`, () => link.click(), EVERYWHERE);

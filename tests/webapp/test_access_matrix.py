@@ -83,7 +83,9 @@ NO_TOKEN = '{"token": "x", "name": "far", "version": "x"}'
 LABEL = '{"verdict": "gold"}'
 REWARD = "slice=buffer-all&term=task_score.v1&weight=1&partial=1&expression=&count=mean&term_low=&term_high="
 NEW = '{"name": "x"}'
+TABLE_SHOWN = '{"title": "x", "head": ["a"], "rows": [["1"]]}'
 SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
+REPORT = '{"title": "x", "experiments": [0]}'
 VIEW = '{"page": "replay", "name": "x"}'
 TABLE = {  # "name" or "name METHOD", for a second row of a route
     "healthz": Row("get", "/healthz", 200, 200, 200, 200),
@@ -240,6 +242,8 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "report-new-version POST": act("/reports/{report}/new/", 422),
     "report-picture": Row("get", f"/reports/{{report}}/v/1/{'0' * 64}.jpg", 404, 404, 404),
     "report-export": thing("/reports/{report}/v/1/table-1.csv"),
+    "report-delete": act("/reports/{report}/delete/"),
+    "export-shown": Row("post", "/exports/csv/", 200, 200, 200, LOGIN, TABLE_SHOWN, "application/json"),
     "report-link-create": act("/reports/{report}/v/1/links/", body="days=7"),
     "report-link-revoke": act("/reports/{report}/links/{link}/revoke/"),
     # A link needs no account.
@@ -287,6 +291,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:list_entries": api_read("/api/v1/replay"),
     "api:show_entry": api_read("/api/v1/replay/{entry}", 404),
     "api:label_entry": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/label", 200, body=LABEL)),
+    "api:list_reports": api_read("/api/v1/reports"),
+    "api:write_report": api_act("/api/v1/reports", 400, stranger=400, body=REPORT),
+    "api:write_report_version": api_act("/api/v1/reports/{report}/versions", 400, body=REPORT),
+    "api:show_report_version": api_read("/api/v1/reports/{report}/versions/1", 404),
+    "api:delete_report": api_act("/api/v1/reports/{report}", 204, method="delete"),
     "api:list_imports": api_read("/api/v1/replay/imports"),
     "api:check_import": Row("post", "/api/v1/replay/imports", 422, 422, 422, 401),
     "api:show_import": api_read("/api/v1/replay/imports/{import}", 404),

@@ -18,6 +18,7 @@ from webapp.api import (
     experiments,
     replay_buffer,
     replay_imports,
+    reports,
     saved_views,
     sweeps,
     trajectories,
@@ -46,6 +47,7 @@ api.add_router("/sweeps", sweeps.router)
 api.add_router("/trajectories", trajectories.router)
 api.add_router("/replay", replay_buffer.router)
 api.add_router("/replay/imports", replay_imports.router)
+api.add_router("/reports", reports.router)
 api.add_router("/audit", audit_log.router)
 api.add_router("/views", saved_views.router)
 

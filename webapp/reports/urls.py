@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from webapp.reports import public_views, views
+from webapp.reports import live_exports, public_views, views
 
 PICTURE = r"(?P<sha256>[0-9a-f]{64})\.jpg$"
 EXPORT = r"(?P<key>(?:chart|table)-\d{1,3})\.(?P<kind>csv|tex)$"
@@ -10,9 +10,11 @@ VERSION = r"^reports/(?P<pk>[0-9]{1,18})/v/(?P<number>[0-9]{1,6})/"
 TOKEN = r"^r/(?P<token>[A-Za-z0-9._~-]{1,120})/"
 
 urlpatterns = [
+    path("exports/<slug:kind>/", live_exports.export_shown, name="export-shown"),
     path("reports/", views.report_list, name="report-list"),
     path("reports/new/", views.new_report, name="report-new"),
     path("reports/<int:pk>/", views.report_detail, name="report-detail"),
+    path("reports/<int:pk>/delete/", views.delete, name="report-delete"),
     path("reports/<int:pk>/new/", views.new_version, name="report-new-version"),
     path("reports/<int:pk>/v/<int:number>/", views.report_detail, name="report-version"),
     path("reports/<int:pk>/v/<int:number>/links/", views.create_link, name="report-link-create"),

@@ -20,6 +20,7 @@ from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue, whole_number, whole_numbers
 from webapp.reports import links, pages
 from webapp.reports.access import get_report, get_version
+from webapp.reports.deletion import delete_report
 from webapp.reports.freeze import MAX_TRAJECTORIES, Choices, write_version
 from webapp.reports.models import Report, ReportLink
 
@@ -93,6 +94,15 @@ def report_picture(request: HttpRequest, pk: int, number: int, sha256: str) -> H
 @require_safe
 def report_export(request: HttpRequest, pk: int, number: int, key: str, kind: str) -> HttpResponse:
     return pages.export(get_version(request, pk, number), key, kind)
+
+
+@require_POST
+def delete(request: MemberRequest, pk: int) -> HttpResponse:
+    """The report with all versions and links."""
+    report = get_report(request, pk, Role.OPERATOR)
+    delete_report(report=report, user=request.user)
+    messages.success(request, f"The report “{report.title}” is deleted, and its links show nothing any more.")
+    return redirect("report-list")
 
 
 @require_POST

@@ -1,5 +1,6 @@
 // The <figure> of each panel, in the order of the panels, whichever has numbers first.
 import { make } from "../lib/dom.js";
+import { exportMenu } from "../lib/exports.js";
 
 // Plotly follows the window's width by itself, but not a chart that joins its row later.
 const widths = new ResizeObserver((entries) => {
@@ -16,7 +17,8 @@ export function placeOf(root, panels, panel, furnish) {
   const place = make("div");
   place.id = id;
   figure.append(captionOf(panel), place);
-  furnish(figure);
+  furnish(figure, place);
+  if (!figure.querySelector(".exports")) figure.querySelector("figcaption").append(exportMenu(panel, place));
   insertInOrder(root, figure);
   widths.observe(place);
   if (panel.group) placeGroup(root, panels, panel);

@@ -32,6 +32,14 @@ export async function postJson(url, values) {
   return (await send(url, { method: "POST", headers, body: JSON.stringify(values) })).json();
 }
 
+// What the server makes of `values`, as a file with its name.
+export async function postForFile(url, values) {
+  const headers = { "content-type": "application/json" };
+  const answer = await send(url, { method: "POST", headers, body: JSON.stringify(values) });
+  const [, name] = /filename="([^"]+)"/.exec(answer.headers.get("content-disposition")) ?? [null, "export"];
+  return { file: await answer.blob(), name };
+}
+
 async function send(url, { headers, ...options } = {}) {
   const token = document.querySelector('meta[name="csrf-token"]').content;
   let response;

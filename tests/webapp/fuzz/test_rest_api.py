@@ -29,6 +29,7 @@ ROLES = (ANONYMOUS, STRANGER, *Role.values)
 OWN_ROWS = {
     "/experiments/": "experiment",
     "/trajectories/": "trajectory",
+    "/reports/": "report",
     "/replay/imports/": "import",
     "/replay/": "entry",
 }
