@@ -23,7 +23,7 @@ def test_charts_and_tables_are_saved_where_they_stand(sign_in: SignIn, people: P
     expect(chart.locator(".main-svg").first).to_be_attached()
 
     def ask(form: str):
-        chart.get_by_label("Entropy as file").click()
+        chart.get_by_label("Export Entropy").click()
         chart.get_by_label(f"Entropy as {form}").click()
 
     assert "<svg" in saved(page, lambda: ask("SVG"))

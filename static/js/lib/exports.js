@@ -22,7 +22,9 @@ export function chartExports(panel, place, links = null) {
 export function exportMenu(panel, place) {
   const menu = make("details", "export-menu");
   menu.dataset.menu = "";
-  menu.append(named(make("summary", "", "Export"), panel.title, "file"), chartExports(panel, place));
+  const summary = make("summary", "", "Export");
+  summary.setAttribute("aria-label", `Export ${panel.title}`);
+  menu.append(summary, chartExports(panel, place));
   menu.querySelector(".exports").addEventListener("click", () => (menu.open = false));
   return menu;
 }

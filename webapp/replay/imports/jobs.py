@@ -2,8 +2,8 @@
 
     queued -> checking -> checked -> approved -> storing -> finished      (cancelled, failed: from all before)
 
-The dispatcher starts a process for the next one. Whoever claims a row raises its number and writes under that
-number alone, so a process that was taken for dead changes nothing any more.
+The dispatcher starts a process for the next one, which claims the row by raising its number and writes under
+that number alone: a process that was taken for dead changes nothing any more.
 """
 
 from __future__ import annotations

@@ -158,5 +158,5 @@ def test_one_of_many_metrics_that_chance_moved_is_no_finding(team: Team, client:
     assert lucky.low > 0, "its own interval does not hold 0"
     assert not any(move.is_significant for move in moves)
     client.force_login(make_user("viewer", team=team))
-    page = client.get(f"/experiments/{clone[0].pk}/?tab=lineage").content.decode()
+    page = client.get(f"/experiments/{clone[0].pk}/parts/lineage/").content.decode()
     assert "Judged together by Benjamini and Hochberg" in page
