@@ -20,7 +20,7 @@ SIZES = [(1280, 800), (390, 844)]
 @pytest.fixture
 def parent(people: People, monkeypatch: pytest.MonkeyPatch) -> Trajectory:
     """Five turns on a virtual machine whose states before the third and fourth turn are kept."""
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, host: None)
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, only: None)
     join(HOST)
     trajectory = make_trajectory(experiment=qemu_experiment(team=people.team), turns=5)
     keep(trajectory, 2, 3)

@@ -22,6 +22,22 @@ from webapp.replay.models import ReplayImport
 router = Router(tags=["replay"])
 
 
+class KnownLine(Schema):
+    """A line that holds what the team has already."""
+
+    line: int
+    entry: int
+    """Id of the entry that holds the same; 0 = an earlier line does."""
+
+
+class BadLine(Schema):
+    """A line that cannot be stored."""
+
+    line: int
+    reason: str
+    """As "field: what is wrong"."""
+
+
 class ImportOut(Schema):
     """An import: queued, checking, checked, approved, storing, finished, cancelled or failed."""
 
@@ -37,12 +53,20 @@ class ImportOut(Schema):
     num_known: int
     num_bad: int
     num_stored: int
-    known: list[tuple[int, int]]
-    """The first (line, id of the entry that holds the same; 0 = an earlier line does)."""
-    problems: list[tuple[int, str]]
-    """The first (line, "field: what is wrong")."""
+    known: list[KnownLine]
+    """The first of them."""
+    problems: list[BadLine]
+    """The first of them."""
     created_at: datetime
     ended_at: datetime | None
+
+    @staticmethod
+    def resolve_known(job: ReplayImport) -> list[dict[str, Any]]:
+        return [{"line": line, "entry": entry} for line, entry in job.known]
+
+    @staticmethod
+    def resolve_problems(job: ReplayImport) -> list[dict[str, Any]]:
+        return [{"line": line, "reason": reason} for line, reason in job.problems]
 
 
 class ImportPage(Schema):

@@ -38,7 +38,9 @@ def test_a_script_sends_reads_the_check_and_starts(api: Client) -> None:
     run_import(sent.json()["id"])
     found = api.get(one).json()
     assert (found["status"], found["num_new"], found["percent"]) == ("checked", 1, 100.0)
-    assert found["problems"] == [[2, "reward: 0.1 is below 0.5; only successes enter the buffer"]]
+    assert found["problems"] == [
+        {"line": 2, "reason": "reward: 0.1 is below 0.5; only successes enter the buffer"}
+    ]
     assert (found["file_name"], found["keep_labels"]) == ("own.jsonl", True)
 
     assert api.post(f"{one}/start", content_type="application/json").json()["status"] == "approved"

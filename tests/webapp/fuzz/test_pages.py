@@ -90,6 +90,7 @@ OTHER = {
     "number": "1",
     "key": "table-1",
     "kind": "csv",
+    "team": "team",
 }
 
 

@@ -78,7 +78,7 @@ def test_a_checkpoint_has_to_fit_beside_what_stays_free(disk: Path) -> None:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: ids.append(pk))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: ids.append(pk))
     return ids
 
 

@@ -38,7 +38,7 @@ CLICK = {"kind": "click", "x": 1, "y": 2}
 def sent(monkeypatch) -> list[tuple[int, str]]:
     """(trajectory, machine) of the jobs that were sent."""
     jobs: list[tuple[int, str]] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: jobs.append((pk, host)))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: jobs.append((pk, only)))
     return jobs
 
 

@@ -54,7 +54,7 @@ def make_due(row: Trajectory) -> None:
 def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ids of the trajectories whose jobs were sent."""
     ids: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: ids.append(pk))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: ids.append(pk))
     return ids
 
 

@@ -87,7 +87,7 @@ class Machine:
 @pytest.fixture
 def machine(settings, tmp_path, monkeypatch) -> Machine:
     settings.MEDIA_ROOT = str(tmp_path)
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, host: None)
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, only: None)
     found = Machine()
     monkeypatch.setattr(slots, "clean_environment", lambda *_: found)
     me = identity.current()

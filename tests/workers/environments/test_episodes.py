@@ -39,7 +39,7 @@ def worker(settings, tmp_path, monkeypatch, redis_client, transactional_db) -> I
     """One slot of an env worker with the real dispatcher; only the broker in between is left out."""
     settings.MEDIA_ROOT = str(tmp_path)
     sent: list[int] = []
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, host: sent.append(pk))
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: sent.append(pk))
     me = identity.current()
     stopping = threading.Event()
 

@@ -39,7 +39,7 @@ LONGEST = max((task for task in generate() if task.family == "menu"), key=lambda
 def host(settings, tmp_path, monkeypatch) -> Iterator[tuple[DeskHostClient, Path]]:
     """A desk host with machines, an env worker in this thread, and nothing left of them afterwards."""
     settings.MEDIA_ROOT = str(tmp_path)
-    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, host: None)
+    monkeypatch.setattr(send_waiting, "send_job", lambda _name, _pk, only: None)
     me = identity.current()
     beat_worker(name=me.name, queue="env", host=me.host, pid=me.pid, slots=1, version="1")
     folder = Path(tempfile.mkdtemp(prefix="dh-", dir="/tmp"))
