@@ -131,7 +131,7 @@ def claim_import(pk: int) -> ReplayImport | None:
         )
         return None
     to = BEGINS.get(status, status)
-    values: dict[str, Any] = {"status": to, "num_lost": F("num_lost") + is_lost}
+    values: dict[str, Any] = {"status": to, "num_lost": F("num_lost") + int(is_lost)}
     if to is ImportStatus.CHECKING:
         values |= UNCHECKED
     elif status is ImportStatus.APPROVED:
