@@ -82,3 +82,8 @@ def test_every_chart_stays_inside_its_place(sign_in: SignIn, people: People):
     too_wide = """[...document.querySelectorAll('.chart .js-plotly-plot')].filter(
         (plot) => plot.querySelector('.main-svg').clientWidth > plot.clientWidth + 1).length"""
     page.wait_for_function(f"() => {too_wide} === 0")
+    for width in (1900, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(f"() => {too_wide} === 0")
+        heights = "[...document.querySelectorAll('.chart .js-plotly-plot')].map((plot) => plot.clientHeight)"
+        page.wait_for_function(f"() => new Set({heights}).size === 1 && {heights}[0] === 190")

@@ -25,6 +25,12 @@ export function placeOf(root, panels, panel, furnish) {
   return place;
 }
 
+// Plotly measures its place again when the window changes: a place without a height of its own would shrink.
+export function drawChart(place, traces, layout) {
+  place.style.height = `${layout.height}px`;
+  window.Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true });
+}
+
 export function showNote(root, text) {
   root.replaceChildren(make("p", "sub charts-empty", text));
 }

@@ -2,7 +2,7 @@
 import { Refresher } from "../lib/refresher.js";
 import { getJson, Refused } from "../lib/requests.js";
 import { alarmsOf } from "./alarm_shapes.js";
-import { placeOf, removeNotes, showNote } from "./chart_figures.js";
+import { drawChart, placeOf, removeNotes, showNote } from "./chart_figures.js";
 import { layoutOf } from "./chart_layout.js";
 import { evaluationTraces, lineTrace, namesOf, wordsOf } from "./traces.js";
 
@@ -91,7 +91,7 @@ export class MetricCharts {
     // All places first: a chart takes its width from its row, and later neighbours would make it narrower.
     const places = shown.map(([panel]) => placeOf(this.root, panels, panel, (figure) => this.furnish(figure, panel)));
     for (const [index, [panel, traces]] of shown.entries()) {
-      window.Plotly.react(places[index], traces, this.layoutOf(panel, traces), { displayModeBar: false, responsive: true });
+      drawChart(places[index], traces, this.layoutOf(panel, traces));
     }
   }
 

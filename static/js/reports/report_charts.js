@@ -1,5 +1,5 @@
 // The frozen charts of a report, and their export as SVG, PNG, CSV and LaTeX.
-import { placeOf } from "../charts/chart_figures.js";
+import { drawChart, placeOf } from "../charts/chart_figures.js";
 import { layoutOf } from "../charts/chart_layout.js";
 import { evaluationTraces, lineTrace } from "../charts/traces.js";
 import { chartExports } from "../lib/exports.js";
@@ -17,7 +17,7 @@ function draw() {
   const places = charts.map((chart) => placeOf(holder, charts, chart, (figure, place) => figure.querySelector("figcaption").after(chartExports(chart, place, linksOf(chart)))));
   for (const [index, chart] of charts.entries()) {
     const traces = tracesOf(chart);
-    window.Plotly.react(places[index], traces, layoutOf(chart, traces), { displayModeBar: false, responsive: true });
+    drawChart(places[index], traces, layoutOf(chart, traces));
   }
 }
 
