@@ -17,7 +17,7 @@ from testing.experiment_runs import describe, launch
 from testing.private_installation import Instance
 from testing.watch_installation import rows
 
-pytestmark = [pytest.mark.desktop, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.desktop, pytest.mark.slow, pytest.mark.timeout(900)]
 wait_for = partial(watch_installation.wait_for, patience_s=400)
 ACTIVE = (
     "select id, placed_worker, placed_keys from experiments_experiment "
