@@ -91,7 +91,7 @@ class Run:
         return [number for (number,) in self.rows(query)]
 
     def wait_running(self, where: str = "true", *, least: int = 1, limit_s: float = 300) -> list[int]:
-        """At least so many of them. Raises Missed when the experiment ends before."""
+        """At least `least` of them. Raises Missed when the experiment ends before."""
         deadline = time.monotonic() + limit_s
         while len(found := self.running(where)) < least:
             if self.progress().status in FINAL or time.monotonic() > deadline:

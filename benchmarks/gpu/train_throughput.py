@@ -85,7 +85,7 @@ def cases(num_gpus: int) -> list[Case]:
 
 
 def shipped(size: str, num_gpus: int) -> Case | None:
-    """Ours as the launch form lays it out, by the first row with so many trainers; None without any."""
+    """Ours as the launch form lays it out, by the first row with as many trainers; None without any."""
     rows = (
         (gpus, row)
         for (known, gpus), row in LAYOUTS.items()

@@ -49,15 +49,17 @@ def load_tasks(
     first_at: dict[str, str] = {}
     for found in _source(path):
         try:
-            task = read(_checked(found))
+            if isinstance(found, LoadError):
+                raise found
+            task = read(found)
         except LoadError as error:
             loaded.refused.append(str(error))
             continue
-        where = found.where if isinstance(found, TaskFields) else str(path)
         if task.task_id in first_at:
-            loaded.refused.append(f"{where}: id: {task.task_id} is taken by {first_at[task.task_id]}")
+            taken_by = first_at[task.task_id]
+            loaded.refused.append(f"{found.where}: id: {task.task_id} is taken by {taken_by}")
             continue
-        first_at[task.task_id] = where
+        first_at[task.task_id] = found.where
         loaded.tasks.append(task)
     if not loaded.tasks:
         raise LoadError(
@@ -66,12 +68,6 @@ def load_tasks(
             else f"{path}: no tasks found; expected *.json with id and instruction, or *.parquet"
         )
     return loaded
-
-
-def _checked(found: TaskFields | LoadError) -> TaskFields:
-    if isinstance(found, LoadError):
-        raise found
-    return found
 
 
 def _task(found: TaskFields, *, heldout_fraction: float, screen: tuple[int, int]) -> Task:

@@ -73,13 +73,9 @@ def demand_of(config: ExperimentConfig, *, has_gpus: bool) -> Demand:
     return Demand(num_places=config.num_gpus, needs_gpus=needs)
 
 
-def demand_of_row(pk: int, created_at: datetime, *, has_gpus: bool) -> Demand:
-    """Of a stored experiment; its config never changes."""
-    return _remembered(pk, created_at, has_gpus)
-
-
 @lru_cache(maxsize=NUM_REMEMBERED)
-def _remembered(pk: int, _created_at: datetime, has_gpus: bool) -> Demand:
+def demand_of_row(pk: int, _created_at: datetime, *, has_gpus: bool) -> Demand:
+    """Of a stored experiment; its config never changes."""
     return demand_of(Experiment.objects.only("config").get(pk=pk).settings, has_gpus=has_gpus)
 
 
