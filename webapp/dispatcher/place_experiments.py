@@ -7,7 +7,7 @@ from kombu.exceptions import OperationalError
 from webapp.experiments.lifecycle.attempts import next_attempt_number
 from webapp.experiments.placement.decision import Assignment, decide
 from webapp.experiments.placement.placing import free_unclaimed, give_back, place, record_passes
-from webapp.experiments.placement.pool_state import read_pool
+from webapp.experiments.placement.pool_state import gpu_workers, read_pool
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
 
 log = logging.getLogger(__name__)
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 def place_experiments() -> int:
     """Send what fits now; returns how many were sent."""
     free_unclaimed()
-    pool = read_pool()
+    pool = read_pool(gpu_workers())
     if not pool.waiting:
         return 0
     decision = decide(pool)

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
 from django.utils import timezone
 
 from training.contracts.types import Purpose, Source
@@ -53,14 +53,16 @@ def prunable(rule: RetentionRule) -> QuerySet[Trajectory]:
         | Q(snapshots__status=SnapshotStatus.KEPT)
         | (Q(experiment__isnull=False) & ~Q(experiment__status__in=FINAL_STATUSES))
     )
-    return rows.exclude(pk__in=rows.filter(kept).values("pk")).order_by("ended_at", "id")
+    # Asked row by row: few rows are old enough, and a set of all that is kept would be made for them.
+    return rows.exclude(Exists(Trajectory.objects.filter(kept, pk=OuterRef("pk")))).order_by("ended_at", "id")
 
 
 def batches(rule: RetentionRule) -> Iterator[Batch]:
     """What goes by age, then by bytes; each batch supposes that those before it are gone."""
     gone: set[int] = set()
     freed = 0
-    rows, used = prunable(rule), used_bytes(rule)
+    rows = prunable(rule)
+    used = 0 if rule.max_bytes is None else used_bytes(rule)
     if rule.max_age_days is not None:
         limit = timezone.now() - timedelta(days=rule.max_age_days)
         for ids in _chunks(rows.filter(ended_at__lt=limit)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,17 +28,27 @@ class RuleSummary:
     num_for_age: int = 0
     num_frames: int = 0
     num_bytes: int = 0
+    is_least: bool = False
+    """There was no time to count all."""
 
 
-def summaries(rules: list[RetentionRule], batches: Iterable[Batch]) -> list[RuleSummary]:
-    """One per rule, in their order."""
+def summaries(
+    rules: list[RetentionRule], batches: Iterable[Batch], max_s: float = math.inf
+) -> list[RuleSummary]:
+    """One per rule, in their order; what was not counted after `max_s` seconds is missing."""
     found = {rule.pk: RuleSummary(rule) for rule in rules}
+    ends = time.monotonic() + max_s
     for batch in batches:
         one = found.setdefault(batch.rule.pk, RuleSummary(batch.rule))
         one.num_trajectories += len(batch.trajectories)
         one.num_for_age += len(batch.trajectories) * batch.is_for_age
         one.num_frames += len(batch.frames)
         one.num_bytes += batch.num_bytes
+        if time.monotonic() > ends:
+            order = list(found)
+            for pk in order[order.index(batch.rule.pk) :]:
+                found[pk].is_least = True
+            break
     return list(found.values())
 
 

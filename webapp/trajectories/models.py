@@ -206,6 +206,7 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "-advantage", "-id"], name="trajectory_by_advantage"),
             models.Index(fields=["status", "sent_at", "id"], name="trajectory_waiting"),
             models.Index(fields=["ended_at"], name="trajectory_ended"),
+            models.Index(fields=["team", "ended_at"], name="trajectory_by_end"),
             models.Index(fields=["final_frame"], name="trajectory_by_final_frame"),
         ]
 

@@ -21,6 +21,7 @@ from webapp.experiments.models import ExperimentStatus
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.retention import prune, selection
 from webapp.retention.models import RetentionRule
+from webapp.retention.summary import summaries
 from webapp.trajectories.frames import frame_path, store_frame
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 
@@ -170,6 +171,15 @@ def test_a_dry_run_says_what_would_go_and_deletes_nothing(
     call_command("prune")
     assert "1 trajectories" in capsys.readouterr().out
     assert not frames_of(old)
+
+
+def test_a_count_without_time_says_so(team: Team, rule: RetentionRule) -> None:
+    for _ in range(selection.BATCH + 1):
+        old_one(team)
+    (whole,) = summaries([rule], prune.plan([rule]))
+    assert (whole.num_trajectories, whole.is_least) == (selection.BATCH + 1, False)
+    (partial,) = summaries([rule], prune.plan([rule]), max_s=0)
+    assert (partial.num_trajectories, partial.is_least) == (selection.BATCH, True)
 
 
 @pytest.fixture

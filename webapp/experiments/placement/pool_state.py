@@ -20,9 +20,9 @@ NUM_REMEMBERED = 4096
 """Experiments whose configs are not read again at each look."""
 
 
-def read_pool() -> Pool:
-    """Three queries, and one for experiments that were not seen before."""
-    workers = workers_in_pool()
+def read_pool(online: list[Worker]) -> Pool:
+    """Of `gpu_workers()`; two queries, and one for experiments that were not seen before."""
+    workers = workers_in_pool(online)
     has_gpus = have_gpus(workers)
     held, waiting = [], []
     placed = Experiment.objects.filter(is_placed()).order_by("pk")
@@ -57,9 +57,9 @@ def gpu_workers() -> list[Worker]:
     )
 
 
-def workers_in_pool() -> list[PoolWorker]:
-    """Those that have told what they have."""
-    return [_pool_worker(row) for row in gpu_workers() if row.gpus is not None]
+def workers_in_pool(online: list[Worker]) -> list[PoolWorker]:
+    """Those of them that have told what they have."""
+    return [_pool_worker(row) for row in online if row.gpus is not None]
 
 
 def have_gpus(workers: Sequence[PoolWorker]) -> bool:

@@ -29,9 +29,10 @@ class QueueState:
 
 
 def queue_state() -> QueueState:
-    """Four small queries."""
-    pool = read_pool()
-    return QueueState(pool, decide(pool), len(gpu_workers()))
+    """Three small queries."""
+    online = gpu_workers()
+    pool = read_pool(online)
+    return QueueState(pool, decide(pool), len(online))
 
 
 def queue_in_order(state: QueueState) -> list[Experiment]:

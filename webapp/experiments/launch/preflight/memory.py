@@ -8,7 +8,7 @@ import psutil
 from training.contracts.config import ExperimentConfig
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
 from webapp.experiments.launch.preflight.check import Check
-from webapp.experiments.placement.pool_state import demand_of, workers_in_pool
+from webapp.experiments.placement.pool_state import demand_of, gpu_workers, workers_in_pool
 from webapp.experiments.templatetags.deskhand import size
 from webapp.fleet.models import Worker, WorkerStatus
 
@@ -100,7 +100,7 @@ def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
 
 def _cpu_places(config: ExperimentConfig) -> Iterator[Check]:
     """Hosts whose places are counted (DESKHAND_CPU_PLACES) run nothing larger."""
-    workers, demand = workers_in_pool(), demand_of(config, has_gpus=False)
+    workers, demand = workers_in_pool(gpu_workers()), demand_of(config, has_gpus=False)
     if workers and not demand.needs_gpus and not any(demand.fits(worker) for worker in workers):
         most = max(len(worker.places) for worker in workers)
         text = "They are counted by DESKHAND_CPU_PLACES of the gpu workers. Lower it, or raise that."
