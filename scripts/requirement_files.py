@@ -5,7 +5,7 @@ from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
 HASHED = REQUIREMENTS / "hashed"
-HASHED_NAMES = ("core", "base", "dev", "osworld-lite", "osworld-office", "osworld-full")
+HASHED_NAMES = ("core", "base", "dev", "sentry", "osworld-lite", "osworld-office", "osworld-full")
 UNHASHED = frozenset({"torch", "torchvision"})
 """Their CPU build comes from another index than the CUDA one, and brings other packages along."""
 PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;\\]+)")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from training.contracts.log_lines import LogFormat
 from training.contracts.remote_addresses import read_networks
 from training.contracts.secret_store import stored_secret
 from webapp.lib.disk_room import Kept, LeastFree
@@ -19,9 +20,11 @@ from webapp.lib.environment_variables import (
     env_list,
     env_parsed,
     env_paths,
+    env_positive,
     env_str,
     make_private,
 )
+from webapp.lib.error_reports import report_errors_to
 from webapp.lib.host_links.joined_identity import read_identity
 from webapp.lib.host_links.service_address import read_service_address
 
@@ -64,7 +67,7 @@ CSRF_TRUSTED_ORIGINS = env_list("DESKHAND_TRUSTED_ORIGINS", [])
 BEHIND_HTTPS = env_bool("DESKHAND_HTTPS", False)
 """Set when a proxy in front serves https: cookies are secure-only, http is redirected, with HSTS."""
 SECURE_SSL_REDIRECT = BEHIND_HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz$"]  # probes of this machine
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz)$"]  # probes of this machine
 SECURE_HSTS_SECONDS = 365 * 86_400 if BEHIND_HTTPS else 0
 # Subdomains and the browsers' preload list are for the owner of the domain to decide.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
@@ -154,7 +157,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "webapp.lib.healthz.ProbeMiddleware",
+    "webapp.operations.probes.ProbeMiddleware",
     "csp.middleware.CSPMiddleware",
     "webapp.lib.edge_middleware.EdgeMiddleware",
     "webapp.lib.static_files_middleware.StaticFilesMiddleware",
@@ -224,7 +227,13 @@ AUDIT_DAYS = env_int("DESKHAND_AUDIT_DAYS", 365)
 
 # --- database --------------------------------------------------------------------------------------
 DATABASE_URL = env_str("DATABASE_URL", f"sqlite://{quote(str(DATA_DIR / 'deskhand.sqlite3'))}")
-DATABASES = {"default": database_from_url(DATABASE_URL, pooled=env_bool("DESKHAND_DB_POOL", True))}
+DATABASES = {
+    "default": database_from_url(
+        DATABASE_URL,
+        pooled=env_bool("DESKHAND_DB_POOL", True),
+        most=env_positive("DESKHAND_DB_CONNECTIONS", 16),
+    )
+}
 if JOINED:
     DATABASES = {"default": {"ENGINE": "django.db.backends.dummy"}}
 
@@ -263,11 +272,24 @@ LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
+LOG_FORMAT = env_parsed("DESKHAND_LOG_FORMAT", LogFormat.TEXT, LogFormat.read)
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "loggers": {"httpx": {"level": "WARNING"}, "axes": {"level": "WARNING"}},  # they would name every request
+    "formatters": {
+        LogFormat.TEXT: {"format": "{asctime} {levelname} {name}: {message}", "style": "{"},
+        LogFormat.JSON: {"()": "training.contracts.log_lines.JsonLines"},
+    },
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "loggers": {
+        "httpx": {"level": "WARNING"},  # it and axes would name every request
+        "axes": {"level": "WARNING"},
+        "uvicorn": {"level": "INFO"} if LOG_FORMAT is LogFormat.TEXT else {"handlers": [], "propagate": True},
+    },
     "root": {"handlers": ["console"], "level": env_str("DESKHAND_LOG_LEVEL", "INFO")},
 }
+
+SENTRY_DSN = env_str("DESKHAND_SENTRY_DSN")
+"""Of a Sentry server that errors are reported to; "" = none."""
+if SENTRY_DSN:
+    report_errors_to(SENTRY_DSN)

@@ -4,7 +4,6 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from webapp.api.urls import routes as api_routes
-from webapp.lib.healthz import healthz
 from webapp.trajectories.frame_views import show_frame
 
 handler400 = "webapp.lib.error_pages.bad_request"
@@ -13,9 +12,9 @@ handler404 = "webapp.lib.error_pages.page_not_found"
 handler500 = "webapp.lib.error_pages.server_error"
 
 urlpatterns = [
-    path("healthz", healthz, name="healthz"),
     path("admin/", admin.site.urls),
     path("api/v1/", api_routes),
+    path("", include("webapp.operations.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.worker_door.urls")),

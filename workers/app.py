@@ -10,6 +10,8 @@ import django
 from celery import Celery
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+# There may be forty of them at a database that takes a hundred connections; their threads wait for one.
+os.environ.setdefault("DESKHAND_DB_CONNECTIONS", "2")
 django.setup()
 
 from django.conf import settings  # noqa: E402  (settings need django.setup)

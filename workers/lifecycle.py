@@ -60,6 +60,7 @@ def _start_threads(**_: Any) -> None:
             _stopping, parking_reports.gateways_in_use, parking_reports.trajectory_keys
         )
         from workers.env import trajectory_job  # noqa: F401  what every job imports
+    close_old_connections()  # this thread waits from here on, with what others of its process can use
     # What is imported stays for good: without it a full collection stops the slots for no tenths of a second.
     gc.collect()
     gc.freeze()

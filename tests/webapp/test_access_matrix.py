@@ -89,6 +89,10 @@ REPORT = '{"title": "x", "experiments": [0]}'
 VIEW = '{"page": "replay", "name": "x"}'
 TABLE = {  # "name" or "name METHOD", for a second row of a route
     "healthz": Row("get", "/healthz", 200, 200, 200, 200),
+    "readyz": Row("get", "/readyz", 503, 503, 503, 503),  # no dispatcher runs
+    "metrics": Row(
+        "get", "/metrics", 200, 200, 200, 200
+    ),  # asked from this machine; test_metrics has the rest
     "login": Row("get", "/login/", 302, 302, 302, 200),
     "logout": Row("post", "/logout/", 302, 302, 302),
     "home": Row("get", "/", 302, 302, 302),
@@ -304,7 +308,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:undo_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/undo", 409)),
 }
 READ_BY_ANY_METHOD = {
-    *("healthz", "home", "frame-show", "queue-rows"),
+    *("healthz", "readyz", "home", "frame-show", "queue-rows"),
     *("api:api-root", "api:openapi-json", "api:openapi-view"),
 }
 """They change nothing, so they ask for no method."""

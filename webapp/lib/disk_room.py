@@ -82,7 +82,7 @@ def shortages(*kinds: Kept) -> list[Shortage]:
     """Where room is missing now, of these kinds or of all, once per disk; a few system calls."""
     found: dict[tuple[Kept, int], Shortage] = {}
     for kept in kinds or tuple(Kept):
-        for folder in _folders(kept):
+        for folder in folders_of(kept):
             if (shortage := _shortage(kept, folder)) is not None:
                 found.setdefault((kept, nearest_existing(folder).stat().st_dev), shortage)
     return list(found.values())
@@ -104,7 +104,7 @@ def _shortage(kept: Kept, folder: Path, more_bytes: int = 0) -> Shortage | None:
     return Shortage(kept, folder, usage.free, wanted) if usage.free < wanted else None
 
 
-def _folders(kept: Kept) -> list[Path]:
+def folders_of(kept: Kept) -> list[Path]:
     """Folders on this machine; a PostgreSQL server watches its own."""
     if kept is Kept.FRAMES:
         return [Path(settings.MEDIA_ROOT)]

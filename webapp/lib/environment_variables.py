@@ -39,6 +39,14 @@ def env_int(name: str, default: int) -> int:
         raise ValueError(f"{name}={text}: use a whole number") from exc
 
 
+def env_positive(name: str, default: int) -> int:
+    """Read a number of things. Raises ValueError naming the variable below 1."""
+    number = env_int(name, default)
+    if number < 1:
+        raise ValueError(f"{name}={number}: use 1 or more")
+    return number
+
+
 def env_parsed(name: str, default: str, parse: Callable[[str], T]) -> T:
     """Read a value by its own reader. Raises ValueError naming the variable."""
     try:
@@ -87,12 +95,12 @@ def sqlite_database(path: Path) -> dict[str, object]:
     }
 
 
-def database_from_url(url: str, *, pooled: bool) -> dict[str, object]:
+def database_from_url(url: str, *, pooled: bool, most: int = 16) -> dict[str, object]:
     """Django's settings for `postgresql://user:password@host:port/name` or `sqlite:///path`.
 
     A host given as `?host=/run/postgresql` is a unix socket folder. `pooled` keeps PostgreSQL's connections
-    open between requests, which an ASGI server otherwise opens anew for each. Raises ValueError for other
-    schemes.
+    open between requests, which an ASGI server otherwise opens anew for each, and at most `most` of them; a
+    thread waits for one. Raises ValueError for other schemes.
     """
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
@@ -100,7 +108,7 @@ def database_from_url(url: str, *, pooled: bool) -> dict[str, object]:
     if parts.scheme not in {"postgres", "postgresql"}:
         raise ValueError(f"DATABASE_URL: unknown scheme {parts.scheme!r}; use postgresql:// or sqlite:///")
     query = dict(parse_qsl(parts.query))
-    pool = {"pool": {"min_size": 1, "max_size": 16, "timeout": 10}} if pooled else {}
+    pool = {"pool": {"min_size": 1, "max_size": most, "timeout": 10}} if pooled else {}
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),

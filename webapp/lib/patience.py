@@ -18,6 +18,8 @@ from typing import ParamSpec, TypeVar
 from django.db import InterfaceError, OperationalError, close_old_connections, connection
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
+from webapp.lib.database_pool import give_back_connection
+
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,6 +78,7 @@ def patiently(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     try:
         return retrying(call, *args, **kwargs)
     finally:
+        give_back_connection()
         took_s = time.monotonic() - started
         if took_s > NOTICED_S:
             _waited.seconds = getattr(_waited, "seconds", 0.0) + took_s

@@ -37,6 +37,7 @@ class ClaimedTrajectory:
     team_id: int = 0
     member: int = 0
     is_parked: bool = False
+    experiment_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,13 @@ def claim(trajectory_id: int, worker_name: str) -> Assignment | None:
     config = ExperimentConfig.model_validate(row.experiment.config if row.experiment else alone)
     attempt = _running_attempt(row) if row.source == Source.POLICY else None
     return Assignment(
-        row=ClaimedTrajectory(row.pk, row.team_id, row.member, row.status == TrajectoryStatus.PARKED),
+        row=ClaimedTrajectory(
+            pk=row.pk,
+            team_id=row.team_id,
+            member=row.member,
+            is_parked=row.status == TrajectoryStatus.PARKED,
+            experiment_id=row.experiment_id,
+        ),
         task=Task.model_validate(row.task.spec),
         config=config,
         source=Source(row.source),

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from django.conf import settings
 
+from webapp.lib.database_pool import give_back_connection
 from webapp.lib.patience import patiently
 from webapp.worker_door.rows import row_named
 from workers.door.https_door import HttpsDoor
@@ -39,7 +40,9 @@ def through(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
         if not is_joined():
-            return patiently(function, *args, **kwargs) if row.is_patient else function(*args, **kwargs)
+            return (
+                patiently(function, *args, **kwargs) if row.is_patient else _once(function, *args, **kwargs)
+            )
         if row.is_report:
             patiently(https_door().tell, row, args, kwargs)
             return None  # type: ignore[return-value]  # reports have no answer
@@ -48,6 +51,13 @@ def through(function: Callable[P, T]) -> Callable[P, T]:
         return https_door().ask(row, args, kwargs)  # type: ignore[no-any-return]
 
     return call
+
+
+def _once(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    try:
+        return function(*args, **kwargs)
+    finally:
+        give_back_connection()
 
 
 def tell_with_frame(

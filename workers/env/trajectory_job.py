@@ -10,6 +10,7 @@ import logging
 
 import httpx
 
+from training.contracts.log_lines import log_about
 from training.contracts.types import Source
 from workers.desktops.contract import EnvError
 from workers.env import slots
@@ -41,14 +42,16 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
 
 def run(trajectory_id: int) -> None:
     """Body of the env job."""
-    assignment = claim(trajectory_id)
-    if assignment is None:
-        return
-    try:
-        with held(trajectory_id):
-            _run_recorded(assignment)
-    finally:
-        slots.reset_after_trajectory()
+    with log_about(trajectory_id=trajectory_id):
+        assignment = claim(trajectory_id)
+        if assignment is None:
+            return
+        experiment_id = assignment.row.experiment_id
+        try:
+            with held(trajectory_id), log_about(**{"experiment_id": experiment_id} if experiment_id else {}):
+                _run_recorded(assignment)
+        finally:
+            slots.reset_after_trajectory()
 
 
 def _run_recorded(assignment: Assignment) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import uvicorn
 
+from training.contracts.log_lines import VARIABLE as LOG_VARIABLE
+from training.contracts.log_lines import LogFormat, set_up_logging
 from training.contracts.remote_addresses import is_loopback
 from training.contracts.secret_store import SecretError, read_secret, stored_secret, variable_of
 from workers.desktops.contract import EnvError
@@ -81,7 +83,9 @@ def server_of(options: argparse.Namespace) -> EnvServer:
 
 
 def main(argv: list[str] | None = None) -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s env server %(levelname)s %(message)s")
+    set_up_logging(
+        "%(asctime)s env server %(levelname)s %(message)s", LogFormat.read(os.environ.get(LOG_VARIABLE))
+    )
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it would name every request
     options = parse(argv)
     try:

@@ -21,6 +21,7 @@ from django.db import close_old_connections
 from pydantic import ValidationError
 
 from training.contracts.config import ConfigError, ExperimentConfig, to_yaml
+from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from workers import identity
 from workers.gpu.attempt_closing import close_crashed, close_stopped, end
@@ -68,6 +69,11 @@ class AttemptTakenBack(Exception):
 
 def run(experiment_id: int, attempt_number: int) -> None:
     """Body of the gpu job; a redelivered job finds the claim and steps aside."""
+    with log_about(experiment_id=experiment_id):
+        _run(experiment_id, attempt_number)
+
+
+def _run(experiment_id: int, attempt_number: int) -> None:
     attempt = patiently(
         attempts.claim_experiment,
         experiment_id=experiment_id,

@@ -14,12 +14,12 @@ import threading
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 
 from training.contracts.trainer_exit import ExitCode
 from workers import identity
 from workers.gpu.child_processes import start_child
-from workers.gpu.webapp_imports import CheckpointExport, exports
+from workers.gpu.webapp_imports import CheckpointExport, exports, give_back_connection, lent_connection
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 2.0
@@ -37,9 +37,9 @@ def start(stopping: threading.Event) -> None:
 def _forever(stopping: threading.Event) -> None:
     while not stopping.wait(LOOK_EVERY_S):
         try:
-            close_old_connections()
-            remove_unwanted()
-            export_next(stopping)
+            with lent_connection():
+                remove_unwanted()
+                export_next(stopping)
         except DatabaseError as error:
             log.warning("exports wait for the database: %s", error)
 
@@ -75,6 +75,7 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
     child = start_child("export", command, log_path=log_path, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     try:
         while (code := child.exit_code()) is None:
+            give_back_connection()
             if stopping.wait(REPORT_EVERY_S):
                 return  # the row's heartbeat ends: another worker, or the next start, takes it up
             _report(export, output, log_path)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import logging
 import threading
 
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError
 
-from workers.gpu.webapp_imports import Attempt, attempts
+from workers.gpu.webapp_imports import Attempt, attempts, lent_connection
 
 log = logging.getLogger(__name__)
 EVERY_S = 2.0
@@ -36,10 +36,9 @@ class Heartbeat:
     def _forever(self) -> None:
         while not self._stopping.wait(EVERY_S):
             try:
-                close_old_connections()
-                if not attempts.is_current(self._attempt):
-                    break
-                attempts.beat_experiment(self._attempt.experiment_id)
+                with lent_connection():
+                    if not attempts.is_current(self._attempt):
+                        break
+                    attempts.beat_experiment(self._attempt.experiment_id)
             except DatabaseError as error:
                 log.warning("heartbeat not recorded, trying again in %.0f s: %s", EVERY_S, error)
-        connection.close()

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 from pynvml import NVMLError
 
 from workers.gpu.nvml import Gpus, open_gpus
-from workers.gpu.webapp_imports import GpuLook, record_gpu_sample, record_gpus
+from workers.gpu.webapp_imports import GpuLook, lent_connection, record_gpu_sample, record_gpus
 
 log = logging.getLogger(__name__)
 EVERY_S = 10.0
@@ -32,8 +32,8 @@ def announce_for_ever(worker_name: str, stopping: threading.Event) -> None:
     def forever() -> None:
         while not stopping.wait(EVERY_S):
             try:
-                close_old_connections()
-                announce_gpus(worker_name)
+                with lent_connection():
+                    announce_gpus(worker_name)
             except (DatabaseError, NVMLError) as error:
                 log.warning("GPUs not told, trying again in %.0f s: %s", EVERY_S, error)
 
@@ -68,11 +68,10 @@ class GpuWatch:
     def _forever(self) -> None:
         while not self._stopping.wait(EVERY_S):
             try:
-                close_old_connections()
-                self.sample()
+                with lent_connection():
+                    self.sample()
             except (DatabaseError, NVMLError) as error:
                 log.warning("GPU use not recorded, trying again in %.0f s: %s", EVERY_S, error)
-        close_old_connections()
 
     def sample(self) -> None:
         """One look, recorded."""

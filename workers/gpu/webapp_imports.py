@@ -17,6 +17,7 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.weight_lineage import WeightLineage
 from webapp.fleet.worker_reports import record_gpus
+from webapp.lib.database_pool import give_back_connection, lent_connection
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
 from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.patience import patiently
@@ -40,7 +41,9 @@ __all__ = [
     "alarms",
     "attempts",
     "exports",
+    "give_back_connection",
     "group_of",
+    "lent_connection",
     "usable_checkpoints",
     "fill_free_slots",
     "patiently",

@@ -21,7 +21,7 @@ from workers.processes.private_view import NoView, show_only
 USER_VARIABLE = "DESKHAND_DESKTOP_USER"
 USER = "deskhand"
 KEPT_VARIABLES = ("PATH", "LANG", "TZ", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONWARNINGS")
-HIDDEN_WORDS = ("SECRET", "TOKEN", "PASSWORD")
+HIDDEN_WORDS = ("SECRET", "TOKEN", "PASSWORD", "DSN")
 
 
 class NoAccount(Exception):

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 
 ROLES = ("owner", "viewer", "stranger", "anonymous")
 FIELD = re.compile(r"""(?:GET|POST|query|post|body|asked|values|form)\.get(?:list)?\(\s*["']([\w.]+)["']""")
-NOT_PAGES = ("admin/", "api/v1/", "healthz")
+NOT_PAGES = ("admin/", "api/v1/", "healthz", "readyz")
 QUICK, THOROUGH = 6, 150
 """Requests of one person to one route."""
 BOUNDED = settings(

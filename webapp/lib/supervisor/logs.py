@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from training.contracts.log_lines import JSON_START
+
 LARGEST_FILE_BYTES = 20 << 20
 NAME_WIDTH = 10
 COLOURS = (36, 33, 35, 32, 34, 96, 93, 95)
@@ -61,10 +63,11 @@ class ProcessLog:
 
     def write(self, text: str) -> None:
         stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
+        line = text if text.startswith(JSON_START) else f"{stamp}Z {text}"  # JSON has its own time
         lost = f"{stamp}Z {self.num_lost} lines are lost: the disk was full\n" if self.num_lost else ""
         try:
             # Without a buffer: what could not be written would stay in it and fail again with the next line.
-            self.file.write(f"{lost}{stamp}Z {text}\n".encode(errors="replace"))
+            self.file.write(f"{lost}{line}\n".encode(errors="replace"))
             self.num_lost = 0
             if self.file.tell() > LARGEST_FILE_BYTES:
                 self.rotate()

@@ -14,6 +14,8 @@ import socket
 import sys
 from pathlib import Path
 
+from training.contracts.log_lines import VARIABLE as LOG_VARIABLE
+from training.contracts.log_lines import LogFormat, set_up_logging
 from training.contracts.secret_store import variable_of
 from workers.desktops.contract import EnvError
 from workers.desktops.host.host import REBUILD_EVERY, DeskHost
@@ -130,7 +132,9 @@ async def run(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s deskhost %(levelname)s %(message)s")
+    set_up_logging(
+        "%(asctime)s deskhost %(levelname)s %(message)s", LogFormat.read(os.environ.get(LOG_VARIABLE))
+    )
     logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)  # it logs the end of every machine
     os.umask(0o022)  # of our starter's files others read nothing; a desktop's own users share theirs
     options = parse()

@@ -19,6 +19,7 @@ from workers.gpu.webapp_imports import (
     TaskRecord,
     Trajectory,
     WeightLineage,
+    give_back_connection,
     group_of,
     injections,
     trajectories,
@@ -78,6 +79,7 @@ def get_finished_groups(context: AttemptContext, query: routes.FinishedQuery) ->
     )
     finished = finished.exclude(purpose=Purpose.BRANCH).order_by("finished_seq")
     while not finished.exists() and time.monotonic() < deadline:
+        give_back_connection()
         time.sleep(POLL_S)
     groups = list(finished.select_related("task")[:MAX_GROUPS])
     cursor = (groups[-1].finished_seq if groups else None) or query.after

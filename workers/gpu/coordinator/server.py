@@ -10,9 +10,9 @@ import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from contextvars import copy_context
 
 import uvicorn
-from django.db import close_old_connections
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -22,6 +22,7 @@ from starlette.routing import Route
 from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer
 from workers.gpu.coordinator import report_routes, rollout_routes, supervision_routes
 from workers.gpu.coordinator.handler_contract import AttemptContext, Handler, RequestRefused
+from workers.gpu.webapp_imports import lent_connection
 
 START_TIMEOUT_S = 10.0
 HANDLERS = (*rollout_routes.HANDLERS, *report_routes.HANDLERS, *supervision_routes.HANDLERS)
@@ -37,7 +38,9 @@ class CoordinatorServer:
             self._application(), host="127.0.0.1", port=0, log_level="warning", access_log=False
         )
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, name="coordinator", daemon=True)
+        # Its lines of the log are about the experiment that the attempt's are about.
+        run = copy_context().run
+        self._thread = threading.Thread(target=run, args=(self._server.run,), name="coordinator", daemon=True)
 
     def __enter__(self) -> CoordinatorServer:
         self._thread.start()
@@ -75,7 +78,10 @@ class CoordinatorServer:
         return endpoint
 
     def _answer(self, handler: Handler, request: Request, body: bytes) -> Response:
-        close_old_connections()
+        with lent_connection():
+            return self._answer_now(handler, request, body)
+
+    def _answer_now(self, handler: Handler, request: Request, body: bytes) -> Response:
         route = handler.route
         try:
             asked = route.read_request(request.path_params, request.query_params, body)

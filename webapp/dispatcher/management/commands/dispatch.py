@@ -8,6 +8,7 @@ events -> start processes for long work. Nothing new is sent while a disk has to
 import logging
 import signal
 import threading
+import time
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -19,6 +20,7 @@ from webapp.dispatcher.child_work import Children
 from webapp.dispatcher.chores import Chores
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.dispatcher.liveness import Liveness
+from webapp.dispatcher.models import beat
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
@@ -54,9 +56,11 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stopping.set())
         count, liveness, chores, children = 0, Liveness(), Chores(), Children()
+        longest_s = 0.0
         keep_for_good()
         while not stopping.wait(TICK_S):
             count += 1
+            started = time.monotonic()
             try:
                 close_old_connections()
                 tick(check_liveness=count % SLOW_TICKS == 0 and liveness.may_judge())
@@ -64,6 +68,10 @@ class Command(BaseCommand):
                     chores.begin()
                 chores.go_on()
                 children.go_on()
+                longest_s = max(longest_s, time.monotonic() - started)
+                if count % SLOW_TICKS == 0:
+                    beat(longest_s)
+                    longest_s = 0.0
             except (DatabaseOperationalError, InterfaceError, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
         children.stop()
