@@ -14,9 +14,10 @@ from training.contracts.route_types import MalformedMessage, Problem, ProblemAns
 class Refused(Exception):
     """Raised by a handler that answers with an error."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, *, code: str = "refused") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
 
 
 class RouteServer:
@@ -77,7 +78,7 @@ def _http_handler(answer: Callable[[str, str, str, bytes], bytes]) -> type[BaseH
             try:
                 status, payload = 200, answer(self.command, self.path, authorization, body)
             except Refused as refused:
-                problem = ProblemAnswer(error=Problem(code="refused", message=str(refused)))
+                problem = ProblemAnswer(error=Problem(code=refused.code, message=str(refused)))
                 status, payload = refused.status, problem.model_dump_json().encode()
             self.send_response(status)
             self.send_header("Content-Length", str(len(payload)))

@@ -16,7 +16,7 @@ from pydantic_core import to_jsonable_python
 from testing.route_server import Refused, RouteServer
 from testing.training.toy_desktops import SCREEN, ToyDesktops, picture, toy_tasks
 from training.contracts import coordinator as routes
-from training.contracts.route_types import Nothing, Route
+from training.contracts.route_types import LOADING, Nothing, Route
 from training.contracts.types import (
     Action,
     ActionKind,
@@ -47,6 +47,8 @@ class Wishes:
     command: Control = Control.RUN
     failures: list[int] = field(default_factory=list)
     """Status codes to answer next, before any work."""
+    loading: int = 0
+    """Requests that are answered by "the policy server is loading", before any other failure."""
     in_background: bool = False
     """Groups are sampled by a thread of their own, in the order of asking."""
     refused_stages: tuple[str, ...] = ()
@@ -117,6 +119,9 @@ class ToyCoordinator:
     def _before(self, route: Route[Any, Any], asked: Any) -> None:
         """Remember what was posted, and refuse as a test wishes."""
         with self.lock:
+            if self.wishes.loading:
+                self.wishes.loading -= 1
+                raise Refused(503, "loading the model (1 s)", code=LOADING)
             if self.wishes.failures:
                 raise Refused(self.wishes.failures.pop(0), "as the test wishes")
             if route.method == "POST":

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from http import HTTPStatus
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -124,6 +125,10 @@ def problems_of(error: ValidationError) -> str:
     return "; ".join(found)
 
 
+LOADING = "loading"
+"""Code of a 503 answer: the policy server is starting. Nothing was begun, so any request may be repeated."""
+
+
 class Problem(Wire):
     """What was wrong."""
 
@@ -135,3 +140,14 @@ class ProblemAnswer(BaseModel):
     """Body of every answer that is no success."""
 
     error: Problem
+
+
+def loading_message(status: int, body: bytes) -> str | None:
+    """What a policy server that is starting says of it; None for any other answer."""
+    if status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return None
+    try:
+        problem = ProblemAnswer.model_validate_json(body).error
+    except ValidationError:
+        return None
+    return problem.message if problem.code == LOADING else None

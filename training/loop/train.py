@@ -77,7 +77,7 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
     world = start_world()
     experiment = None
     try:
-        coordinator = CoordinatorClient(address)
+        coordinator = coordinator_of(config, address)
         experiment = build_experiment(config, output, address, coordinator, world, term)
         run(experiment)
         experiment.secure_last()
@@ -91,6 +91,11 @@ def _train(config: ExperimentConfig, output: Path, address: CoordinatorAddress) 
         return TrainerOutcome(exit_code=ExitCode.after(command), step=step)
     finally:
         stop_world()
+
+
+def coordinator_of(config: ExperimentConfig, address: CoordinatorAddress) -> CoordinatorClient:
+    """The trainer's client: as patient with a starting engine as the supervisor that started it."""
+    return CoordinatorClient(address, engine_start_s=config.engine.start_limit_s)
 
 
 def _save_when_paused(experiment: Experiment, command: Control) -> Control:
@@ -113,7 +118,7 @@ def _evaluate_only(config: ExperimentConfig, address: CoordinatorAddress, term: 
 
     try:
         if os.environ.get("RANK", "0") == "0":
-            evaluate_only(config, CoordinatorClient(address), term)
+            evaluate_only(config, coordinator_of(config, address), term)
     except Interrupted as stop:
         return TrainerOutcome(exit_code=ExitCode.after(stop.command))
     return TrainerOutcome(exit_code=ExitCode.FINISHED)

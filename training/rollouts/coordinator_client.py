@@ -2,13 +2,14 @@
 
 Only rank 0 owns one. A lost connection or a 5xx answer is tried again with growing pauses
 (the gpu worker may be restarting) until `patience_s` is spent; a 4xx answer is our mistake
-and raises at once.
+and raises at once. While the policy server is loading, whatever was asked of it is repeated
+for as long as the engine may take to start.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,7 +18,15 @@ import httpx
 from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential
 
 from training.contracts import coordinator as routes
-from training.contracts.route_types import Answered, Asked, MalformedMessage, Nothing, Route, WireRequest
+from training.contracts.route_types import (
+    Answered,
+    Asked,
+    MalformedMessage,
+    Nothing,
+    Route,
+    WireRequest,
+    loading_message,
+)
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_reports import (
     Alarm,
@@ -50,6 +59,10 @@ class CoordinatorUnreachable(CoordinatorError):
 
 class _ServerFailed(Exception):
     """Raised for a 5xx answer: the gpu worker may be restarting."""
+
+
+class _PolicyServerLoading(Exception):
+    """Raised for a 503 answer that says so: nothing was begun."""
 
 
 class CoordinatorRefused(CoordinatorError):
@@ -90,8 +103,12 @@ class CoordinatorAddress:
 class CoordinatorClient:
     """Typed calls over one keep-alive connection; the routes are `training.contracts.coordinator`."""
 
-    def __init__(self, address: CoordinatorAddress, *, patience_s: float = 120.0) -> None:
+    def __init__(
+        self, address: CoordinatorAddress, *, engine_start_s: float = 0.0, patience_s: float = 120.0
+    ) -> None:
+        """`engine_start_s`: how long the policy server may be loading (`EngineConfig.start_limit_s`)."""
         self.address = address
+        self.engine_start_s = engine_start_s
         self.patience_s = patience_s
         self.engine_needs_weights = False
         """True when a part of the engine was started again and generates only after a weight sync."""
@@ -214,14 +231,14 @@ class CoordinatorClient:
     def _ask(self, route: Route[Asked, Answered], request: Asked, *, repeats: bool = True) -> Answered:
         """The answer of a route. Raises CoordinatorError."""
         patience_s = self.patience_s if repeats else 0.0
-        retrying = Retrying(
-            retry=retry_if_exception_type((httpx.TransportError, _ServerFailed)),
-            stop=stop_before_delay(patience_s),
-            wait=wait_exponential(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S),
-            reraise=True,
-        )
+        send = _repeated(self._send, (httpx.TransportError, _ServerFailed), patience_s)
+        send_when_loaded = _repeated(send, _PolicyServerLoading, self.engine_start_s)
         try:
-            response = retrying(self._send, route.method, route.write_request(request))
+            response = send_when_loaded(route.method, route.write_request(request))
+        except _PolicyServerLoading as error:
+            raise CoordinatorUnreachable(
+                f"{route}: the policy server was not ready within {self.engine_start_s:.0f} s ({error})"
+            ) from error
         except (httpx.TransportError, _ServerFailed) as error:
             reason = str(error) or type(error).__name__
             raise CoordinatorUnreachable(
@@ -238,6 +255,21 @@ class CoordinatorClient:
 
     def _send(self, method: str, wire: WireRequest) -> httpx.Response:
         response = self._http.request(method, wire.path, params=wire.query, content=wire.body, headers=JSON)
+        if (message := loading_message(response.status_code, response.content)) is not None:
+            raise _PolicyServerLoading(message)
         if response.is_server_error:
             raise _ServerFailed(f"{response.status_code} {response.text[:300]}")
         return response
+
+
+Send = Callable[[str, WireRequest], httpx.Response]
+
+
+def _repeated(send: Send, errors: type[Exception] | tuple[type[Exception], ...], patience_s: float) -> Send:
+    """`send`, tried again after each of `errors` until `patience_s` is spent."""
+    return Retrying(
+        retry=retry_if_exception_type(errors),
+        stop=stop_before_delay(patience_s),
+        wait=wait_exponential(multiplier=FIRST_PAUSE_S, max=LONGEST_PAUSE_S),
+        reraise=True,
+    ).wraps(send)

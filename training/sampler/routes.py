@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from training.contracts import policy_server as routes
-from training.contracts.route_types import MalformedMessage, Nothing, Problem, ProblemAnswer
+from training.contracts.route_types import LOADING, MalformedMessage, Nothing, Problem, ProblemAnswer
 from training.contracts.route_types import Route as ProtocolRoute
 from training.sampler.recorded_prefix import post_prefix
 from training.sampler.sessions import PolicyService, ServiceError, json_answer
@@ -34,7 +34,7 @@ def guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         service: PolicyService | None = request.app.state.service
         if service is None:
             waited = time.monotonic() - request.app.state.started_at
-            answer = error_answer(503, "loading", f"{request.app.state.progress} ({waited:.0f} s)")
+            answer = error_answer(503, LOADING, f"{request.app.state.progress} ({waited:.0f} s)")
             answer.headers["Retry-After"] = "1"
             return answer
         try:

@@ -33,7 +33,7 @@ from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
 from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch, own_gpus
 from workers.gpu.model_folder import ModelNotFound, resolve_model
-from workers.gpu.policy_server_process import START_TIMEOUT_S, PolicyServer, PolicyServerError
+from workers.gpu.policy_server_process import PolicyServer, PolicyServerError
 from workers.gpu.webapp_imports import (
     Attempt,
     AttemptStatus,
@@ -177,9 +177,7 @@ class Supervision:
             if self._beat_or_stop():
                 patiently(tell_start, self._experiment_id, f"Engine: {policy.starting}.")
 
-        engine = self._config.engine
-        spare_s = engine.start_timeout_s if engine.name == "sglang" else 0.0
-        policy.wait_ready(keep_going, limit_s=START_TIMEOUT_S + spare_s)
+        policy.wait_ready(keep_going, limit_s=self._config.engine.start_limit_s)
 
     def _start_trainer(
         self, config_path: Path, coordinator: CoordinatorServer, gpus: dict[str, str]

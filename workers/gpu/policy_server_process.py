@@ -16,13 +16,12 @@ from django.conf import settings
 
 from training.contracts import policy_server as routes
 from training.contracts.coordinator import WeightsSynced
-from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route
+from training.contracts.route_types import Asked, Nothing, ProblemAnswer, Route, loading_message
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.child_processes import start_child
 from workers.gpu.failure_reason import how_it_ended
 from workers.gpu.webapp_imports import make_self_signed
 
-START_TIMEOUT_S = 300.0
 SYNC_TIMEOUT_S = 300.0
 CERTIFICATE_DAYS = 365
 """Longer than an attempt; each gets a new one."""
@@ -30,6 +29,10 @@ CERTIFICATE_DAYS = 365
 
 class PolicyServerError(Exception):
     """Raised when the policy server does not start, or refuses weights."""
+
+
+class PolicyServerLoading(PolicyServerError):
+    """Raised when it cannot do yet what was asked, since it is still starting; nothing was begun."""
 
 
 class WeightsRefused(PolicyServerError):
@@ -93,7 +96,7 @@ class PolicyServer:
             raise PolicyServerError(
                 f"the policy server {how_it_ended(code)} while loading:\n{self.child.tail()}"
             )
-        if not self._port_file.exists() or not self._port_file.read_text().strip():
+        if not self._has_port():
             return False
         try:
             with self._client(2.0) as client:
@@ -104,7 +107,10 @@ class PolicyServer:
             self.starting = ProblemAnswer.model_validate_json(answer.content).error.message
         return answer.status_code == httpx.codes.OK
 
-    def wait_ready(self, keep_going: Callable[[], None], *, limit_s: float = START_TIMEOUT_S) -> None:
+    def _has_port(self) -> bool:
+        return self._port_file.exists() and bool(self._port_file.read_text().strip())
+
+    def wait_ready(self, keep_going: Callable[[], None], *, limit_s: float) -> None:
         """Poll until ready, calling `keep_going()` (heartbeat; may raise) in between."""
         deadline = time.monotonic() + limit_s
         while not self.is_ready():
@@ -120,8 +126,8 @@ class PolicyServer:
 
         Raises PolicyServerError; WeightsRefused when the step was wrong, so that asking again cannot help.
         """
-        with self._client(SYNC_TIMEOUT_S) as client:
-            answered = self._send(client, routes.WEIGHTS, request)
+        with self._started_client() as client:
+            answered = self._send_when_loaded(client, routes.WEIGHTS, request)
             if answered.is_client_error:
                 raise WeightsRefused(f"weights refused: {answered.text[:1000]}")
             if answered.is_error:
@@ -135,8 +141,9 @@ class PolicyServer:
 
     def command_engine(self, command: Literal["sleep", "wake"]) -> None:
         """The engine gives the GPUs' memory, or takes it back. Raises PolicyServerError."""
-        with self._client(SYNC_TIMEOUT_S) as client:
-            answered = self._send(client, routes.SLEEP if command == "sleep" else routes.WAKE, Nothing())
+        with self._started_client() as client:
+            route = routes.SLEEP if command == "sleep" else routes.WAKE
+            answered = self._send_when_loaded(client, route, Nothing())
         if answered.is_error:
             raise PolicyServerError(f"{command} failed: {answered.text[:1000]}")
 
@@ -148,6 +155,21 @@ class PolicyServer:
         except (httpx.TransportError, OSError):
             return False
         return health.is_success and routes.HEALTH.read_answer(health.content).needs_weights
+
+    def _started_client(self) -> httpx.Client:
+        """Raises PolicyServerLoading when it does not listen yet."""
+        if not self._has_port():
+            raise PolicyServerLoading(self.starting)
+        return self._client(SYNC_TIMEOUT_S)
+
+    def _send_when_loaded(
+        self, client: httpx.Client, route: Route[Asked, Any], request: Asked
+    ) -> httpx.Response:
+        """As `_send`. Raises PolicyServerLoading."""
+        answered = self._send(client, route, request)
+        if (message := loading_message(answered.status_code, answered.content)) is not None:
+            raise PolicyServerLoading(message)
+        return answered
 
     def _send(self, client: httpx.Client, route: Route[Asked, Any], request: Asked) -> httpx.Response:
         wire = route.write_request(request)

@@ -6,9 +6,12 @@ import pytest
 
 from testing.training.toy_coordinator import TOKEN, ToyCoordinator
 from testing.training.toy_desktops import picture
+from training.contracts.config import parse_config
 from training.contracts.coordinator import SampleGroup
 from training.contracts.stage_names import StageName
 from training.contracts.types import Control, Purpose
+from training.contracts.weight_requests import Abort
+from training.loop.train import coordinator_of
 from training.rollouts.coordinator_client import (
     CoordinatorAddress,
     CoordinatorClient,
@@ -17,8 +20,11 @@ from training.rollouts.coordinator_client import (
 )
 
 
-def client(server: ToyCoordinator, *, token: str = TOKEN, patience_s: float = 5.0) -> CoordinatorClient:
-    return CoordinatorClient(CoordinatorAddress(url=server.url, token=token), patience_s=patience_s)
+def client(
+    server: ToyCoordinator, *, token: str = TOKEN, patience_s: float = 5.0, engine_start_s: float = 5.0
+) -> CoordinatorClient:
+    address = CoordinatorAddress(url=server.url, token=token)
+    return CoordinatorClient(address, patience_s=patience_s, engine_start_s=engine_start_s)
 
 
 def test_tasks_and_groups_travel_as_types(coordinator: ToyCoordinator) -> None:
@@ -42,6 +48,38 @@ def test_patience_is_bounded(coordinator: ToyCoordinator) -> None:
     coordinator.wishes.failures = [503] * 50
     with pytest.raises(CoordinatorUnreachable, match="GET /control: .* silent"):
         client(coordinator, patience_s=0.5).control()
+
+
+def test_a_policy_server_may_load_for_longer_than_the_patience(coordinator: ToyCoordinator) -> None:
+    coordinator.wishes.loading = 4
+    ours = client(coordinator, patience_s=0.0)
+    assert ours.control() is Control.RUN
+    assert coordinator.wishes.loading == 0
+
+
+def test_a_step_that_is_never_repeated_waits_for_a_policy_server_that_loads(
+    coordinator: ToyCoordinator,
+) -> None:
+    coordinator.wishes.loading = 2
+    client(coordinator).sync_weights(Abort(channel="nccl", reason="a test"))
+    assert [request["stage"] for request in coordinator.seen["/weights"]] == ["abort"]
+
+
+def test_the_patience_with_a_crash_begins_after_the_loading(coordinator: ToyCoordinator) -> None:
+    coordinator.wishes.loading, coordinator.wishes.failures = 3, [500]
+    assert client(coordinator, patience_s=0.15).control() is Control.RUN
+
+
+def test_a_policy_server_that_never_loads_is_named(coordinator: ToyCoordinator) -> None:
+    coordinator.wishes.loading = 50
+    with pytest.raises(CoordinatorUnreachable, match=r"not ready within 0 s \(loading the model"):
+        client(coordinator, engine_start_s=0.3).control()
+
+
+def test_the_trainer_is_as_patient_as_the_settings_say() -> None:
+    address = CoordinatorAddress(url="http://127.0.0.1:1", token=TOKEN)
+    slow = parse_config({"engine": {"name": "sglang", "start_timeout_s": 1800}})
+    assert coordinator_of(slow, address).engine_start_s == slow.engine.start_limit_s > 1800
 
 
 def test_a_coordinator_that_is_gone_is_named(coordinator: ToyCoordinator) -> None:

@@ -7,8 +7,10 @@ from testing.factories import make_experiment
 from testing.training.route_examples import EXAMPLES
 from training.contracts import coordinator
 from training.contracts.config import parse_config
+from training.contracts.route_types import loading_message
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import HANDLERS, CoordinatorServer
+from workers.gpu.policy_server_process import PolicyServerLoading
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -78,6 +80,27 @@ def test_a_malformed_query_is_named(served):
     answer = served.get("/tasks", params={"split": "tests"})
     assert (answer.status_code, "split: " in answer.text) == (400, True)
     assert served.get("/groups/finished", params={"after": "x"}).status_code == 400
+
+
+class LoadingPolicy:
+    """A policy server that is not ready for a weight sync, nor to sleep."""
+
+    def sync_weights(self, request):
+        raise PolicyServerLoading("loading weights (200 s)")
+
+    def command_engine(self, command):
+        raise PolicyServerLoading("loading weights (200 s)")
+
+
+@pytest.mark.parametrize("route", [coordinator.WEIGHTS, coordinator.ENGINE], ids=str)
+def test_the_trainer_hears_that_the_policy_server_is_loading(experiment, route):
+    config = parse_config(experiment.config)
+    context = AttemptContext(experiment.pk, experiment.team_id, 1, config, policy=LoadingPolicy())
+    wire = route.write_request(EXAMPLES[route])
+    with CoordinatorServer(context) as server:
+        headers = {"Authorization": f"Bearer {server.token}"}
+        answer = httpx.post(server.url + wire.path, content=wire.body, headers=headers, trust_env=False)
+    assert loading_message(answer.status_code, answer.content) == "loading weights (200 s)"
 
 
 def test_a_checkpoint_that_does_not_fit_waits_and_the_page_says_so(served, experiment, tmp_path):

@@ -60,7 +60,7 @@ def gpu_host(tmp_path_factory) -> Iterator[GpuHost]:
         server = PolicyServer(
             model=str(tiny_folder()), config_path=config, folder=folder, log_path=folder / "log", gpus={}
         )
-        server.wait_ready(lambda: None)
+        server.wait_ready(lambda: None, limit_s=120)
         return server
 
     def is_open(address: str, port: int) -> bool:

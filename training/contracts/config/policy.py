@@ -94,6 +94,10 @@ class SamplingConfig(Section):
     later_from_step: int = knob(0, "First step (0-based) of the second phase.", unit="steps", ge=0)
 
 
+POLICY_SERVER_START_S = 300.0
+"""For the policy server itself: imports and, without SGLang, the model."""
+
+
 class EngineConfig(Section):
     """What samples completions for the policy server."""
 
@@ -141,6 +145,11 @@ class EngineConfig(Section):
     extra_arguments: tuple[str, ...] = knob(
         (), "SGLang: further arguments of `sglang.launch_server`, e.g. --chunked-prefill-size=4096."
     )
+
+    @property
+    def start_limit_s(self) -> float:
+        """Seconds until the policy server must generate; supervisor and trainer wait as long."""
+        return POLICY_SERVER_START_S + (self.start_timeout_s if self.name == "sglang" else 0.0)
 
     @property
     def num_gpus(self) -> int:

@@ -25,11 +25,12 @@ class AttemptContext:
 
 
 class RequestRefused(Exception):
-    """Raised when a well-formed request cannot be served; carries the HTTP status."""
+    """Raised when a well-formed request cannot be served; carries the HTTP status and the problem's code."""
 
-    def __init__(self, message: str, status: int = 400) -> None:
+    def __init__(self, message: str, status: int = 400, *, code: str = "refused") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ class CoordinatorServer:
         except MalformedMessage as error:
             return _problem("bad_request", f"{route}: {error}", 400)
         except RequestRefused as error:
-            return _problem("refused", str(error), error.status)
+            return _problem(error.code, str(error), error.status)
         media_type = "image/png" if route.answers is bytes else "application/json"
         return Response(route.write_answer(answer), media_type=media_type)
 

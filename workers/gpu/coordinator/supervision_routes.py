@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from training.contracts import coordinator as routes
-from training.contracts.route_types import Nothing
+from training.contracts.route_types import LOADING, Nothing
 from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
 from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles
-from workers.gpu.policy_server_process import WeightsRefused
+from workers.gpu.policy_server_process import PolicyServerLoading, WeightsRefused
 from workers.gpu.webapp_imports import (
     ExperimentStatus,
     attempts,
@@ -29,10 +29,15 @@ def sync_weights(context: AttemptContext, request: WeightsRequest) -> routes.Wei
         return context.policy.sync_weights(request)
     except WeightsRefused as error:
         raise RequestRefused(str(error), 409) from error
+    except PolicyServerLoading as error:
+        raise RequestRefused(str(error), 503, code=LOADING) from error
 
 
 def command_engine(context: AttemptContext, wanted: routes.EngineCommand) -> Nothing:
-    context.policy.command_engine(wanted.command)
+    try:
+        context.policy.command_engine(wanted.command)
+    except PolicyServerLoading as error:
+        raise RequestRefused(str(error), 503, code=LOADING) from error
     return NOTHING
 
 
