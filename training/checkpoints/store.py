@@ -7,6 +7,7 @@ NNNNN-STAGE-STEP/
     rng-RANK.pt   torch's generator
     model/        plain transformers folder, fp32: resume, download, start of another experiment
     weights/      like optimiser/; stays only where adapters do, which model/ holds merged
+    base.json     then weights/ holds the adapters alone: whose weights lie below them, with checksums
 
 Older ones hold weights and optimiser together in shards/; they are read as well.
 Tensors are copied to host memory and written while training goes on; a process that dies before the rename
@@ -33,9 +34,13 @@ from safetensors import SafetensorError
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.state_dict_saver import AsyncSaveResponse
 
+from training.checkpoints.base_weights import BaseGone, BaseWeights, problem_of_base
 from training.checkpoints.tensors import (
     OPTIMISER,
     WEIGHTS,
+    PlainModel,
+    adapters_of,
+    holds_all_weights,
     load_optimiser,
     load_weights,
     optimiser_state,
@@ -44,8 +49,8 @@ from training.checkpoints.tensors import (
 )
 from training.contracts.trainer_state import COMPLETE
 from training.contracts.trainer_state import ExperimentState as ExperimentState
+from training.distributed.interrupts import on_main
 from training.distributed.world import World, barrier
-from training.model.lora import adapter_scales
 from training.update.learner import Learner
 from training.weights.model_folder_writer import is_weight_file as is_weight_file
 
@@ -60,8 +65,10 @@ NO_ROOM_BYTES = 1 << 20
 class CheckpointStore:
     """The checkpoints of one experiment in one folder."""
 
-    def __init__(self, directory: Path, keep_last: int) -> None:
+    def __init__(self, directory: Path, keep_last: int, base: BaseWeights | None = None) -> None:
+        """`base`: of adapters, the weights below them; without it checkpoints copy those."""
         self.directory = directory
+        self.base = base
         self.keep_last = keep_last
         self._groups: list[dist.ProcessGroup] = []
         """One per part: their writers' agreements must not mix with each other's or the trainer's."""
@@ -117,7 +124,8 @@ class CheckpointStore:
             folder.mkdir(parents=True)
         barrier()
         torch.save(torch.get_rng_state(), folder / f"rng-{world.rank}.pt")
-        parts = {WEIGHTS: weights_of(learner), OPTIMISER: optimiser_state(learner)}
+        weights = adapters_of(learner) if self.base else weights_of(learner)
+        parts = {WEIGHTS: weights, OPTIMISER: optimiser_state(learner)}
         self._groups = self._groups or [dist.new_group(backend="gloo") for _ in parts]
         saves = [
             dcp.async_save(tensors, checkpoint_id=folder / name, process_group=group)
@@ -126,11 +134,11 @@ class CheckpointStore:
         if not world.is_main:
             self._saving = self._finisher.submit(_results_known_to_main, saves)
         else:
-            values, scales = json.dumps(asdict(state), indent=2), adapter_scales(learner.policy.model)
+            values, plain = json.dumps(asdict(state), indent=2), PlainModel.of(learner, source, self.base)
 
             def finish() -> None:
                 _results(saves)  # every rank has written its shards
-                self._write_model(folder, source, scales)
+                self._write_model(folder, plain)
                 (folder / "state.json").write_text(values + "\n")
                 (folder / COMPLETE).write_text("")
                 folder.rename(final)
@@ -182,14 +190,26 @@ class CheckpointStore:
             saving.result()
             barrier()
 
-    def _write_model(self, folder: Path, source: Path, scales: dict[str, float]) -> None:
+    def _write_model(self, folder: Path, plain: PlainModel) -> None:
         """Of the weights that were saved, which it then stands for unless they have adapters."""
-        write_model_folder(folder / WEIGHTS, source, folder / "model", scales)
-        if not scales:
+        if plain.base:
+            plain.base.record(folder)
+        write_model_folder(folder / WEIGHTS, plain, folder / "model")
+        if not plain.scales:
             shutil.rmtree(folder / WEIGHTS)
 
+    def require_base(self, folder: Path, source: Path, world: World) -> None:
+        """Raise BaseGone on every rank unless what `folder` refers to is in `source`. A collective."""
+        if problem := on_main(world, lambda: problem_of_base(folder, source, self.base)):
+            raise BaseGone(problem)
+
     def load(self, folder: Path, learner: Learner) -> None:
-        """Read weights, optimiser and generator into `learner`. A collective."""
+        """Read weights, optimiser and generator into `learner`. A collective.
+
+        Of a checkpoint that refers to a base, `learner` has it already (`require_base`).
+        """
+        if holds_all_weights(folder):
+            self.base = None  # what it copied need not be what the model's folder holds by now
         load_weights(learner, folder)
         load_optimiser(learner, folder)
         generator = folder / f"rng-{learner.world.rank}.pt"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ import torch
 import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 
-from training.model.lora import BASE, is_adapter, merged
+from training.checkpoints.base_weights import FILE as BASE_FILE
+from training.checkpoints.base_weights import BaseWeights
+from training.model.lora import BASE, adapter_scales, is_adapter, merged
 from training.update.learner import Learner
 from training.weights.model_folder_writer import copy_settings, write_safetensors
 
@@ -28,6 +31,11 @@ def weights_of(learner: Learner) -> dict[str, Any]:
     return {f"policy.{name}": p.detach() for name, p in learner.policy.named_parameters()}
 
 
+def adapters_of(learner: Learner) -> dict[str, Any]:
+    """Of `weights_of`, those that peft added."""
+    return {name: weight for name, weight in weights_of(learner).items() if is_adapter(name)}
+
+
 def optimiser_state(learner: Learner) -> dict[str, Any]:
     """Every tensor that the optimiser keeps, as OPTIMISER|PARAMETER|KEY."""
     names: dict[torch.Tensor, str] = {
@@ -43,14 +51,22 @@ def optimiser_state(learner: Learner) -> dict[str, Any]:
 
 
 def load_weights(learner: Learner, checkpoint: Path) -> None:
-    """Fill the (sharded) weights: from their own folder, else from the plain model. A collective."""
+    """Fill the (sharded) weights: from their own folder, else from the plain model. A collective.
+
+    A folder of adapters alone leaves the frozen weights below them as they are.
+    """
     weights = weights_of(learner)
     for name in (WEIGHTS, OLD_SHARDS):
         if (shards := checkpoint / name).is_dir():
-            dcp.load(weights, checkpoint_id=shards)
+            dcp.load(weights if holds_all_weights(checkpoint) else adapters_of(learner), checkpoint_id=shards)
             return
     plain = {name.removeprefix(MODEL): weight for name, weight in weights.items()}
     dcp.load(plain, storage_reader=dcp.HuggingFaceStorageReader(str(checkpoint / "model")))
+
+
+def holds_all_weights(checkpoint: Path) -> bool:
+    """False when the weights below its adapters are those of another folder."""
+    return not (checkpoint / BASE_FILE).is_file()
 
 
 def load_optimiser(learner: Learner, checkpoint: Path) -> None:
@@ -111,32 +127,53 @@ def _placed(value: torch.Tensor, group: dict[str, Any], parameter: torch.Tensor)
     return value
 
 
-def write_model_folder(shards: Path, source: Path, folder: Path, scales: dict[str, float]) -> None:
-    """A plain transformers folder of saved shards, adapters merged by their `scales`; one process, no group.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainModel:
+    """What the model folder of a checkpoint is made of, beside the weights that were saved."""
+
+    source: Path
+    """Model folder of the settings."""
+    sizes: dict[str, tuple[int, ...]]
+    """Whole shape of each of the model's weights, adapters included."""
+    scales: dict[str, float]
+    """Layer with an adapter -> alpha / rank; such layers are merged."""
+    base: BaseWeights | None
+    """Where weights that were not saved are read."""
+
+    @classmethod
+    def of(cls, learner: Learner, source: Path, base: BaseWeights | None) -> PlainModel:
+        model = learner.policy.model
+        sizes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+        return cls(source=source, sizes=sizes, scales=adapter_scales(model), base=base)
+
+
+def write_model_folder(shards: Path, plain: PlainModel, folder: Path) -> None:
+    """A plain transformers folder of saved shards, adapters merged; one process, no group.
 
     Reading the shards back costs the trainer nothing: no rank gathers, no GPU holds a whole model.
     """
-    copy_settings(source, folder)
-    sizes = {
-        key.removeprefix(MODEL): shape for key, shape in saved_shapes(shards).items() if key.startswith(MODEL)
-    }
-    manifest = [(name.replace(BASE, "."), shape) for name, shape in sizes.items() if not is_adapter(name)]
-    write_safetensors(
-        folder / "model.safetensors", manifest, torch.float32, _plain_tensors(shards, sizes, scales)
-    )
+    copy_settings(plain.source, folder)
+    manifest = [
+        (name.replace(BASE, "."), shape) for name, shape in plain.sizes.items() if not is_adapter(name)
+    ]
+    write_safetensors(folder / "model.safetensors", manifest, torch.float32, _plain_tensors(shards, plain))
 
 
-def _plain_tensors(
-    shards: Path, sizes: dict[str, tuple[int, ...]], scales: dict[str, float]
-) -> Iterator[torch.Tensor]:
-    """The tensors of a model folder, in the order of `sizes`."""
+def _plain_tensors(shards: Path, plain: PlainModel) -> Iterator[torch.Tensor]:
+    """The tensors of a model folder, in the order of its sizes."""
+    sizes, base = plain.sizes, plain.base
     names = [name for name in sizes if not is_adapter(name)]
     for start in range(0, len(names), LAYERS_AT_ONCE):
         wanted = names[start : start + LAYERS_AT_ONCE]
         layers = {name.partition(BASE)[0] for name in wanted if BASE in name}
         adapters = [name for name in sizes if is_adapter(name) and name.partition(".lora_")[0] in layers]
-        space = {name: torch.empty(sizes[name]) for name in (*wanted, *adapters)}
-        dcp.load({MODEL + name: tensor for name, tensor in space.items()}, checkpoint_id=shards, no_dist=True)
-        plain = merged(space, scales)
+        saved = adapters if base else (*wanted, *adapters)
+        space = {name: torch.empty(sizes[name]) for name in saved}
+        if space:
+            keyed = {MODEL + name: tensor for name, tensor in space.items()}
+            dcp.load(keyed, checkpoint_id=shards, no_dist=True)
+        if base:
+            space |= {name: base.read(name.replace(BASE, "."), sizes[name]) for name in wanted}
+        tensors = merged(space, plain.scales)
         for name in wanted:
-            yield plain[name.replace(BASE, ".")]
+            yield tensors[name.replace(BASE, ".")]

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 from training.batch.screenshot_cache import ScreenshotCache
+from training.checkpoints.base_weights import BaseWeights
 from training.checkpoints.store import CheckpointStore
 from training.contracts.config import ExperimentConfig
 from training.distributed.interrupts import TermSignal
@@ -32,9 +33,12 @@ def build_experiment(
 ) -> Experiment:
     """Model, trainer, sync and checkpoints of this rank, resumed when there is a checkpoint."""
     directory = Path(config.checkpoints.directory) / output.name if config.checkpoints.directory else output
-    store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last)
-    store.verify_writable()
     source = Path(config.model.path)
+    base = BaseWeights.of(source) if config.lora.rank else None
+    store = CheckpointStore(directory / "checkpoints", config.checkpoints.keep_last, base)
+    store.verify_writable()
+    if (newest := store.newest()) is not None:
+        store.require_base(newest, source, world)
     renderer = Renderer.from_folder(source, config.model, config.prompt)
     pixels = ScreenshotCache(renderer, directory=address.frames_directory, fetch=coordinator.frame)
     tokens = TokenIds(pad=renderer.pad_id, image_pad=renderer.image_pad_id, merge_size=renderer.merge)
@@ -64,7 +68,7 @@ def build_experiment(
         coordinator=own,
         collector=GroupCollector(coordinator, term) if world.is_main else None,
     )
-    if (newest := store.newest()) is not None:
+    if newest is not None:
         logger.info("resuming from %s", newest)
         experiment.resume(newest)
     return experiment

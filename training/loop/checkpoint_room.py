@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 POLL_S = 2.0
 BYTES_PER_WEIGHT = 16
 """Of a first checkpoint, at most: weights, two moments and the model folder, each in fp32."""
+BYTES_PER_FROZEN_WEIGHT = 8
+"""The same without moments; half where it refers to the base."""
 
 
 def wait_for_room(coordinator: CoordinatorClient, store: CheckpointStore, learner: Learner) -> None:
@@ -23,8 +25,7 @@ def wait_for_room(coordinator: CoordinatorClient, store: CheckpointStore, learne
     A pause does not end the wait: without a checkpoint it would lose the steps since the last one.
     """
     newest, has_waited = store.newest(), False
-    num_weights = sum(weight.numel() for weight in learner.policy.model.parameters())
-    num_bytes = folder_bytes(newest) if newest else BYTES_PER_WEIGHT * num_weights
+    num_bytes = folder_bytes(newest) if newest else most_bytes(store, learner)
     while shortage := coordinator.shortage_of_checkpoint(str(store.directory), num_bytes):
         if not has_waited:
             logger.warning("waiting for disk space: %s", shortage)
@@ -34,3 +35,12 @@ def wait_for_room(coordinator: CoordinatorClient, store: CheckpointStore, learne
         time.sleep(POLL_S)
     if has_waited:
         logger.info("there is room for the checkpoint again")
+
+
+def most_bytes(store: CheckpointStore, learner: Learner) -> int:
+    """What a first checkpoint needs at most, while it is written."""
+    per_frozen = BYTES_PER_FROZEN_WEIGHT // (2 if store.base else 1)
+    return sum(
+        weight.numel() * (BYTES_PER_WEIGHT if weight.requires_grad else per_frozen)
+        for weight in learner.policy.model.parameters()
+    )
