@@ -44,7 +44,7 @@ def test_a_size_and_a_number_of_gpus_set_the_layout_and_keep_what_was_typed(
 ):
     page = open_launch(sign_in, people, "qwen3-vl-first-desk")
     steps = page.locator('[name="algorithm.num_steps"]')
-    expect(page.locator("[data-scale-note]")).to_contain_text("of 141 GB (H200) per GPU")
+    expect(page.locator("[data-scale-note]")).to_contain_text("of 150 GB (H200, sold as 141 GB) per GPU")
     steps.fill("7")
     page.locator("[data-scale]").get_by_text("8B").click()
     page.locator("[data-scale]").get_by_text("4", exact=True).click()

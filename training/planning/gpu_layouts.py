@@ -1,9 +1,9 @@
 """Qwen3-VL by size and number of GPUs: one table of layouts that any preset can be put on.
 
-A row says how many GPUs train, how many sample, and what is saved to make it fit GPUs of 141 GB (H200). The
+A row says how many GPUs train, how many sample, and what is saved to make it fit an H200. The
 trainer's layout is the one that was measured (docs/algorithms.md, Speed): microbatches of one trajectory,
 compiled blocks, weights gathered once a step. Blocks are recomputed only as far as memory demands by
-`footprint`'s estimate, which is stated in docs/presets.md and tested to leave `HEADROOM`.
+`footprint`'s estimate, which is stated in docs/presets.md and tested to leave room (`fits`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from pydantic import ValidationError
 from training.contracts.config import ExperimentConfig, parse_config
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
 
-GPU_BYTES = 141e9
-"""H200. On GPUs of 80 GB use twice as many, or the row of the next smaller number with LoRA."""
+GPU_BYTES = 150.1e9
+"""H200: 139.8 GiB by CUDA's count, see benchmarks/results/gpu/train_throughput.json. On GPUs of 80 GB use
+twice as many, or the row of the next smaller number with LoRA."""
+GPU_WORDS = "150 GB (H200, sold as 141 GB)"
 HEADROOM = 0.05
 """Share of a GPU's memory that the estimate leaves free; it errs by as much."""
+RESERVED = 1.125
+"""With several processes torch holds up to this much more than it has at work: 7 to 12 % on two and four GPUs
+by the same file. On one GPU that is near full it held 1 % more."""
 MICROBATCH_TOKENS = 8_704
 """The trajectories of the measurement, eight screenshots each, have 8 470."""
 RECOMPUTED_SHARES = (0.0, 0.15, 0.3, 0.45, 0.6, 0.8, 1.0)
@@ -182,9 +187,15 @@ def _least_recomputing(values: dict[str, Any], row: Layout, shape: ModelShape) -
                 config = ExperimentConfig.model_validate(values | {"parallel": values["parallel"] | found})
             except ValidationError:  # the caller's to refuse, by the field
                 return {}
-            if footprint(config, shape, GPU_BYTES).per_gpu <= (1 - HEADROOM) * GPU_BYTES:
+            if fits(footprint(config, shape, GPU_BYTES)):
                 return found
     return {"activation_checkpointing": True, "recomputed_share": 1.0, "reduce": "microbatch"}
+
+
+def fits(need: Footprint) -> bool:
+    """Whether the GPUs of a row hold it, with room to spare."""
+    at_work = sum(need.trainer.values()) * (RESERVED if need.num_trainer_gpus > 1 else 1.0)
+    return need.per_gpu <= (1 - HEADROOM) * GPU_BYTES and at_work <= GPU_BYTES
 
 
 def estimate(config: ExperimentConfig, size: str, num_gpus: int) -> Footprint:

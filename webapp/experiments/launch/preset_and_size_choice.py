@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from training.contracts.config import ConfigError, Preset, parse_config
-from training.planning.gpu_layouts import GPU_BYTES, GPU_COUNTS, LAYOUTS, MODELS
+from training.planning.gpu_layouts import GPU_BYTES, GPU_COUNTS, GPU_WORDS, LAYOUTS, MODELS
 from training.planning.memory_footprint import footprint
 from training.planning.presets import GROUPS, load_presets
 from webapp.experiments.launch.form import Draft, nested
@@ -70,4 +70,4 @@ def scale_note(values: dict[str, Any], size: str, gpus: int) -> str:
     except ConfigError as error:
         return f"{words}. This does not go with the rest: {error}"
     host = f", {size_in_words(found.host)} in host memory" if found.host else ""
-    return f"{words}. About {size_in_words(found.per_gpu)} of 141 GB (H200) per GPU{host}."
+    return f"{words}. About {size_in_words(found.per_gpu)} of {GPU_WORDS} per GPU{host}."

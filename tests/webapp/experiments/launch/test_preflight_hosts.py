@@ -86,7 +86,7 @@ def test_the_largest_of_several_hosts_counts() -> None:
 def test_without_any_gpu_worker_the_need_is_told_and_nothing_is_forbidden() -> None:
     (found,) = memory_checks(config(engine=SGLANG), MODELS["8B"])
     assert (found.level, found.title) == ("info", "Asks for 2 GPUs")
-    assert "141 GB (H200)" in found.detail
+    assert "150 GB (H200, sold as 141 GB)" in found.detail
 
 
 def test_sglang_on_a_host_without_gpus_is_refused() -> None:

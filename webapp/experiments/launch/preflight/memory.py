@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import psutil
 
 from training.contracts.config import ExperimentConfig
+from training.planning.gpu_layouts import GPU_BYTES, GPU_WORDS
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.placement.pool_state import demand_of, gpu_workers, workers_in_pool
@@ -16,7 +17,7 @@ FULL = 0.95
 """Above this part of a GPU's memory the estimate is too close to tell."""
 LARGE_FOR_CPU = 300_000_000
 """Weights; a step of a larger model takes minutes to hours without a GPU."""
-COMMON_GPUS = ((80e9, "80 GB (A100, H100)"), (141e9, "141 GB (H200)"))
+COMMON_GPUS = ((80e9, "80 GB (A100, H100)"), (GPU_BYTES, GPU_WORDS))
 
 
 @dataclass(frozen=True, slots=True)
