@@ -86,6 +86,8 @@ NEW = '{"name": "x"}'
 TABLE_SHOWN = '{"title": "x", "head": ["a"], "rows": [["1"]]}'
 SEEDS = '{"name": "x", "plan": {"num_seeds": 2}}'
 REPORT = '{"title": "x", "experiments": [0]}'
+NONE = '{"ids": [0]}'
+TERMS = '"definition": {"terms": [{"term": "task_score.v1", "weight": 1}]}'
 VIEW = '{"page": "replay", "name": "x"}'
 TABLE = {  # "name" or "name METHOD", for a second row of a route
     "healthz": Row("get", "/healthz", 200, 200, 200, 200),
@@ -305,6 +307,87 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:show_import": api_read("/api/v1/replay/imports/{import}", 404),
     "api:start_import": by(Role.ANNOTATOR, api_act("/api/v1/replay/imports/{import}/start", 409)),
     "api:cancel_import": by(Role.ANNOTATOR, api_act("/api/v1/replay/imports/{import}/cancel", 200)),
+    "api:list_queue": api_read("/api/v1/queue"),
+    "api:set_priority": api_act("/api/v1/experiments/{experiment}/priority", 200, body='{"priority": 3}'),
+    "api:move_experiment": api_act("/api/v1/experiments/{experiment}/move", 200),
+    "api:cancel_many": api_act("/api/v1/experiments/many/cancel", 409, stranger=409, body=NONE),
+    "api:undo_cancel": api_act(
+        "/api/v1/experiments/many/cancel/undo", 400, stranger=400, body='{"undo": "x"}'
+    ),
+    "api:tag_many": api_act(
+        "/api/v1/experiments/many/tag", 409, stranger=409, body='{"ids": [0], "tag": "x"}'
+    ),
+    "api:archive_many": api_act("/api/v1/experiments/many/archive", 409, stranger=409, body=NONE),
+    "api:delete_many": api_act("/api/v1/experiments/many/delete", 409, stranger=409, body=NONE),
+    "api:show_config": api_read("/api/v1/experiments/{experiment}/config", 404),
+    "api:list_alarms": api_read("/api/v1/experiments/{experiment}/alarms", 404),
+    "api:acknowledge_alarm": api_act("/api/v1/experiments/{experiment}/alarms/none/acknowledge", 404),
+    "api:show_gpus": api_read("/api/v1/experiments/{experiment}/gpus", 404),
+    "api:list_logs": api_read("/api/v1/experiments/{experiment}/logs", 404),
+    "api:read_log": Row("get", "/api/v1/experiments/{experiment}/logs/no.log", 404, 404, 404, 401),
+    "api:download_export": Row(
+        "get", "/api/v1/experiments/{experiment}/exports/{export}/tar", 409, 409, 404, 401
+    ),
+    "api:remove_export": api_act("/api/v1/experiments/{experiment}/exports/{export}", 204, method="delete"),
+    "api:list_groups": api_read("/api/v1/experiments/{experiment}/groups", 404),
+    "api:show_group": api_read("/api/v1/groups/{group}", 404),
+    "api:compare_experiments": api_read("/api/v1/compare?id={experiment}&id={experiment}", 404),
+    "api:read_frame": api_read("/api/v1/frames/{frame}/jpg", 404),
+    "api:show_screen": api_read("/api/v1/trajectories/{trajectory}/screen", 404),
+    "api:take_control": api_act("/api/v1/trajectories/{trajectory}/control", 409),
+    "api:renew_control": by(Role.ADMIN, api_act("/api/v1/controls/{control}/renew", 200)),
+    "api:hand_back_control": by(Role.ADMIN, api_act("/api/v1/controls/{control}/hand-back", 200)),
+    "api:finish_control": by(Role.ADMIN, api_act("/api/v1/controls/{control}/finish", 200)),
+    "api:list_demonstration_desktops": Row("get", "/api/v1/demonstrations/desktops", 200, 403, 200, 401),
+    "api:start_demonstration": api_act("/api/v1/demonstrations", 404, body='{"task": 0}'),
+    "api:show_fleet": api_read("/api/v1/fleet"),
+    "api:show_fleet_history": api_read("/api/v1/fleet/history"),
+    "api:list_desktops": api_read("/api/v1/fleet/desktops"),
+    "api:show_desktop": api_read("/api/v1/fleet/desktops/{desktop}"),
+    "api:operate_desktop": api_act("/api/v1/fleet/desktops/{desktop}/kill", 202, stranger=403),
+    "api:list_operations": api_read("/api/v1/fleet/operations"),
+    "api:drain_worker": api_act(
+        "/api/v1/fleet/workers/{worker}/drain", 200, stranger=403, body='{"on": true}'
+    ),
+    "api:drain_host": api_act("/api/v1/fleet/hosts/{host}/drain", 200, stranger=403, body='{"on": true}'),
+    "api:invite_host": by(Role.ADMIN, api_act("/api/v1/fleet/hosts", 201, stranger=403)),
+    "api:revoke_host": by(Role.ADMIN, api_act("/api/v1/fleet/joined/{joined}/revoke", 204, stranger=403)),
+    "api:list_task_sets": api_read("/api/v1/tasks"),
+    "api:list_tasks": api_read("/api/v1/tasks/{task_set}"),
+    "api:show_task": api_read("/api/v1/tasks/{task_set}/{task}"),
+    "api:list_rewards": api_read("/api/v1/rewards"),
+    "api:try_rewards": Row(
+        "post", "/api/v1/rewards/try", 200, 200, 200, 401, f"{{{TERMS}}}", "application/json"
+    ),
+    "api:save_rewards": api_act("/api/v1/rewards", 201, stranger=201, body=f'{{"name": "mine", {TERMS}}}'),
+    "api:list_members": api_read("/api/v1/team/members"),
+    "api:add_member": by(
+        Role.ADMIN, api_act("/api/v1/team/members", 201, stranger=201, body='{"username": "new"}')
+    ),
+    "api:change_role": by(
+        Role.ADMIN,
+        api_act("/api/v1/team/members/{member}", 200, body='{"role": "viewer"}', method="patch"),
+    ),
+    "api:remove_member": by(Role.ADMIN, api_act("/api/v1/team/members/{member}", 204, method="delete")),
+    "api:reset_password": by(Role.ADMIN, api_act("/api/v1/team/members/{member}/password", 409)),
+    "api:show_prices": api_read("/api/v1/team/prices"),
+    "api:save_prices": by(Role.ADMIN, api_act("/api/v1/team/prices", 200, stranger=200, method="put")),
+    "api:list_rules": api_read("/api/v1/team/retention"),
+    "api:save_rule": by(
+        Role.ADMIN,
+        api_act("/api/v1/team/retention", 200, stranger=200, body='{"max_age_days": 9}', method="put"),
+    ),
+    "api:delete_rule": by(Role.ADMIN, api_act("/api/v1/team/retention/{rule}", 204, method="delete")),
+    "api:list_report_links": Row("get", "/api/v1/reports/{report}/links", 200, 403, 404, 401),
+    "api:make_report_link": api_act("/api/v1/reports/{report}/versions/1/links", 201),
+    "api:revoke_report_link": api_act("/api/v1/reports/{report}/links/{link}", 204, method="delete"),
+    "api:show_replay_stats": api_read("/api/v1/replay/stats"),
+    "api:label_many": by(
+        Role.ANNOTATOR,
+        api_act("/api/v1/replay/bulk", 409, stranger=409, body='{"to": "gold", "expected": 99}'),
+    ),
+    "api:undo_latest_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/undo", 409, stranger=409)),
+    "api:export_entries": api_read("/api/v1/replay/export"),
     "api:undo_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/undo", 409)),
 }
 READ_BY_ANY_METHOD = {

@@ -2,15 +2,19 @@
 
 from typing import Any
 
+from django.http import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from ninja import Router, Status
 
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
+from webapp.api.binary import binary_answer
 from webapp.api.checkpoint_schemas import CheckpointOut, EvaluateIn, ExportIn, ExportOut
+from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentRow
 from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints import checkpoint_table, evaluate_on_demand, exports, usable_checkpoints
+from webapp.experiments.checkpoints.download import CannotDownload, download
 from webapp.experiments.models import CheckpointExport, CheckpointRecord
 
 router = Router(tags=["checkpoints"])
@@ -53,8 +57,35 @@ def export_checkpoint(request: MemberRequest, pk: int, wanted: str, body: Export
 
 @router.get("/{int:pk}/exports/{int:export_pk}", response=ExportOut, operation_id="show_export")
 def show_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
-    """How far an export is; finished ones download from /experiments/ID/exports/EXPORT.tar."""
-    experiment = get_experiment(request, pk)
+    """How far an export is."""
+    return _export(request, pk, export_pk)
+
+
+@router.get(
+    "/{int:pk}/exports/{int:export_pk}/tar",
+    operation_id="download_export",
+    **binary_answer("application/x-tar"),
+)
+def send_export(request: MemberRequest, pk: int, export_pk: int) -> HttpResponseBase:
+    """The folder of a finished one as one .tar; 409 where the web server does not see it."""
+    found = _export(request, pk, export_pk)
+    try:
+        return download(export=found, user=request.user)
+    except CannotDownload as error:
+        raise Conflict(str(error)) from error
+
+
+@router.delete("/{int:pk}/exports/{int:export_pk}", response={204: None}, operation_id="remove_export")
+def remove_export(request: MemberRequest, pk: int, export_pk: int) -> Any:
+    """Delete its files; 409 while it is being written."""
+    found = _export(request, pk, export_pk, Role.OPERATOR)
+    if not exports.request_removal(export=found, user=request.user):
+        raise Conflict(f"The export is {found.status}; wait until it has ended.")
+    return Status(204, None)
+
+
+def _export(request: MemberRequest, pk: int, export_pk: int, role: Role = Role.VIEWER) -> CheckpointExport:
+    experiment = get_experiment(request, pk, role)
     return get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
 
 

@@ -3,15 +3,19 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from ninja.security import HttpBearer, SessionAuth
 
+from webapp.accounts.access import memberships
 from webapp.accounts.members_and_tokens import find_token
-from webapp.accounts.models import Scope
+from webapp.accounts.models import Membership, Scope
+
+TEAM_HEADER = "Deskhand-Team"
 
 
 class TokenAuth(HttpBearer):
-    """`Authorization: Bearer dh_...` from the profile page."""
+    """`Authorization: Bearer dh_...` from the profile page, and with `Deskhand-Team: NAME` in which team."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User | None:
         found = find_token(token)
@@ -19,7 +23,16 @@ class TokenAuth(HttpBearer):
             return None
         request.user = found.user
         request.token_scope = Scope(found.scope)  # type: ignore[attr-defined]  # read where roles are
+        if wanted := request.headers.get(TEAM_HEADER):
+            request.membership = _membership(request, wanted)  # type: ignore[attr-defined]
         return found.user
+
+
+def _membership(request: HttpRequest, team: str) -> Membership:
+    for held in memberships(request):
+        if held.team.name == team:
+            return held
+    raise PermissionDenied(f"{TEAM_HEADER}: you are in no team of that name; see /api/v1/me.")
 
 
 class BrowserAuth(SessionAuth):

@@ -16,7 +16,9 @@ from webapp.api import (
     audit_log,
     checkpoints,
     experiments,
+    groups,
     replay_buffer,
+    replay_bulk,
     replay_imports,
     reports,
     saved_views,
@@ -27,6 +29,8 @@ from webapp.api.documented_errors import DocumentedApi
 from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.json_parser import StrictParser
+from webapp.api.steering import alarms_and_logs, controls, fleet, queue
+from webapp.api.team import members, report_links, rewards, tasks
 from webapp.api.token_auth import AUTH
 
 SCHEMA = "openapi-json"
@@ -35,7 +39,10 @@ PAGES = {"openapi-view", "api-root"}
 api = DocumentedApi(
     title="Deskhand",
     version="1",
-    description="Every list is paged by a cursor; errors are {error: {code, message, fields}}.",
+    description=(
+        "Every list is paged by a cursor; errors are {error: {code, message, fields}}. A token acts in its "
+        "owner's first team, or in the one that the header Deskhand-Team names."
+    ),
     urls_namespace="api",
     auth=AUTH,
     parser=StrictParser(),
@@ -43,11 +50,21 @@ api = DocumentedApi(
 add_handlers(api)
 api.add_router("/experiments", experiments.router)
 api.add_router("/experiments", checkpoints.router)
+api.add_router("/experiments", alarms_and_logs.router)
+api.add_router("", queue.router)
 api.add_router("/sweeps", sweeps.router)
 api.add_router("/trajectories", trajectories.router)
+api.add_router("", groups.router)
+api.add_router("", controls.router)
 api.add_router("/replay", replay_buffer.router)
+api.add_router("/replay", replay_bulk.router)
 api.add_router("/replay/imports", replay_imports.router)
 api.add_router("/reports", reports.router)
+api.add_router("/reports", report_links.router)
+api.add_router("/fleet", fleet.router)
+api.add_router("/tasks", tasks.router)
+api.add_router("/rewards", rewards.router)
+api.add_router("/team", members.router)
 api.add_router("/audit", audit_log.router)
 api.add_router("/views", saved_views.router)
 

@@ -76,7 +76,7 @@ def report_detail(request: MemberRequest, pk: int, number: int | None = None) ->
         "report": report,
         "versions": versions,
         "may_operate": may_operate,
-        "links": [(link, _url_of(request, link)) for link in shown] if may_operate else [],
+        "links": [(link, url_of(request, link)) for link in shown] if may_operate else [],
         "days": links.DAYS,
         "default_days": links.DEFAULT_DAYS,
         "now": timezone.now(),
@@ -133,7 +133,7 @@ def _may_operate(request: MemberRequest) -> bool:
     return Role(request.membership.role).includes(Role.OPERATOR)
 
 
-def _url_of(request: HttpRequest, link: ReportLink) -> str:
+def url_of(request: HttpRequest, link: ReportLink) -> str:
     """ "" once it shows nothing."""
     if link.revoked_at or link.expires_at <= timezone.now():
         return ""

@@ -92,7 +92,7 @@ def take_control(request: MemberRequest, pk: int) -> JsonResponse:
 @require_POST
 def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
     """The page that wants control is still open."""
-    control = _own_control(request, pk)
+    control = own_control(request, pk)
     screen_control.renew_control(control_id=control.pk, user_id=request.user.pk)
     return JsonResponse(queries.screen_state(control.trajectory, request.user))
 
@@ -100,7 +100,7 @@ def renew_control(request: MemberRequest, pk: int) -> JsonResponse:
 @require_POST
 def hand_back(request: MemberRequest, pk: int) -> JsonResponse:
     """Let the agent go on; a demonstration has none and is cancelled."""
-    control = _own_control(request, pk)
+    control = own_control(request, pk)
     screen_control.hand_back_control(control=control)
     if is_demonstration(control.trajectory):
         end_trajectory(trajectory_id=control.trajectory_id, status=TrajectoryStatus.CANCELLED)
@@ -110,14 +110,14 @@ def hand_back(request: MemberRequest, pk: int) -> JsonResponse:
 @require_POST
 def finish(request: MemberRequest, pk: int) -> JsonResponse:
     """End the trajectory and have it evaluated. `claim`: success, or failure for an infeasible task."""
-    control = _own_control(request, pk)
+    control = own_control(request, pk)
     claim: Literal["success", "failure"] = "failure" if request.POST.get("claim") == "failure" else "success"
     if not screen_control.finish_control(control=control, claim=claim):
         return JsonResponse({"error": "You do not control this desktop any more."}, status=CONFLICT)
     return JsonResponse(queries.screen_state(control.trajectory, request.user))
 
 
-def _own_control(request: MemberRequest, pk: int) -> Control:
+def own_control(request: MemberRequest, pk: int) -> Control:
     """The user's own control, in a team in which they are still an operator."""
     control = Control.objects.filter(pk=pk).first()
     if control is None:

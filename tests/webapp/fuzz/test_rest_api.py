@@ -32,7 +32,16 @@ OWN_ROWS = {
     "/reports/": "report",
     "/replay/imports/": "import",
     "/replay/": "entry",
+    "/controls/": "control",
+    "/groups/": "group",
+    "/fleet/workers/": "worker",
+    "/fleet/hosts/": "host",
+    "/fleet/joined/": "joined",
+    "/team/members/": "member",
+    "/team/retention/": "rule",
+    "/tasks/": "task",
 }
+NAMES = {"/fleet/desktops/": "desktop", "/tasks/": "task_set"}
 
 schema = schemathesis.openapi.from_dict(api.get_openapi_schema())
 # Schemathesis' own parametrisation gives all of them one name.
@@ -74,6 +83,9 @@ def try_case(case: schemathesis.Case, world: World, tokens: dict[str, str], role
     generated = dict(case.path_parameters or {})
     kind = next((kind for part, kind in OWN_ROWS.items() if part in case.path), "")
     there = {"pk": world.paths.get(kind, 1), "wanted": "best", "export_pk": world.paths["export"]}
+    there |= {"link_pk": world.paths["link"], "number": 1, "sha256": world.paths["frame"]}
+    if named := next((kind for part, kind in NAMES.items() if part in case.path), ""):
+        there["name"] = world.paths[named]
     known = {name: there.get(name, value) for name, value in generated.items()}
     for role in roles:
         headers = {} if role == ANONYMOUS else {"Authorization": f"Bearer {tokens[role]}"}

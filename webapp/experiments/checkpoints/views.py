@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from django.contrib import messages
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect
@@ -15,7 +13,7 @@ from webapp.accounts.access import MemberRequest
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
-from webapp.experiments.checkpoints.tar_stream import stream_tar, tar_bytes
+from webapp.experiments.checkpoints.download import CannotDownload, download
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.request_values import BadValue, decimal_number, whole_number
 
@@ -69,18 +67,10 @@ def download_export(request: MemberRequest, pk: int, export_pk: int) -> HttpResp
     found = get_object_or_404(CheckpointExport, pk=export_pk, checkpoint__experiment=experiment)
     if found.status != ExportStatus.FINISHED:
         raise Http404(f"The export is {found.status}.")
-    folder = Path(found.path)
-    if not folder.is_dir():
-        text = (
-            f"The export lies on {found.host} in {found.path}, which this web server cannot see. "
-            "Copy it from there."
-        )
-        return HttpResponse(text, status=409, content_type="text/plain; charset=utf-8")
-    exports.record_download(export=found, user=request.user)
-    response = StreamingHttpResponse(stream_tar(folder), content_type="application/x-tar")
-    response["Content-Length"] = str(tar_bytes(folder))
-    response["Content-Disposition"] = f'attachment; filename="{folder.name}.tar"'
-    return response
+    try:
+        return download(export=found, user=request.user)
+    except CannotDownload as refused:
+        return HttpResponse(str(refused), status=409, content_type="text/plain; charset=utf-8")
 
 
 def _checkpoint(request: MemberRequest, pk: int, checkpoint_pk: int) -> CheckpointRecord:

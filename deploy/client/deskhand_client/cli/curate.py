@@ -1,0 +1,125 @@
+"""The replay buffer: entries, labels, files in and out; exports of checkpoints."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deskhand_client.cli.files import write_file
+from deskhand_client.cli.output import OF_STATUS, Caller, Exit, calls, fail
+from deskhand_client.client import POLL_S
+
+ENTRY = ("id", "trajectory_id", "family", "verdict", "tags", "labelled_by", "num_uses")
+
+
+@click.command()
+@click.option("--verdict", type=click.Choice(["inbox", "accepted", "rejected", "gold"]))
+@click.option("--family", default="")
+@click.option("--limit", default=50)
+@calls
+def entries(caller: Caller, **chosen: Any) -> None:
+    """Entries of the replay buffer, newest first."""
+    caller.table(caller.client.list_entries(**chosen)["items"], ENTRY)
+
+
+@click.command()
+@click.argument("pk", type=int)
+@click.argument("verdict", required=False, type=click.Choice(["inbox", "accepted", "rejected", "gold"]))
+@click.option("--tag", "tags", multiple=True, help="All its tags from now on.")
+@click.option("--note")
+@click.option("--expect", help="Refuse when another person has set another verdict than this.")
+@calls
+def label(
+    caller: Caller, pk: int, verdict: str | None, tags: tuple[str, ...], note: str | None, expect: str | None
+) -> None:
+    """Change an entry's verdict, tags or note."""
+    changed = caller.client.label_entry(
+        pk, verdict=verdict, tags=list(tags) or None, note=note, expected_verdict=expect
+    )
+    caller.show(changed, lambda: caller.table([changed], ENTRY))
+
+
+@click.command()
+@click.argument("pk", type=int, required=False)
+@calls
+def unlabel(caller: Caller, pk: int | None) -> None:
+    """Take back your own last label: of an entry, or without one the newest, a bulk change as a whole."""
+    if pk is None:
+        undone = caller.client.undo_latest_label()
+        caller.show(undone, f"{undone['undone']} taken back.")
+    else:
+        caller.table([caller.client.undo_label(pk)], ENTRY)
+
+
+@click.group()
+def export() -> None:
+    """Files out of Deskhand."""
+
+
+@export.command("entries")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Without it to stdout.")
+@click.option("--verdict", default="", help="Without it accepted and gold ones.")
+@click.option("--family", default="")
+@click.option("--tag", default="")
+@click.option("--images", type=click.Choice(["base64", "sha256"]), default="base64")
+@click.option("--leave-out", is_flag=True, help="Leave out what the format has no form for.")
+@calls
+def export_entries(caller: Caller, output: Path | None, **chosen: Any) -> None:
+    """Replay entries as JSON lines."""
+    write_file(caller.client.export_entries(**chosen), output)
+    if output:
+        caller.show({"file": str(output), "bytes": output.stat().st_size}, f"Wrote {output}.")
+
+
+@export.command("checkpoint")
+@click.argument("pk", type=int)
+@click.argument("which", default="best")
+@click.option("--dtype", type=click.Choice(["bfloat16", "float16", "float32"]), default="bfloat16")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Wait for it, fetch it as .tar."
+)
+@calls
+def export_checkpoint(caller: Caller, pk: int, which: str, dtype: str, output: Path | None) -> None:
+    """A checkpoint (best, latest, or its id) of an experiment as a plain transformers folder."""
+    made = caller.client.export_checkpoint(pk, which, dtype=dtype)
+    while output and made["status"] in ("queued", "running"):
+        time.sleep(POLL_S)
+        made = caller.client.show_export(pk, made["id"])
+    if output and made["status"] != "finished":
+        fail(f"Export {made['id']} is {made['status']}: {made['message']}", Exit.FAILED)
+    if output:
+        write_file(caller.client.download_export(pk, made["id"]), output)
+    caller.show(made, f"Export {made['id']}: {made['status']} {output or made['path']}")
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--task-set", required=True, help="Whose tasks the lines are of.")
+@click.option("--keep-labels", is_flag=True, help="Take verdicts as they stand in the file.")
+@click.option("--check", "only_check", is_flag=True, help="Only say what it would store.")
+@calls
+def import_(caller: Caller, file: Path, task_set: str, keep_labels: bool, only_check: bool) -> None:
+    """Read trajectories from a file into the replay buffer: checked first, then stored."""
+    with file.open("rb") as stream:
+        job = caller.client.check_import(file=stream, task_set=task_set, keep_labels=keep_labels)
+    job = _waited(caller, job, ("queued", "checking"))
+    if job["status"] == "checked" and not only_check:
+        job = _waited(caller, caller.client.start_import(job["id"]), ("approved", "storing"))
+    caller.show(job, f"Import {job['id']}: {job['status']}. {job['message']}")
+    raise SystemExit(int(OF_STATUS.get(job["status"], Exit.OK)))
+
+
+def _waited(caller: Caller, job: Any, while_: tuple[str, ...]) -> Any:
+    while job["status"] in while_:
+        time.sleep(POLL_S)
+        job = caller.client.show_import(job["id"])
+    return job
+
+
+def add_to(main: click.Group) -> None:
+    """These commands become part of `deskhand`."""
+    for command in (entries, label, unlabel, export, import_):
+        main.add_command(command)

@@ -1,0 +1,1 @@
+"""What people do to what runs: queue, alarms, logs, fleet, control of desktops."""

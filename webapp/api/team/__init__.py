@@ -1,0 +1,1 @@
+"""What a team has and decides: members, prices, rules, rewards, tasks, links."""

@@ -1,0 +1,89 @@
+"""Which entries leave the buffer as a file, and the file, written while it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.http import StreamingHttpResponse
+
+from training.contracts.types import Action
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction
+from webapp.replay import queries
+from webapp.replay.filters import EntryFilter
+from webapp.replay.labels import LABEL_COLUMNS
+from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
+from webapp.trajectories.models import TurnRecord
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenEntries:
+    """What an export would hold."""
+
+    team_id: int
+    labels: dict[int, dict[str, Any]]
+    """Entry -> its label as it was when they were chosen."""
+    refused: dict[int, str]
+    """Entry -> why the format has no form for it."""
+
+
+def chosen_for_export(team_id: int, chosen: EntryFilter, *, only_usable: bool) -> ChosenEntries:
+    """Entries of the filter; `only_usable`: accepted and gold ones, whatever verdict it names."""
+    rows = queries.entry_rows(team_id)
+    if only_usable:
+        rows = chosen.apply_but_verdict(rows).filter(verdict__in=USABLE_VERDICTS)
+    else:
+        rows = chosen.apply(rows)
+    labels = {row["pk"]: row for row in rows.order_by("id").values("pk", *LABEL_COLUMNS)}
+    refused = left_out(list(labels))
+    return ChosenEntries(team_id, {pk: label for pk, label in labels.items() if pk not in refused}, refused)
+
+
+def export_response(
+    export: ChosenEntries, *, user: User, images: ImageForm, said: str
+) -> StreamingHttpResponse:
+    """The file as JSON lines. `said`: the filter, for the audit log."""
+    detail = {"entries": len(export.labels), "filter": said[:200]}
+    log_action(AuditAction.EXPORTED, person=user, team=export.team_id, kind="entry", **detail)
+    response = StreamingHttpResponse(
+        _stream(export.labels, images), content_type="application/x-ndjson; charset=utf-8"
+    )
+    response["Content-Disposition"] = 'attachment; filename="deskhand-replay.jsonl"'
+    return response
+
+
+async def _stream(labels: dict[int, dict[str, Any]], form: ImageForm) -> AsyncIterator[bytes]:
+    """One entry at a time: its images are the bulk. Each has the label that it had at the beginning."""
+    for pk, label in labels.items():
+        line = await sync_to_async(_line)(pk, label, form)
+        if line:
+            yield line
+
+
+def left_out(entry_ids: list[int]) -> dict[int, str]:
+    """Entries with an action that the format has no form for: id -> why."""
+    found: dict[int, str] = {}
+    rows = TurnRecord.objects.filter(trajectory__replay_entry__in=entry_ids, action__isnull=False)
+    for pk, index, action in rows.values_list("trajectory__replay_entry", "index", "action").iterator():
+        try:
+            action_text(Action.model_validate(action), f"entry {pk}, turn {index + 1}")
+        except CannotExport as problem:
+            found.setdefault(pk, str(problem))
+    return found
+
+
+def _line(pk: int, label: dict[str, Any], form: ImageForm) -> bytes:
+    rows = ReplayEntry.objects.select_related("trajectory__task", "trajectory__group", "labelled_by")
+    entry = rows.prefetch_related("trajectory__turns").filter(pk=pk).first()
+    if entry is None:
+        return b""
+    if entry.labelled_by_id != label["labelled_by"]:
+        entry.labelled_by = User.objects.filter(pk=label["labelled_by"]).first()
+    for name in ("verdict", "tags", "note"):
+        setattr(entry, name, label[name])
+    return export_line(entry, form).encode() + b"\n"
