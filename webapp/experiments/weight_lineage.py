@@ -56,7 +56,7 @@ class WeightLineage:
     @cached_property
     def _starts(self) -> dict[int, Place]:
         """Experiment -> the other experiment's weights that it began with."""
-        columns = ("pk", "cloned_from_id", "config__model__path", "config__optimiser__seed")
+        columns = ("pk", "cloned_from_id", "model_path", "model_seed")
         rows = list(Experiment.objects.filter(team_id=self._team_id).values_list(*columns))
         first = {pk: _first_weights(path, seed) for pk, _, path, seed in rows}
         checkpoints = _checkpoints_at({path for path, _ in first.values()})
@@ -70,7 +70,7 @@ class WeightLineage:
         return starts
 
 
-def _first_weights(path: str | None, seed: int | None) -> tuple[str, int | None]:
+def _first_weights(path: str | None, seed: str | None) -> tuple[str, str | None]:
     """The model's folder, and the seed where it is made from one."""
     folder = (path or "").rstrip("/").removesuffix(f"/{MODEL_FOLDER}")
     return folder, seed if folder == TINY_RANDOM else None

@@ -115,6 +115,6 @@ def paths_in_use(experiment_id: int) -> list[str]:
     exported = kept.filter(exports__status__in=["queued", "running"])
     found = set(waited_for.values_list("path", flat=True)) | set(exported.values_list("path", flat=True))
     waiting = Experiment.objects.filter(status__in=[ExperimentStatus.QUEUED, ExperimentStatus.STARTING])
-    started_from = set(waiting.values_list("config__model__path", flat=True))
+    started_from = set(waiting.values_list("model_path", flat=True))
     found |= {row.path for row in kept if model_path(row) in started_from or row.path in started_from}
     return sorted(found)

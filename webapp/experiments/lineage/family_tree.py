@@ -39,7 +39,7 @@ def edges_of(team_id: int) -> list[Edge]:
     rows = list(
         Experiment.objects.filter(team_id=team_id, evaluates=None)
         .order_by("pk")
-        .values_list("pk", "cloned_from_id", "config__model__path")
+        .values_list("pk", "cloned_from_id", "model_path")
     )
     saved = _checkpoints_at({_folder(path) for _, _, path in rows})
     known = {pk for pk, _, _ in rows}
