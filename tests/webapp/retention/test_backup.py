@@ -122,6 +122,20 @@ def test_a_backup_of_a_working_installation_is_one_moment(places: tuple[dict, di
             assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "deskhand.sqlite3 has no tables, so there is nothing to back up"),
+        ("postgresql://deskhand@127.0.0.1:1/deskhand", "the database cannot be read: "),
+    ],
+)
+def test_a_database_without_tables_or_out_of_reach_is_said_so(tmp_path: Path, url: str, said: str) -> None:
+    told = manage(environment(tmp_path / "new", url), "backup", str(tmp_path / "backup.tar"), fails=True)
+    assert said in told
+    assert "Traceback" not in told
+    assert list(tmp_path.glob("*backup.tar*")) == []
+
+
 def test_a_backup_of_a_newer_version_is_refused_and_nothing_restored(tmp_path: Path) -> None:
     file, there = tmp_path / "backup.tar", environment(tmp_path / "there")
     manifest = {"database": "sqlite", "migrations": ["live.9999_of_tomorrow"], "has_secrets": False}

@@ -34,12 +34,24 @@ MANIFEST, CHECKPOINTS, SECRETS = "manifest.json", "checkpoints.json", "secrets.s
 RESTORED = "Restored from a backup. Resume goes on from the last checkpoint that is there."
 
 
+class NothingToBackUp(Exception):
+    """Raised when the database has no tables yet; the message says what makes them."""
+
+
 class CannotRestore(Exception):
     """Raised when nothing was restored; the message says why."""
 
 
 def write_backup(target: Path, *, passphrase: str = "") -> dict[str, Any]:
-    """Write `target` in one piece and return its manifest; everything may go on meanwhile."""
+    """Write `target` in one piece and return its manifest; everything may go on meanwhile.
+
+    Raises NothingToBackUp, CopyFailed.
+    """
+    if not applied_migrations():
+        raise NothingToBackUp(
+            f"the database {connection.settings_dict['NAME']} has no tables, so there is nothing to back up; "
+            "is DESKHAND_DATA_DIR or DATABASE_URL the installation's? `make up` starts a new one"
+        )
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with deletion_held(), tempfile.TemporaryDirectory(dir=target.parent) as folder:

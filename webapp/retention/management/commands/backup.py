@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError
 
-from webapp.retention.backup.archive import write_backup
+from webapp.retention.backup.archive import NothingToBackUp, write_backup
 from webapp.retention.backup.database_copy import CopyFailed
 from webapp.retention.backup.passphrase import read_passphrase
 
@@ -24,6 +25,8 @@ class Command(BaseCommand):
             raise CommandError(f"there is no folder {target.parent}")
         try:
             manifest = write_backup(target, passphrase=read_passphrase(options["secrets"]))
-        except (CopyFailed, OSError, ValueError) as error:
+        except (NothingToBackUp, CopyFailed, OSError, ValueError) as error:
             raise CommandError(str(error)) from error
+        except OperationalError as error:
+            raise CommandError(f"the database cannot be read: {error}") from error
         self.stdout.write(json.dumps(manifest | {"file": str(target), "bytes": target.stat().st_size}))
