@@ -19,6 +19,7 @@ from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.lib.silence import silent_for
 from webapp.trajectories.models import Trajectory
+from webapp.trajectories.parked_trajectories import is_due
 
 log = logging.getLogger(__name__)
 
@@ -70,8 +71,7 @@ def fill_free_slots() -> int:
 
 def is_waiting() -> Q:
     """Queued, or parked and due to be asked for again."""
-    due = Q(status=TrajectoryStatus.PARKED, retry_at__lte=timezone.now())
-    return Q(status=TrajectoryStatus.QUEUED) | due
+    return Q(status=TrajectoryStatus.QUEUED) | is_due()
 
 
 def is_runnable() -> Q:

@@ -25,6 +25,9 @@ FIRST_PAUSE_S = 2.0
 LONGEST_PAUSE_S = 60.0
 """Between two questions when the service did not say when to ask again."""
 SHORTEST_PAUSE_S = 0.5
+LONGEST_HINT_S = 600.0
+"""Of what a service asks for: one that says tomorrow, or a wrong clock, may have a place long before."""
+JITTER = 1.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +77,17 @@ def pause_s(retry_after_s: float | None, asked: int) -> float:
     if retry_after_s is None:
         longest = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(asked - 1, 10))
         return random.uniform(longest / 2, longest)
-    return max(SHORTEST_PAUSE_S, retry_after_s) * random.uniform(1.0, 1.1)
+    return min(max(SHORTEST_PAUSE_S, retry_after_s), LONGEST_HINT_S) * random.uniform(1.0, JITTER)
+
+
+def is_due() -> Q:
+    """Parked, and to be asked for again: now, or by a time that no pause reaches.
+
+    Such a time was written before the clock was set back; it would come only after as many hours.
+    """
+    now = timezone.now()
+    beyond = now + timedelta(seconds=LONGEST_HINT_S * JITTER)
+    return Q(status=TrajectoryStatus.PARKED) & (Q(retry_at__lte=now) | Q(retry_at__gt=beyond))
 
 
 def claim_parked(*, trajectory_id: int, worker: Worker) -> Trajectory | None:

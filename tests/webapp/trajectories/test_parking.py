@@ -78,6 +78,16 @@ def test_it_is_asked_for_again_only_when_it_is_due(sent: list[int]) -> None:
     assert sent == [row.pk]
 
 
+@pytest.mark.parametrize("hint_s", [5.0, 86_400.0], ids=["soon", "tomorrow, as the service says"])
+def test_a_clock_that_was_set_back_holds_it_up_for_minutes_at_most(sent: list[int], hint_s: float) -> None:
+    row = parked(notice=parked_trajectories.ParkingNotice(reason="full", retry_after_s=hint_s))
+    send_waiting.fill_free_slots()
+    assert sent == [], "it is not due"
+    Trajectory.objects.filter(pk=row.pk).update(retry_at=row.retry_at + timedelta(hours=1))
+    send_waiting.fill_free_slots()
+    assert sent == [row.pk]
+
+
 def test_while_it_is_asked_for_it_stays_parked_and_one_worker_has_it(sent: list[int]) -> None:
     row = parked()
     make_due(row)
@@ -159,6 +169,10 @@ def test_without_a_hint_the_pauses_grow(asked: int, least: float, most: float) -
 def test_a_hint_is_kept_and_never_undercut() -> None:
     assert 7 <= parked_trajectories.pause_s(7, 50) <= 7.7
     assert parked_trajectories.pause_s(0, 1) >= parked_trajectories.SHORTEST_PAUSE_S
+
+
+def test_a_hint_of_hours_is_not_waited_for() -> None:
+    assert 600 <= parked_trajectories.pause_s(86_400, 1) <= 660
 
 
 def test_pages_tell_place_and_time(client: Client) -> None:
