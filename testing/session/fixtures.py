@@ -7,20 +7,16 @@ starts.
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from testing.paths import REPOSITORY
 from testing.session.environment import ON_POSTGRES, REDIS_PASSWORD, REDIS_PORT, TEST_ROOT
-from webapp.lib.supervisor.ports import free_port
+from testing.web_server_process import running_web_server
 from webapp.lib.supervisor.redis_server import redis_command
 
 if TYPE_CHECKING:
@@ -112,37 +108,8 @@ def collected_static() -> None:
     call_command("collectstatic", interactive=False, verbosity=0)
 
 
-def answers(url: str) -> bool:
-    """False while nothing listens there; raises HTTPError when it answers with an error."""
-    try:
-        with urllib.request.urlopen(url, timeout=5):
-            return True
-    except urllib.error.HTTPError as error:
-        error.add_note((TEST_ROOT / "web.log").read_text()[-4000:])
-        raise
-    except urllib.error.URLError:
-        return False
-
-
 @pytest.fixture(scope="session")
 def web_server(redis_server: str, child_environment: dict[str, str], collected_static: None) -> Iterator[str]:
     """The URL of a real uvicorn over the test database; use it together with `transactional_db`."""
-    port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
-    log = (TEST_ROOT / "web.log").open("w")
-    process = subprocess.Popen(command, cwd=REPOSITORY, env=child_environment, stdout=log, stderr=log)
-    url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + START_TIMEOUT_S
-    try:
-        while not answers(f"{url}/healthz"):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError((TEST_ROOT / "web.log").read_text()[-4000:])
-            time.sleep(0.05)
+    with running_web_server(child_environment, TEST_ROOT / "web.log") as url:
         yield url
-    finally:
-        process.terminate()
-        try:
-            process.wait(10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-        log.close()
