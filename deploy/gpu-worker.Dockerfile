@@ -2,13 +2,14 @@
 # https://download.pytorch.org/whl/cpu for a machine without a GPU.
 ARG PYTHON=3.11-slim-bookworm
 FROM python:${PYTHON}
-ARG TORCH_INDEX=https://pypi.org/simple
+ARG TORCH_INDEX=
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
 COPY requirements/core.txt requirements/training.txt requirements/base.txt requirements/
-COPY requirements/hashed/base.txt requirements/hashed/
+COPY requirements/hashed/base.txt requirements/hashed/torch-cuda.txt requirements/hashed/
 RUN pip install --require-hashes --no-deps -r requirements/hashed/base.txt
-RUN pip install --extra-index-url "${TORCH_INDEX}" -r requirements/base.txt
+RUN if [ -n "${TORCH_INDEX}" ]; then pip install --extra-index-url "${TORCH_INDEX}" -r requirements/base.txt; \
+    else pip install --require-hashes --no-deps -r requirements/hashed/torch-cuda.txt; fi
 COPY manage.py ./
 COPY webapp webapp
 COPY workers workers

@@ -6,8 +6,10 @@ from pathlib import Path
 REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
 HASHED = REQUIREMENTS / "hashed"
 HASHED_NAMES = ("core", "base", "dev", "sentry", "osworld-lite", "osworld-office", "osworld-full")
+RESOLVED_NAMES = ("torch-cuda", "sglang")
+"""Pins that bring along what no list of ours names: torch as PyPI has it (CUDA), and SGLang's environment."""
 UNHASHED = frozenset({"torch", "torchvision"})
-"""Their CPU build comes from another index than the CUDA one, and brings other packages along."""
+"""In those lists. Their CPU build comes from an index of its own, the CUDA one from `torch-cuda`."""
 PIN = re.compile(r"([A-Za-z0-9._-]+)==([^\s;\\]+)")
 
 
@@ -20,6 +22,13 @@ def pins_of(name: str) -> dict[str, str]:
         elif pin := PIN.match(line):
             found[normal(pin[1])] = pin[2]
     return found
+
+
+def resolved_from(name: str) -> dict[str, str]:
+    """The pins that hashed/NAME.txt was resolved from."""
+    if name == "torch-cuda":
+        return {pin: version for pin, version in pins_of("training").items() if pin in UNHASHED}
+    return pins_of(name)
 
 
 def hashes_of(name: str) -> dict[tuple[str, str], list[str]]:

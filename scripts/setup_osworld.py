@@ -11,7 +11,7 @@ import time
 
 from requirement_files import HASHED, REQUIREMENTS
 from setup_common import REPOSITORY, SetupError, announce, digest, run
-from setup_python import PIP_NOISE, torch_options
+from setup_python import PIP_NOISE, cpu_torch_options
 
 FOLDER = REPOSITORY / ".venv-osworld"
 PYTHON = FOLDER / "bin" / "python"
@@ -37,9 +37,8 @@ def install_osworld(level: str) -> bool:
         quiet=PIP_NOISE,
     )
     if level == "full":
-        run(
-            [*pip, "--no-deps", "-r", str(pins(level)), *torch_options()], "installing torch", quiet=PIP_NOISE
-        )
+        options = cpu_torch_options() or []
+        run([*pip, "--no-deps", "-r", str(pins(level)), *options], "installing torch", quiet=PIP_NOISE)
     LEVEL_FILE.write_text(f"{level} {expected_state(level)}\n")
     return True
 

@@ -11,6 +11,7 @@ from requirement_files import HASHED, REQUIREMENTS
 from setup_common import VENV, VENV_PYTHON, SetupError, announce, digest, is_done, mark_done, run
 
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+TORCH_CUDA = HASHED / "torch-cuda.txt"
 PROBE_TIMEOUT_S = 5
 PIP_NOISE = ("Requirement already", "  ", "Looking", "WARNING: Location")
 
@@ -25,12 +26,7 @@ def install_python(*, with_tests: bool) -> bool:
     pip = [str(VENV_PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
     by_hash = ["--require-hashes", "--no-deps", "-r", str(HASHED / f"{names[-1]}.txt")]
     run([*pip, *by_hash], "installing Python packages", quiet=PIP_NOISE)
-    # What is left: torch, whose builds come from two indexes.
-    run(
-        [*pip, "-r", str(REQUIREMENTS / f"{names[-1]}.txt"), *torch_options()],
-        "installing torch",
-        quiet=PIP_NOISE,
-    )
+    run([*pip, *torch_arguments(names[-1])], "installing torch", quiet=PIP_NOISE)
     for name, state in expected.items():
         mark_done(name, state)
     return True
@@ -39,7 +35,7 @@ def install_python(*, with_tests: bool) -> bool:
 def expected_state(name: str) -> str:
     """Digest of everything that decides what is installed for base.txt or dev.txt."""
     names = ["core", "training", "base", *(["dev", "sentry"] if name == "dev" else [])]
-    files = [*(REQUIREMENTS / f"{name}.txt" for name in names), HASHED / f"{name}.txt"]
+    files = [*(REQUIREMENTS / f"{name}.txt" for name in names), HASHED / f"{name}.txt", TORCH_CUDA]
     return digest([*files, f"{sys.version_info[:2]}"])
 
 
@@ -60,19 +56,31 @@ def make_environment() -> None:
         ) from error
 
 
-def torch_options() -> list[str]:
-    """Options that make pip prefer torch's CPU build on a machine without an NVIDIA device.
+def torch_arguments(name: str) -> list[str]:
+    """pip's arguments for what is left of requirements/NAME.txt: torch, whose builds come from two indexes.
 
-    The build on PyPI brings gigabytes of CUDA libraries. pip takes the CPU build by itself where its
-    configuration shows one (find-links, a mirror); else PyTorch's own index has it, when it is reachable.
+    The build on PyPI, which brings gigabytes of CUDA libraries, is known by its hashes. A machine without an
+    NVIDIA device takes the CPU build by its version, where one is in reach.
     """
-    if glob.glob("/dev/nvidia[0-9]*") or pip_sees_cpu_torch():
+    cpu_build = None if glob.glob("/dev/nvidia[0-9]*") else cpu_torch_options()
+    if cpu_build is None:
+        return ["--require-hashes", "--no-deps", "-r", str(TORCH_CUDA)]
+    return ["-r", str(REQUIREMENTS / f"{name}.txt"), *cpu_build]
+
+
+def cpu_torch_options() -> list[str] | None:
+    """Options that make pip take torch's CPU build; None when none is in reach.
+
+    pip takes it by itself where its configuration shows one (find-links, a mirror); else PyTorch's own index
+    has it, when it is reachable.
+    """
+    if pip_sees_cpu_torch():
         return []
     try:
         urllib.request.urlopen(f"{TORCH_CPU_INDEX}/torch/", timeout=PROBE_TIMEOUT_S).close()
     except (urllib.error.URLError, TimeoutError):
-        announce("no CPU build of torch in reach: taking PyPI's, which is much larger")
-        return []
+        announce("no CPU build of torch in reach: PyPI's is much larger")
+        return None
     return ["--extra-index-url", TORCH_CPU_INDEX]
 
 

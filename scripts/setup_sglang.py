@@ -1,6 +1,7 @@
 """SGLang's own Python environment, .venv-sglang: it pins another torch and another transformers than ours.
 
-About 10 GB, for hosts with NVIDIA GPUs. What it installs: requirements/sglang.txt.
+About 10 GB, for hosts with NVIDIA GPUs. What it installs: requirements/sglang.txt and what that brings
+along, by the hashes of requirements/hashed/sglang.txt.
 """
 
 import argparse
@@ -8,13 +9,14 @@ import shutil
 import sys
 import time
 
+from requirement_files import HASHED
 from setup_common import REPOSITORY, SetupError, announce, digest, run
-from setup_python import PIP_NOISE, REQUIREMENTS
+from setup_python import PIP_NOISE
 
 FOLDER = REPOSITORY / ".venv-sglang"
 PYTHON = FOLDER / "bin" / "python"
 STATE_FILE = FOLDER / ".deskhand-state"
-PINS = REQUIREMENTS / "sglang.txt"
+PINS = HASHED / "sglang.txt"
 
 
 def install_sglang(*, without_gpu: bool) -> bool:
@@ -32,7 +34,8 @@ def install_sglang(*, without_gpu: bool) -> bool:
             "making SGLang's environment .venv-sglang",
         )
     pip = [str(PYTHON), "-m", "pip", "install", "--progress-bar", "off"]
-    run([*pip, "-r", str(PINS)], "installing SGLang (several GB)", quiet=PIP_NOISE)
+    by_hash = ["--require-hashes", "--no-deps", "-r", str(PINS)]
+    run([*pip, *by_hash], "installing SGLang (several GB)", quiet=PIP_NOISE)
     run([str(PYTHON), "-c", "import sglang.srt.server_args"], "looking whether it can be imported")
     STATE_FILE.write_text(digest([PINS]) + "\n")
     return True

@@ -33,21 +33,35 @@ def test_every_pin_has_the_hashes_of_its_files_and_nothing_else_has(script):
         assert [pin for pin, hashes in hashed.items() if not hashes] == []
 
 
-def test_what_no_hash_stands_for_is_torch_alone(script):
+def test_what_brings_more_along_has_the_hashes_of_all_that_and_agrees_with_our_pins(script):
+    files = script("requirement_files")
+    ours = files.pins_of("base")
+    for name in files.RESOLVED_NAMES:
+        hashed = files.hashes_of(name)
+        assert files.resolved_from(name).items() <= hashed.keys(), f"run scripts/hash_requirements.py: {name}"
+        assert [pin for pin, hashes in hashed.items() if not hashes] == []
+    cuda = dict(files.hashes_of("torch-cuda"))
+    assert {"nvidia-nccl-cu13", "triton"} < {pin for pin, _ in cuda}, "what a GPU needs is among them"
+    assert {pin for pin, _ in cuda} & set(ours) == {"torch"}, "the rest is installed before it"
+
+
+def test_what_no_hash_stands_for_is_torchs_cpu_build_alone(script):
     assert {"torch", "torchvision"} == script("requirement_files").UNHASHED
 
 
-def test_the_set_up_installs_by_hash_before_anything_else(script, monkeypatch):
+@pytest.mark.parametrize("cpu_build", [[], None], ids=["CPU build in reach", "PyPI's build"])
+def test_the_set_up_installs_by_hash_before_anything_else(script, monkeypatch, cpu_build):
     setup_python, commands = script("setup_python"), []
     monkeypatch.setattr(setup_python, "run", lambda command, *_, **__: commands.append(command))
     monkeypatch.setattr(setup_python, "is_done", lambda *_: False)
     monkeypatch.setattr(setup_python, "mark_done", lambda *_: None)
-    monkeypatch.setattr(setup_python, "torch_options", list)
+    monkeypatch.setattr(setup_python, "cpu_torch_options", lambda: cpu_build)
     setup_python.install_python(with_tests=True)
     first, *rest = [command for command in commands if "install" in command]
     assert {"--require-hashes", "--no-deps"} < set(first)
     assert first[first.index("-r") + 1] == str(REPOSITORY / "requirements" / "hashed" / "dev.txt")
     assert len(rest) == 1
+    assert ("--require-hashes" in rest[0]) is (cpu_build is None)
 
 
 def test_pip_refuses_a_file_that_is_not_the_one_that_was_pinned(tmp_path):
