@@ -10,9 +10,10 @@ from training.actions.coordinates import resized_size
 from training.actions.parse import parse_completion
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
+from workers.env.absent_policy import ask_patiently
 from workers.env.policy_client import PolicyClient, RecordedTurn
 from workers.env.reporting.claims import Assignment, NoPolicy
-from workers.env.reporting.trajectories import screenshot
+from workers.env.reporting.trajectories import has_ended, screenshot
 from workers.tasks.oracles import next_action
 
 
@@ -64,14 +65,19 @@ class PolicyActor:
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         config = self._assignment.config
-        completion = self._client.complete(
-            self._id,
-            turn_index=self._num_turns,
-            text=observation.text,
-            screenshot=None if config.prompt.text_only else png,
-            temperature=self._assignment.temperature,
-            max_tokens=config.sampling.max_completion_tokens,
+        completion, absent_s = ask_patiently(
+            lambda: self._client.complete(
+                self._id,
+                turn_index=self._num_turns,
+                text=observation.text,
+                screenshot=None if config.prompt.text_only else png,
+                temperature=self._assignment.temperature,
+                max_tokens=config.sampling.max_completion_tokens,
+            ),
+            self._is_over,
         )
+        if absent_s:
+            completion = completion.model_copy(update={"waited_s": completion.waited_s + absent_s})
         self._num_turns += 1
         screen = (observation.width, observation.height)
         parsed = parse_completion(
@@ -96,22 +102,23 @@ class PolicyActor:
         if not own:
             return
         is_blind = self._assignment.config.prompt.text_only
-        self._client.resume(
-            self._id,
-            [
-                RecordedTurn(
-                    text=turn.observation.text,
-                    completion=turn.completion,
-                    screenshot=None if is_blind else screenshot(turn.observation),
-                )
-                for turn in own
-                if turn.completion is not None
-            ],
-        )
+        recorded = [
+            RecordedTurn(
+                text=turn.observation.text,
+                completion=turn.completion,
+                screenshot=None if is_blind else screenshot(turn.observation),
+            )
+            for turn in own
+            if turn.completion is not None
+        ]
+        ask_patiently(lambda: self._client.resume(self._id, recorded), self._is_over)
         self._num_turns = len(own)
 
     def close(self) -> None:
         self._client.forget(self._id)
+
+    def _is_over(self) -> bool:
+        return has_ended(self._assignment.row)
 
 
 class OracleActor:

@@ -4,13 +4,14 @@ from datetime import timedelta
 
 import pytest
 import redis
+from django.core.management import call_command
 from django.utils import timezone
 
 from testing.factories import make_experiment, make_group, make_task, make_team, make_trajectory
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.dispatcher import send_waiting
-from webapp.experiments.models import Experiment
+from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
 from webapp.fleet.worker_reports import beat_worker
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Trajectory
@@ -140,3 +141,20 @@ def test_a_job_that_was_lost_while_the_clock_moved_is_sent_again(
     Trajectory.objects.update(sent_at=timezone.now() - clock_moved)
     assert send_waiting.resend_forgotten() == 1
     assert send_waiting.fill_free_slots() == 1
+
+
+def test_what_a_lost_attempt_asked_for_is_called_off_before_it_uses_up_its_retries(sent: list[int]) -> None:
+    experiment = make_experiment(status=ExperimentStatus.RUNNING)
+    Attempt.objects.create(experiment=experiment, number=2, worker_name="gpu@here")
+    request = lifecycle.GroupSpec(task=make_task(), size=2, purpose=Purpose.TRAIN)
+    of_it = {"request": request, "team_id": experiment.team_id, "experiment": experiment}
+    group = lifecycle.create_group(**of_it, attempt=2)
+    Experiment.objects.update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    call_command("dispatch", "--once")
+    assert set(group.trajectories.values_list("status", flat=True)) == {"cancelled"}
+    group.refresh_from_db()
+    assert group.is_cancelled
+    open_slots(8)
+    sent.clear()
+    send_waiting.fill_free_slots()
+    assert sent == []

@@ -24,13 +24,13 @@ from webapp.dispatcher.models import beat
 from webapp.dispatcher.place_experiments import place_experiments
 from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
-from webapp.experiments.lifecycle.attempts import lose_stale_experiments
+from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.sweeps.steering import advance_sweeps
 from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
 from webapp.lib.startup_objects import keep_for_good
 from webapp.trajectories.branching import give_up_hostless
-from webapp.trajectories.lifecycle import lose_stale_trajectories
+from webapp.trajectories.lifecycle import cancel_groups_of, lose_stale_trajectories
 from webapp.trajectories.parked_trajectories import free_lost_questions
 
 log = logging.getLogger(__name__)
@@ -86,6 +86,8 @@ def tick(*, check_liveness: bool) -> None:
             log.warning("trajectory %s errored: its worker is gone", trajectory_id)
         for experiment_id in lose_stale_experiments():
             log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
+            # Their policy is gone, too; the next attempt asks for its own, and may have to wait for a GPU.
+            cancel_groups_of(experiment_id=experiment_id, before_attempt=next_attempt_number(experiment_id))
         lose_stale_exports()
         for trajectory_id in give_up_hostless():
             log.warning("trajectory %s errored: the machine with its snapshot is gone", trajectory_id)
