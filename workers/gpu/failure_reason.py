@@ -12,6 +12,8 @@ ENDED_BY_SIGNAL = re.compile(
     r"^rank (?P<rank>\d+) of the trainer was ended by (?P<signal>SIG\w+)$", re.MULTILINE
 )
 """What `training.distributed.launch` says of the first rank that crashed."""
+SIGNALS_FROM = 128
+"""The launcher's code after signal N of a rank is 128 + N. An abort comes after an error that says more."""
 RULE = re.compile(r"[=\-_*\s]*")
 
 
@@ -30,17 +32,26 @@ def why_trainer_ended(code: int, log_tail: str) -> str:
     """A sentence without its dot. The log's tail should hold a whole traceback."""
     if code < 0:  # the launcher itself; a rank's end is told by its launcher
         return f"the trainer {how_it_ended(code)}"
+    killed = _killed_rank(log_tail)
+    if killed and "SIGABRT" not in killed and code > SIGNALS_FROM:
+        return killed  # what the other ranks say of it is that their peer has gone
     if error := _named_error(log_tail):
         return f"the trainer ended with code {code}: {error}"
-    if found := ENDED_BY_SIGNAL.search(log_tail):
-        words = f"rank {found['rank']} of the trainer was ended by {found['signal']}"
-        if found["signal"] == "SIGKILL":
-            words += f": {BY_HAND}"
-        return words
+    if killed:
+        return killed
     if "Traceback (most recent call last)" in log_tail:
         return f"the trainer ended with code {code}; its log breaks off in a traceback, as on a full disk"
     said = [line.strip() for line in log_tail.splitlines() if not RULE.fullmatch(line)]
     return f"the trainer ended with code {code}: {said[-1][:MAX_CHARS] if said else 'no output'}"
+
+
+def _killed_rank(log_tail: str) -> str:
+    """The rank whose end by a signal ended the others; "" when there is none."""
+    found = ENDED_BY_SIGNAL.search(log_tail)
+    if not found:
+        return ""
+    words = f"rank {found['rank']} of the trainer was ended by {found['signal']}"
+    return f"{words}: {BY_HAND}" if found["signal"] == "SIGKILL" else words
 
 
 def _named_error(log_tail: str) -> str:

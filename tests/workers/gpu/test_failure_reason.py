@@ -40,6 +40,14 @@ def test_the_reason_is_the_line_that_says_most(log: str, words: str) -> None:
     assert why_trainer_ended(1, log).startswith(words)
 
 
+def test_a_killed_rank_is_told_and_not_what_its_peers_say_of_it() -> None:
+    peer = "[rank0]: RuntimeError: [pair.cc:553] Connection closed by peer [127.0.0.1]:936\n"
+    for log in (STEP + peer + KILLED, STEP + KILLED + peer):
+        assert why_trainer_ended(137, log).startswith("rank 1 of the trainer was ended by SIGKILL: by hand")
+    aborted = "ValueError: no such task\nrank 0 of the trainer was ended by SIGABRT\n"
+    assert why_trainer_ended(134, aborted) == "the trainer ended with code 134: ValueError: no such task"
+
+
 def test_a_child_that_was_killed_is_told_by_the_signal() -> None:
     """Its log knows nothing of its end, and "code -9" tells few people anything."""
     assert why_trainer_ended(-9, "ValueError: of an hour ago").startswith(
