@@ -93,10 +93,13 @@ def private_cluster(database: str = "deskhand", *, address: str = "", clients: s
 
 
 @contextmanager
-def running_cluster(database: str = "deskhand", *, address: str = "", clients: str = "") -> Iterator[Cluster]:
+def running_cluster(
+    database: str = "deskhand", *, address: str = "", clients: str = "", is_durable: bool = False
+) -> Iterator[Cluster]:
     """Start a new cluster with an empty database, and remove it afterwards.
 
     With `address` it listens there as well, on its usual port, and lets in `clients` (a CIDR block).
+    `is_durable`: what was committed survives a crash, as with PostgreSQL's defaults.
     """
     # A unix socket's path must stay below 108 bytes: always the short /tmp.
     folder = Path(tempfile.mkdtemp(prefix="deskhand-pg-", dir="/tmp"))
@@ -109,7 +112,8 @@ def running_cluster(database: str = "deskhand", *, address: str = "", clients: s
         if clients:
             with (data / "pg_hba.conf").open("a") as file:
                 file.write(f"host all all {clients} trust\n")
-        options = f"-c listen_addresses='{address}' -c unix_socket_directories='{folder}' {FAST_OPTIONS}"
+        options = f"-c listen_addresses='{address}' -c unix_socket_directories='{folder}' "
+        options += "-c max_connections=60" if is_durable else FAST_OPTIONS
         cluster = Cluster(folder, options, database)
         cluster.start()
         try:

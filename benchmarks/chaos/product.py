@@ -30,6 +30,7 @@ from typing import Any
 from benchmarks.chaos.product_faults import Fault
 from benchmarks.chaos.product_judge import judge, without_paths
 from benchmarks.chaos.product_lanes import LANES, Lane, ground
+from benchmarks.chaos.product_network import start_far_worker
 from benchmarks.chaos.product_run import FINAL, Mark, Missed, Run
 from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.finished_runs import FinishedRuns
@@ -48,8 +49,8 @@ SMALL = {
     "desktops.num_desktops": 4,
     "desktops.retries": 3,
 }
-SPARE_STEPS = 2
-"""Beside one for each fault: before the first, and after the last."""
+SPARE_STEPS = 4
+"""Beside one for each fault: before the first, while a fault is made ready, and after the last."""
 GO_ON_LIMIT_S = 600.0
 END_LIMIT_S = 1200.0
 MOST_STRIKES = 3
@@ -90,6 +91,8 @@ def measure(lane: Lane, *, keep: bool) -> dict[str, Any]:
     with ground(lane) as run:
         num_steps = len(lane.faults) + SPARE_STEPS
         changes = SMALL | {"algorithm.num_steps": num_steps} | lane.changes
+        if run.link:
+            start_far_worker(run)
         run.experiment = launch(run.deskhand, "--preset", PRESET, *settings(changes))
         wait_for_step(run, 1)
         struck = [strike(run, fault) for fault in lane.faults]

@@ -157,7 +157,7 @@ def ground(lane: Lane) -> Iterator[Run]:
     """The lane's installation, running, and all that its faults need of the machine. Raises NoGround."""
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="deskhand-", dir="/tmp"))
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(lambda: deskhand.is_temporary and shutil.rmtree(folder, ignore_errors=True))
         link = stack.enter_context(network()) if lane.has_link else None
         env = {"DATABASE_URL": ""} | lane.env
         if link:
@@ -165,7 +165,7 @@ def ground(lane: Lane) -> Iterator[Run]:
         cluster = None
         if lane.database == "postgresql":
             reach = {"address": link.near, "clients": f"{link.far}/32"} if link else {}
-            cluster = stack.enter_context(running_cluster(**reach))
+            cluster = stack.enter_context(running_cluster(**reach, is_durable=True))
             env["DATABASE_URL"] = cluster.url
         for name, megabytes in lane.disks.items():
             stack.enter_context(small_disk(folder / name, megabytes))

@@ -16,7 +16,6 @@ LOST_S = 60.0
 def cut_network(run: Run) -> Iterator[str]:
     """No packet comes through either way; what the worker had begun goes to others."""
     assert run.link is not None
-    start_far_worker(run)
     held = run.wait_running("w.name like 'far@%'")
     run.link.cut()
     try:
@@ -33,7 +32,7 @@ def cut_network(run: Run) -> Iterator[str]:
 
 
 def start_far_worker(run: Run) -> None:
-    """It lives until the lane's end; a second strike finds it there."""
+    """It lives until the lane's end."""
     assert run.link is not None
     online = "select name from fleet_worker where status = 'online'"
     parts = Far(
@@ -43,5 +42,4 @@ def start_far_worker(run: Run) -> None:
         run.deskhand.redis_port,
         lambda: [name for (name,) in run.rows(online)],
     )
-    if not any(name.startswith("far@") for name in parts.worker_names()):
-        run.stack.enter_context(parts.worker())
+    run.stack.enter_context(parts.worker())
