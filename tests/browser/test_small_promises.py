@@ -82,8 +82,16 @@ def test_every_chart_stays_inside_its_place(sign_in: SignIn, people: People):
     too_wide = """[...document.querySelectorAll('.chart .js-plotly-plot')].filter(
         (plot) => plot.querySelector('.main-svg').clientWidth > plot.clientWidth + 1).length"""
     page.wait_for_function(f"() => {too_wide} === 0")
-    for width in (1900, 400):
+    page.get_by_role("button", name="Change theme").click()  # charts are drawn again, as with new numbers
+    page.wait_for_timeout(200)
+    fits = """[...document.querySelectorAll('.chart .js-plotly-plot')].every(
+        (plot) => Math.abs(plot.querySelector('.main-svg').clientWidth - plot.clientWidth) <= 1)"""
+    for width in (400, 1900):
         page.set_viewport_size({"width": width, "height": 900})
-        page.wait_for_function(f"() => {too_wide} === 0")
+        page.wait_for_function(f"() => {fits}")
         heights = "[...document.querySelectorAll('.chart .js-plotly-plot')].map((plot) => plot.clientHeight)"
-        page.wait_for_function(f"() => new Set({heights}).size === 1 && {heights}[0] === 190")
+        assert page.evaluate(heights) == [190] * 4
+        # No chart stands alone in a row that the others fill.
+        ends = "(one) => one.getBoundingClientRect().right"
+        gap = f"(all => ({ends})(all) - ({ends})(all.lastElementChild))(document.querySelector('.charts'))"
+        assert abs(page.evaluate(gap)) <= 2

@@ -25,7 +25,7 @@ export function placeOf(root, panels, panel, furnish) {
   return place;
 }
 
-// Plotly measures its place again when the window changes: a place without a height of its own would shrink.
+// Drawn a second time, a chart takes its height from its place when the window changes: without one it would have none.
 export function drawChart(place, traces, layout) {
   place.style.height = `${layout.height}px`;
   window.Plotly.react(place, traces, layout, { displayModeBar: false, responsive: true });
