@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import member
 from webapp.experiments.costs.cost_rows import cost_rows
-from webapp.experiments.costs.ledger import Cost, costs_of
+from webapp.experiments.costs.ledger import Cost, costs_of, prices_of
 from webapp.experiments.evaluations.success_pairs import (
     SuccessChange,
     SuccessPair,
@@ -90,7 +90,7 @@ def compare(request: HttpRequest) -> HttpResponse:
     rows = experiment_table.list_rows(experiments)
     latest = [row.last or SuccessPair() for row in rows]
     outcomes = task_outcomes(one for pair in latest for one in pair.both)
-    costs = costs_of(team, [experiment.pk for experiment in experiments])
+    costs = costs_of(prices_of(team), [experiment.pk for experiment in experiments])
     ctx: dict[str, Any] = {
         "costs": _cost_lines([costs[experiment.pk] for experiment in experiments]),
         "nav": "experiments",

@@ -19,7 +19,7 @@ from webapp.experiments.checkpoints.checkpoint_table import (
     is_on_demand,
 )
 from webapp.experiments.costs.cost_rows import cost_rows
-from webapp.experiments.costs.ledger import costs_of, usage_of
+from webapp.experiments.costs.ledger import costs_of, prices_of, usage_of
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten
 from webapp.experiments.lineage.ledger import lineage_of
@@ -199,7 +199,7 @@ def gpus(experiment: Experiment, request: MemberRequest) -> Context:
 
 def cost(experiment: Experiment, request: MemberRequest) -> Context:
     """Hours and tokens in all, per solved task and per accepted entry, at the team's prices."""
-    found = costs_of(experiment.team, [experiment.pk])[experiment.pk]
+    found = costs_of(prices_of(experiment.team), [experiment.pk])[experiment.pk]
     return {
         "cost": found,
         "cost_rows": cost_rows(found),

@@ -79,7 +79,8 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
     results = results_of(sweep)
     targets = SWEEP_TRANSITIONS[SweepStatus(sweep.status)]
     best = best_of(results, sweep.plan)
-    costs = costs_of(sweep.team, [one.pk for result in results for one in result.experiments])
+    prices = prices_of(sweep.team)
+    costs = costs_of(prices, [one.pk for result in results for one in result.experiments])
     sign = -1 if sweep.plan.direction == "maximise" else 1
     return {
         "nav": "experiments",
@@ -89,7 +90,7 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
             results, key=lambda one: (one.mean is None, sign * (one.mean or 0.0), one.arm.number)
         ),
         "best": best,
-        "cost_rows": cost_rows(total_of(prices_of(sweep.team), list(costs.values()))),
+        "cost_rows": cost_rows(total_of(prices, list(costs.values()))),
         "num_ended": sum(one.arm.status != ArmStatus.RUNNING for one in results),
         "num_stopped": sum(one.arm.status == ArmStatus.STOPPED for one in results),
         "is_share": sweep.plan.is_share,

@@ -47,7 +47,7 @@ def trajectory(
 
 
 def cost_of(experiment: Experiment) -> Cost:
-    return costs_of(experiment.team, [experiment.pk])[experiment.pk]
+    return costs_of(prices_of(experiment.team), [experiment.pk])[experiment.pk]
 
 
 def test_hours_and_tokens_are_summed_over_attempts_and_trajectories() -> None:
