@@ -5,12 +5,10 @@ x is milliseconds since the epoch, as the charts of experiments have steps; at m
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Q
+from django.db.models import BigIntegerField, Count, Func, Max, Q, Sum
 from django.db.models.functions import TruncHour, TruncMinute
 from django.utils import timezone
 
@@ -24,7 +22,17 @@ WINDOWS = {
 }
 """Hours as the URL has them."""
 MAX_POINTS = 360
-SHORTEST_BUCKET_S = 10.0
+COLUMNS: dict[str, tuple[str, type[Sum | Max]]] = {
+    "desktops_leased": ("leased", Sum),
+    "desktops_ready": ("ready", Sum),
+    "desktops_booting": ("booting", Sum),
+    "reset_p50": ("reset_p50_s", Max),
+    "reset_p99": ("reset_p99_s", Max),
+    "trouble_dead": ("dead", Sum),
+    "trouble_quarantined": ("quarantined", Sum),
+    "trouble_leaked": ("leaks", Sum),
+}
+"""Series with "_" for its "/" -> column, and how the hosts of a bucket are put together."""
 MOST_MINUTES = timedelta(minutes=MAX_POINTS)
 
 PANELS = [
@@ -40,47 +48,58 @@ PANELS = [
 Series = dict[str, dict[str, list[float]]]
 
 
+class TimeBucket(Func):
+    """Whole numbers that grow by one every `width_s` seconds since the epoch."""
+
+    output_field = BigIntegerField()
+
+    def __init__(self, column: str, width_s: int) -> None:
+        super().__init__(column, width_s=width_s)
+
+    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "(CAST(strftime('%%%%s', %(expressions)s) AS INTEGER) / %(width_s)d)"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
+        template = "(FLOOR(EXTRACT(EPOCH FROM %(expressions)s))::bigint / %(width_s)d)"
+        return self.as_sql(compiler, connection, template=template, **context)
+
+
 def charts(hours: str) -> dict[str, Any]:
     """What static/js/charts/history_charts.js shows; three queries at most."""
     now = timezone.now()
-    since = now - WINDOWS.get(hours, WINDOWS["1"])
+    window = WINDOWS.get(hours, WINDOWS["1"])
+    since = now - window
     panels = [{"kind": "line", "limit": None, **panel} for panel in PANELS]
     return {
         "panels": panels,
         "evaluations": [],
         "from_step": 0,
-        "series": _of_hosts(since) | _errored(since),
+        "series": _of_hosts(since, int(window.total_seconds()) // MAX_POINTS) | _errored(since),
         "span": [since.timestamp() * 1000, now.timestamp() * 1000],
     }
 
 
-def _of_hosts(since: datetime) -> Series:
-    """Sums over the hosts; of reset times the worst."""
-    width_s = max(SHORTEST_BUCKET_S, (timezone.now() - since).total_seconds() / MAX_POINTS)
-    columns: dict[str, tuple[str, Callable[[Iterable[float]], float]]] = {
-        "desktops/leased": ("leased", sum),
-        "desktops/ready": ("ready", sum),
-        "desktops/booting": ("booting", sum),
-        "reset/p50": ("reset_p50_s", max),
-        "reset/p99": ("reset_p99_s", max),
-        "trouble/dead": ("dead", sum),
-        "trouble/quarantined": ("quarantined", sum),
-        "trouble/leaked": ("leaks", sum),
-    }
-    # bucket -> host -> its last sample in the bucket
-    buckets: dict[int, dict[int, dict[str, Any]]] = defaultdict(dict)
-    names = [column for column, _ in columns.values()]
-    for row in HostSample.objects.filter(at__gte=since).order_by("at").values("host_id", "at", *names):
-        buckets[int(row["at"].timestamp() // width_s)][row["host_id"]] = row
+def _of_hosts(since: datetime, width_s: int) -> Series:
+    """Sums over the hosts; of reset times the worst. Of each host, its last sample in a bucket counts."""
+    rows = HostSample.objects.filter(at__gte=since).annotate(bucket=TimeBucket("at", width_s))
+    last = rows.values("bucket", "host_id").order_by().annotate(last=Max("id")).values("last")
+    buckets = (
+        HostSample.objects.filter(id__in=last)
+        .annotate(bucket=TimeBucket("at", width_s))
+        .values("bucket")
+        .order_by("bucket")
+        .annotate(**{name: combine(column) for name, (column, combine) in COLUMNS.items()})
+    )
+    found: list[Any] = list(buckets)
     series: Series = {}
-    for name, (column, combine) in columns.items():
-        points = [(key, [row[column] for row in rows.values()]) for key, rows in sorted(buckets.items())]
-        if name.startswith("reset/"):  # 0 means: nothing was reset in that minute
-            points = [(key, values) for key, values in points if any(values)]
+    for name in COLUMNS:
+        # A reset time of 0 means: nothing was reset in that minute.
+        points = [row for row in found if row[name] or not name.startswith("reset_")]
         if points:
-            series[name] = {
-                "x": [key * width_s * 1000 for key, _ in points],
-                "y": [combine(values) for _, values in points],
+            series[name.replace("_", "/", 1)] = {
+                "x": [row["bucket"] * width_s * 1000 for row in points],
+                "y": [row[name] for row in points],
             }
     return series
 
