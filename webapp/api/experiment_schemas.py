@@ -165,3 +165,10 @@ class Series(Schema):
 
     steps: list[int]
     values: list[float]
+
+
+class MetricsPage(Schema):
+    """Series by name; `next` is the `after` of the next page, None on the last one."""
+
+    series: dict[str, Series]
+    next: str | None

@@ -1,6 +1,5 @@
 """/experiments: list, launch, look at, steer."""
 
-from collections import defaultdict
 from typing import Any
 
 from django.http import Http404, HttpResponse
@@ -17,9 +16,10 @@ from webapp.api.experiment_schemas import (
     ExperimentIn,
     ExperimentPage,
     ExperimentRow,
+    MetricsPage,
     PreflightOut,
-    Series,
 )
+from webapp.api.metric_pages import MAX_STEP, metrics_page
 from webapp.api.paging import page_of
 from webapp.experiments.access import get_experiment
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
@@ -28,13 +28,11 @@ from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
-from webapp.lib.request_values import BadValue
 from webapp.lib.tags import with_tag
 from webapp.replay import experiment_deletion
 
 router = Router(tags=["experiments"])
 MAX_POINTS = 20_000
-MAX_STEP = 2**31 - 1
 
 
 @router.get("", response=ExperimentPage, operation_id="list_experiments")
@@ -110,28 +108,22 @@ def delete_experiment(request: MemberRequest, pk: int) -> Any:
     return HttpResponse(status=204)
 
 
-@router.get("/{int:pk}/metrics", response=dict[str, Series], operation_id="show_metrics")
+@router.get("/{int:pk}/metrics", response=MetricsPage, operation_id="show_metrics")
 def show_metrics(
     request: MemberRequest,
     pk: int,
     name: list[str] = Query([]),  # noqa: B008
     from_step: int = Query(0, ge=0, le=MAX_STEP),
     to_step: int = Query(MAX_STEP, ge=0, le=MAX_STEP),
+    after: str = "",
+    limit: int = Query(MAX_POINTS, ge=1, le=MAX_POINTS),
 ) -> Any:
-    """Metric series by name, all of them when no `name` is given, with every point of the steps asked for.
-    More than 20,000 points are refused: name fewer series, or ask for fewer steps."""
+    """Every point of the series named (of all when no `name` is given), `limit` points at a time: series by
+    name, each by step. `next` is the `after` of the next page, in which a series may go on."""
     rows = get_experiment(request, pk).metrics.filter(step__range=(from_step, to_step))
     if name:
         rows = rows.filter(name__in=name)
-    points = list(rows.order_by("name", "step").values_list("name", "step", "value")[: MAX_POINTS + 1])
-    if len(points) > MAX_POINTS:
-        problem = f"more than {MAX_POINTS} points; name fewer series, or give from_step and to_step"
-        raise BadValue("name", problem)
-    found: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"steps": [], "values": []})
-    for series, step, value in points:
-        found[series]["steps"].append(step)
-        found[series]["values"].append(value)
-    return found
+    return metrics_page(rows, after, limit)
 
 
 @router.post("/{int:pk}/cancel", response=ExperimentDetail, operation_id="cancel_experiment")

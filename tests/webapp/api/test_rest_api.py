@@ -147,19 +147,37 @@ def test_metrics_come_as_series(api, team):
         MetricPoint.objects.create(experiment=experiment, name="loss/policy", step=step, value=step / 2)
     MetricPoint.objects.create(experiment=experiment, name="other", step=1, value=0)
     answer = api.get(f"/experiments/{experiment.pk}/metrics", name="loss/policy").json()
-    assert answer == {"loss/policy": {"steps": [1, 2], "values": [0.5, 1.0]}}
+    assert answer == {"series": {"loss/policy": {"steps": [1, 2], "values": [0.5, 1.0]}}, "next": None}
 
 
-def test_metrics_are_refused_rather_than_cut(api, team, monkeypatch):
-    monkeypatch.setattr("webapp.api.experiments.MAX_POINTS", 3)
+def test_metrics_come_in_pages_and_no_point_is_lost(api, team):
     experiment = make_experiment(team=team)
-    for step in range(1, 5):
-        MetricPoint.objects.create(experiment=experiment, name="loss/policy", step=step, value=step)
-    refused = api.get(f"/experiments/{experiment.pk}/metrics")
+    wanted = {name: {"steps": [1, 2, 3], "values": [1.5, 2.5, 3.5]} for name in ("loss/kl", "loss/policy")}
+    for step in (3, 1, 2):  # a resumed attempt repeats steps: ids do not follow them
+        for name in wanted:
+            MetricPoint.objects.create(experiment=experiment, name=name, step=step, value=step + 0.5)
+    path, query, found, sizes = f"/experiments/{experiment.pk}/metrics", {"limit": "4"}, {}, []
+    while True:
+        page = api.get(path, **query).json()
+        sizes.append(sum(len(series["steps"]) for series in page["series"].values()))
+        for name, series in page["series"].items():
+            known = found.setdefault(name, {"steps": [], "values": []})
+            known["steps"] += series["steps"]
+            known["values"] += series["values"]
+        if page["next"] is None:
+            break
+        query["after"] = page["next"]
+    assert found == wanted
+    assert sizes == [4, 2]
+    answer = api.get(path, from_step=2, to_step=3).json()
+    assert answer["series"]["loss/policy"]["steps"] == [2, 3]
+
+
+@pytest.mark.parametrize("cursor", ["3", "x:loss/kl", "-1:loss/kl", f"{2**31}:loss/kl"])
+def test_what_is_no_cursor_of_metrics_is_refused(api, team, cursor: str):
+    refused = api.get(f"/experiments/{make_experiment(team=team).pk}/metrics", after=cursor)
     assert refused.status_code == 400
-    assert "from_step" in refused.json()["error"]["fields"]["name"]
-    answer = api.get(f"/experiments/{experiment.pk}/metrics", from_step=2, to_step=3).json()
-    assert answer["loss/policy"]["steps"] == [2, 3]
+    assert "after" in refused.json()["error"]["fields"]
 
 
 def test_replay_entries_are_listed_by_verdict(api, team):
