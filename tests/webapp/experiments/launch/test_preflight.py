@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 from django.utils import timezone
 
-from testing.factories import make_experiment, make_replay_entry, make_task, make_task_set, make_team
+from testing.factories import (
+    make_experiment,
+    make_replay_entry,
+    make_task,
+    make_task_set,
+    make_team,
+    make_trajectory,
+)
+from testing.fleet_rows import make_desktop
 from training.contracts.config import ExperimentConfig, parse_config
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
@@ -108,6 +116,56 @@ def test_the_estimate_counts_the_desktops_that_are_online(team: Team):
     here = run_preflight(config, team=team)
     assert here.seconds > 4 * everywhere.seconds
     assert "on 1 of 8 desktops" in here.seconds_basis
+
+
+def test_an_estimate_never_contradicts_the_warning_about_desktops(team: Team):
+    """64 wanted and 8 online: as long as with 8 wanted, also by what earlier ones took."""
+
+    def wanting(number: int) -> ExperimentConfig:
+        return parse_config({"desktops": {"num_desktops": number}, "algorithm": {"num_steps": 100}})
+
+    now = timezone.now()
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=8, version="")
+    for preset in ("", "first-desk"):
+        found = run_preflight(wanting(64), team=team, preset=preset)
+        assert found.seconds == run_preflight(wanting(8), team=team, preset=preset).seconds
+        assert "8 of 64 desktops online" in {check.title for check in found.checks}
+        assert found.seconds_basis.endswith(", on 8 of 64 desktops")
+        make_experiment(
+            team=team,
+            config=wanting(8).model_dump(mode="json"),
+            status=ExperimentStatus.FINISHED,
+            preset="first-desk",
+            started_at=now - timedelta(minutes=40),
+            ended_at=now,
+        )
+    assert found.seconds == pytest.approx(40 * 60)
+
+
+def test_an_estimate_counts_the_desktops_that_an_earlier_one_had(team: Team):
+    """It took 10 minutes on 64; 8 are online now."""
+    config = parse_config({"desktops": {"num_desktops": 64}, "algorithm": {"num_steps": 100}})
+    now = timezone.now()
+    earlier = make_experiment(
+        team=team,
+        config=config.model_dump(mode="json"),
+        status=ExperimentStatus.FINISHED,
+        preset="first-desk",
+        started_at=now - timedelta(minutes=10),
+        ended_at=now,
+    )
+    beat_worker(name="env", queue="env", host="here", pid=1, slots=8, version="")
+    for number in range(64):
+        make_trajectory(experiment=earlier, turns=0, desktop=make_desktop(f"d{number}"))
+    found = run_preflight(config, team=team, preset="first-desk")
+    assert found.seconds > 3 * 600
+    assert "1 finished experiment of this preset, on 8 of 64 desktops" in found.seconds_basis
+
+
+def test_without_desktops_the_estimate_says_what_it_supposes(team: Team):
+    found = run_preflight(ExperimentConfig(), team=team)
+    assert "No desktops online" in {check.title for check in found.checks}
+    assert found.seconds_basis.endswith(", once 8 desktops are online")
 
 
 def test_a_reference_that_is_not_there_stops_the_launch(team: Team):
