@@ -85,6 +85,17 @@ def test_the_same_evaluation_twice_is_one_and_another_is_another(checkpoint: Che
     assert evaluation_of(checkpoint) != first
 
 
+def test_each_is_named_by_its_number_and_who_asked(checkpoint: CheckpointRecord) -> None:
+    ana = make_user(Role.OPERATOR, team=checkpoint.experiment.team, name="ana")
+    names = []
+    for temperature in (0.0, 0.5):
+        how = evaluate_on_demand.HowToEvaluate(num_tasks=9, temperature=temperature)
+        asked = evaluate_on_demand.request_evaluation(checkpoint=checkpoint, user=ana, how=how)
+        names.append(asked.name)
+    first = f"Evaluate #{checkpoint.experiment_id} step 10"
+    assert names == [f"{first} by ana", f"{first}, no. 2 by ana"]
+
+
 def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(
     client: Client, operator, checkpoint: CheckpointRecord
 ) -> None:
