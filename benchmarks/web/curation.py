@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 from typing import Any
 
 from benchmarks.report import finish, percentile, print_table
+from testing.browser.chromium import chromium_page, sign_in
 from testing.private_installation import REPOSITORY, Instance
 
 MAX_PAINTED_MS = 60.0
@@ -54,19 +54,8 @@ def main() -> int:
 
 def measure(deskhand: Instance, num_labels: int, pause_ms: int) -> dict[str, Any]:
     """Label in a real browser and read its clocks."""
-    from playwright.sync_api import sync_playwright
-
-    username, password = deskhand.credentials
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
-        page.goto(f"{deskhand.url}/login/")
-        page.fill("[name=username]", username)
-        page.fill("[name=password]", password)
-        page.press("[name=password]", "Enter")
-        page.wait_for_url(lambda url: "login" not in url)
+    with chromium_page() as page:
+        sign_in(page, deskhand)
         page.goto(f"{deskhand.url}/replay/")
         page.wait_for_selector("[data-image] img")
         page.evaluate(RECORD)
@@ -76,7 +65,6 @@ def measure(deskhand: Instance, num_labels: int, pause_ms: int) -> dict[str, Any
         page.wait_for_timeout(1000)
         painted = [item["sinceKeyMs"] for item in page.evaluate("window.painted")][NUM_WARM_UP:]
         requests = page.evaluate(REQUESTS)[NUM_WARM_UP:]
-        browser.close()
     assert len(painted) == len(requests) == num_labels, (len(painted), len(requests))
     return {
         "num_labels": num_labels,

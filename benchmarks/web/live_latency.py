@@ -17,18 +17,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from benchmarks.finished_runs import load_and_speed
 from benchmarks.report import finish, percentile, print_table
 from benchmarks.web.barest_viewer import PAGE
 from benchmarks.web.typing_script import script
+from testing.browser.chromium import chromium_page, sign_in
 from testing.private_installation import Instance
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task
 from training.tasks.sets import first_desk
@@ -138,14 +136,9 @@ def typing_task(num_turns: int) -> Task:
 def measure(deskhand: Instance, num_watched: int) -> list[tuple[float, float]]:
     """(painted, event received) in ms after its screenshot, for every new frame of `num_watched`
     trajectories, each followed from its start."""
-    username, password = deskhand.credentials
     times: list[tuple[float, float]] = []
     with chromium_page() as page:
-        page.goto(f"{deskhand.url}/login/")
-        page.fill("[name=username]", username)
-        page.fill("[name=password]", password)
-        page.press("[name=password]", "Enter")
-        page.wait_for_url(lambda url: "login" not in url)
+        sign_in(page, deskhand)
         seen: set[int] = set()
         while len(seen) < num_watched:
             pk = youngest_running(seen)
@@ -186,21 +179,6 @@ def measure_barest(deskhand: Instance, num_turns: int, *, num_frames: int) -> li
         process.stdin.close()
         process.wait(20)
     return times
-
-
-@contextmanager
-def chromium_page() -> Iterator[Any]:
-    """A page of 1280 x 800 in a browser of its own."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Playwright's loop runs in this thread; Django would take every query for a blocking one.
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield browser.new_page(viewport={"width": 1280, "height": 800})
-        browser.close()
 
 
 def wait_until_idle() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from testing.browser.chromium import chromium_page, sign_in
 from testing.experiment_runs import describe, follow, launch, settings
 from testing.private_installation import Instance
 from testing.watch_installation import rows
@@ -87,27 +88,15 @@ def test_members_of_a_group_start_from_the_same_picture(deskhand, described):
 
 def look_at(deskhand: Instance, trajectory: int) -> tuple[list[int], int]:
     """Size of the picture that the viewer shows, and how many turns it lists."""
-    from playwright.sync_api import sync_playwright
-
-    username, password = deskhand.credentials
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+    with chromium_page() as page:
         page.set_default_timeout(60_000)
-        page.goto(f"{deskhand.url}/login/")
-        page.fill("[name=username]", username)
-        page.fill("[name=password]", password)
-        page.press("[name=password]", "Enter")
-        page.wait_for_url(lambda url: "login" not in url)
+        sign_in(page, deskhand)
         page.goto(f"{deskhand.url}/trajectories/{trajectory}/")
         page.wait_for_function("document.querySelector('[data-image] img')?.naturalWidth > 0")
         size = page.eval_on_selector("[data-image] img", "image => [image.naturalWidth, image.naturalHeight]")
         cells = page.locator("[data-cell]:not([data-cell=end])").count()
         if folder := os.environ.get("DESKHAND_SHOTS"):
             page.screenshot(path=f"{folder}/machine-viewer.png")
-        browser.close()
     return size, cells
 
 

@@ -1,0 +1,48 @@
+"""Chromium over a private installation, signed in with its first login."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from testing.private_installation import Instance
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+VIEWPORT = (1280, 800)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium; as root its own sandbox cannot start."""
+    from playwright.sync_api import sync_playwright  # hosts that only measure have none
+
+    with sync_playwright() as playwright:
+        # Playwright's loop runs in this thread; Django would take every query for a blocking one.
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def chromium_page() -> Iterator[Page]:
+    """A page in a browser of its own."""
+    with chromium() as browser:
+        yield browser.new_page(viewport={"width": VIEWPORT[0], "height": VIEWPORT[1]})
+
+
+def sign_in(page: Page, deskhand: Instance) -> None:
+    """With the login that the installation made at its first start."""
+    username, password = deskhand.credentials
+    page.goto(f"{deskhand.url}/login/")
+    page.fill("[name=username]", username)
+    page.fill("[name=password]", password)
+    page.press("[name=password]", "Enter")
+    page.wait_for_url(lambda url: "login" not in url)
