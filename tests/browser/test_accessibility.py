@@ -46,7 +46,12 @@ TABS = (
     "lineage",
 )
 MAX_SHOWN = 3
-THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+RULES_BY_THEME: dict[Literal["light", "dark"], dict[str, Any]] = {
+    "light": {"type": "tag", "values": RULES},
+    "dark": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+}
+"""A theme changes colours alone."""
+PAINT_MS = 150
 
 
 def furnished(people: People) -> list[str]:
@@ -139,11 +144,10 @@ def furnished(people: People) -> list[str]:
     ]
 
 
-def objections(page: Page) -> dict[str, list[str]]:
+def objections(page: Page, rules: dict[str, Any]) -> dict[str, list[str]]:
     """Rule -> what breaks it on this page."""
-    page.evaluate(AXE.read_text())
     found: dict[str, Any] = page.evaluate(
-        "tags => axe.run(document, { runOnly: tags, resultTypes: ['violations'] })", RULES
+        "runOnly => axe.run(document, { runOnly, resultTypes: ['violations'] })", rules
     )
     return {
         rule["id"]: [f"{node['html'][:160]} | {node['failureSummary'][-120:]}" for node in rule["nodes"]][
@@ -156,12 +160,14 @@ def objections(page: Page) -> dict[str, list[str]]:
 def objections_in_both_themes(page: Page, path: str) -> dict[str, dict[str, list[str]]]:
     """The page follows the system's theme while it is open, so that one load shows both."""
     page.goto(path)
-    page.wait_for_timeout(500)
+    page.wait_for_function("() => !document.querySelector('.htmx-request')")
+    page.wait_for_timeout(PAINT_MS)
+    page.evaluate(AXE.read_text())
     found = {}
-    for theme in THEMES:
+    for theme, rules in RULES_BY_THEME.items():
         page.emulate_media(color_scheme=theme)
         page.wait_for_function(f"() => document.documentElement.dataset.bsTheme === '{theme}'")
-        if broken := objections(page):
+        if broken := objections(page, rules):
             found[f"{path} {theme}"] = broken
     return found
 
