@@ -5,8 +5,9 @@ is a window (`training.render.history_window`) is one sequence per distinct pref
 the trajectory's advantage, and no cut is ever made inside an image.
 
 Invariant, checked for every trajectory: over its samples the loss masks mark exactly the
-recorded completion tokens, in order and each once, every completion stands where the policy
-server saw it, and the image pads of each sequence are those of its screenshots' grids.
+recorded completion tokens of the turns that are not context only, in order and each once, every
+completion stands where the policy server saw it, and the image pads of each sequence are those of
+its screenshots' grids.
 """
 
 from __future__ import annotations
@@ -205,7 +206,8 @@ def _check_images(sample: Sample, where: str, merge_size: int, image_token_id: i
 
 
 def _check_recorded(samples: Sequence[Sample], trajectory: Trajectory, where: str) -> None:
-    completions = [turn.completion for turn in trajectory.turns if turn.completion is not None]
+    trained = [turn for turn in trajectory.turns if not turn.is_context]
+    completions = [turn.completion for turn in trained if turn.completion is not None]
     tokens = [token for completion in completions for token in completion.token_ids]
     logprobs = [value for completion in completions for value in completion.behaviour_logprobs]
     marked = [(sample, i) for sample in samples for i, bit in enumerate(sample.loss_mask) if bit]

@@ -1,6 +1,7 @@
 """How a replay entry may enter a step of this experiment: as it was sampled, as likelihood, or not at all.
 
-same fingerprint, sampled by a policy of known, low age -> its very tokens and behaviour logprobs
+same fingerprint, sampled by a policy of known, low age -> its very tokens and behaviour logprobs; turns
+                                                           that people masked stay as context
 another or unknown fingerprint, a person's, an oracle's -> rendered again from its actions, as likelihood
 cannot be rendered, or its policy is too old            -> skipped, and reported with the reason
 """
@@ -49,7 +50,7 @@ class ReplayAdmission:
 
     def _is_as_sampled(self, trajectory: Trajectory) -> bool:
         """Whether every token was sampled by a policy in the very context that is rendered here."""
-        if not has_behaviour_logprobs(trajectory) or any(turn.is_context for turn in trajectory.turns):
+        if not has_behaviour_logprobs(trajectory):
             return False
         if not keeps_tokens(trajectory, self.renderer):
             return False

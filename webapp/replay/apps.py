@@ -1,4 +1,5 @@
-"""Tells the live pages who may read a team's inbox and its imports; has the dispatcher read imports."""
+"""Tells the live pages who may read a team's inbox and its imports; has the dispatcher read imports and
+compare entries."""
 
 from django.apps import AppConfig
 
@@ -10,6 +11,7 @@ class ReplayConfig(AppConfig):
         from webapp.accounts.models import Team
         from webapp.dispatcher import child_work, chores
         from webapp.live.stream_access import register_owned
+        from webapp.replay.curation.clusters import compare_waiting
         from webapp.replay.imports.jobs import forget_old_imports, next_import
         from webapp.replay.models import ReplayImport
 
@@ -17,3 +19,4 @@ class ReplayConfig(AppConfig):
         register_owned("import", ReplayImport)
         child_work.register(child_work.ChildWork("read_import", next_import))
         chores.register(forget_old_imports)
+        chores.register(compare_waiting)

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from webapp.replay.filters import MAX_STILL
 from webapp.replay.fit_for_experiments import Fit
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import action_signature
 
-MAX_STILL = 3
-"""Turns on one unchanged screen that look stuck."""
 MUCH_LOST = 0.25
 """Share of what a success earned; penalties that take less are ordinary."""
 

@@ -84,6 +84,6 @@ def _line(pk: int, label: dict[str, Any], form: ImageForm) -> bytes:
         return b""
     if entry.labelled_by_id != label["labelled_by"]:
         entry.labelled_by = User.objects.filter(pk=label["labelled_by"]).first()
-    for name in ("verdict", "tags", "note"):
+    for name in ("verdict", "tags", "note", "edit"):
         setattr(entry, name, label[name])
     return export_line(entry, form).encode() + b"\n"

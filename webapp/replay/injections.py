@@ -11,12 +11,15 @@ from django.utils import timezone
 
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse
 from training.contracts.types import Source
+from training.contracts.types import Trajectory as WireTrajectory
 from webapp.accounts.models import Team
 from webapp.experiments.lifecycle.status_changes import record_incident
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.weight_lineage import Place, WeightLineage
 from webapp.lib.storable_text import storable
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplaySkipRecord, ReplayUseRecord
+from webapp.replay.turns.process_labels import bad_turns
+from webapp.replay.turns.turn_edits import TurnEdit, as_trained
 from webapp.trajectories.models import Trajectory
 
 # --- use in training ---------------------------------------------------------------------------------
@@ -32,6 +35,12 @@ def usable_entries(*, team: Team, task: TaskRecord) -> QuerySet[ReplayEntry]:
         # "gold" sorts after "accepted"
         .order_by("-verdict", "num_uses", "-id")
     )
+
+
+def as_injected(entry: ReplayEntry, trajectory: WireTrajectory) -> WireTrajectory:
+    """`trajectory`, the entry's, as it is trained on: trimmed, corrected, without the loss of bad turns."""
+    bad = bad_turns(entry.trajectory.process_labels.all())
+    return as_trained(trajectory, TurnEdit.read(entry.edit), bad)
 
 
 def policy_age(trajectory: Trajectory, experiment: Experiment, lineage: WeightLineage) -> int | None:

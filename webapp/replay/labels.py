@@ -1,4 +1,4 @@
-"""Labels of replay entries: verdict, tags and note, with undo.
+"""Labels of replay entries: verdict, tags, note and edit, with undo.
 
 A label is an event: it holds what was before and after, and an undo is one more event that restores the
 `before` of the one it undoes. The entry's columns are the latest `after`. Every change locks its entry, so
@@ -18,7 +18,7 @@ from django.utils import timezone
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
 from webapp.lib.request_values import shortened
-from webapp.lib.tags import checked_tags
+from webapp.lib.tags import MAX_TAGS, checked_tags
 from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
 
 MAX_NOTE = 4000
@@ -48,15 +48,18 @@ def label_entry(
     verdict: str | None = None,
     tags: list[str] | None = None,
     note: str | None = None,
+    edit: dict[str, Any] | None = None,
     expected_verdict: str | None = None,
     batch: str = "",
 ) -> LabelEvent | None:
-    """Change verdict, tags or note (None leaves one as it is); None when nothing differs.
+    """Change verdict, tags, note or edit (None leaves one as it is); None when nothing differs.
 
-    `expected_verdict` is what the person saw. Raises LabelConflict when the entry has another one by now,
-    ValueError naming the field for a value that cannot be stored.
+    `edit`: of `turns.turn_edits`, checked. `expected_verdict` is what the person saw. Raises LabelConflict
+    when the entry has another one by now, ValueError naming the field for a value that cannot be stored.
     """
     wanted = check_label(verdict, tags, note)
+    if edit is not None:
+        wanted["edit"] = edit
     with transaction.atomic():
         locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
         if expected_verdict is not None and locked.verdict != expected_verdict:
@@ -113,33 +116,46 @@ def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
         return undone
 
 
-def label_many(
-    *, entries: QuerySet[ReplayEntry], user: User, verdict: str, tags: list[str] | None = None
-) -> int:
-    """One verdict for all of `entries`, one undoable event each; returns how many changed."""
-    wanted = check_label(verdict, tags, None)
+def label_many(*, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_tag: str = "") -> int:
+    """One verdict, and one more tag, for all of `entries`, one undoable event each; returns how many changed.
+
+    An entry that has `MAX_TAGS` already keeps those.
+    """
+    wanted = check_label(verdict, None, None)
     batch = secrets.token_hex(16)
     with transaction.atomic():
-        changed: list[int] = []
+        changed: list[ReplayEntry] = []
         events = []
         for entry in entries.select_for_update(of=("self",)).order_by("id")[:MAX_BULK]:
             before = snapshot(entry)
-            after = {**before, **wanted}
+            after = {**before, **wanted, "tags": _with_tag(before["tags"], add_tag)}
             if after == before:
                 continue
             events.append(LabelEvent(entry=entry, by=user, before=before, after=after, batch=batch))
-            changed.append(entry.pk)
-            is_back_in_inbox = after["verdict"] == Verdict.INBOX
+            changed.append(_assign(entry, after, user))
         LabelEvent.objects.bulk_create(events, batch_size=500)
         if changed:
-            by: dict[str, Any] = {"labelled_by": None, "labelled_at": None}
-            if not is_back_in_inbox:
-                by = {"labelled_by": user, "labelled_at": timezone.now()}
-            for start in range(0, len(changed), 500):
-                ReplayEntry.objects.filter(pk__in=changed[start : start + 500]).update(**wanted, **by)
-            first = events[0].entry
-            _record(AuditAction.LABELLED, first, user, after=verdict, entries=len(changed))
+            _store(changed, is_equal=not add_tag)
+            _record(AuditAction.LABELLED, changed[0], user, after=verdict, entries=len(changed))
     return len(changed)
+
+
+def _with_tag(tags: list[str], tag: str) -> list[str]:
+    if not tag or tag in tags or len(tags) >= MAX_TAGS:
+        return tags
+    return [*tags, tag]
+
+
+def _store(changed: list[ReplayEntry], *, is_equal: bool) -> None:
+    """Write the labels of many rows; those that are equal but for their tags need fewer statements."""
+    if not is_equal:
+        ReplayEntry.objects.bulk_update(changed, LABEL_COLUMNS, batch_size=100)
+        return
+    first = changed[0]
+    values = {"verdict": first.verdict, "labelled_by": first.labelled_by, "labelled_at": first.labelled_at}
+    for start in range(0, len(changed), 500):
+        rows = ReplayEntry.objects.filter(pk__in=[entry.pk for entry in changed[start : start + 500]])
+        rows.update(**values)
 
 
 def _record(action: AuditAction, entry: ReplayEntry, user: User, **detail: object) -> None:
@@ -147,7 +163,7 @@ def _record(action: AuditAction, entry: ReplayEntry, user: User, **detail: objec
     log_action(action, person=user, team=entry.team_id, kind="entry", object_id=entry.pk, **detail)
 
 
-LABEL_COLUMNS = ["verdict", "tags", "note", "labelled_by", "labelled_at"]
+LABEL_COLUMNS = ["verdict", "tags", "note", "edit", "labelled_by", "labelled_at"]
 
 
 def standing_events() -> QuerySet[LabelEvent]:
@@ -157,7 +173,12 @@ def standing_events() -> QuerySet[LabelEvent]:
 
 def snapshot(entry: ReplayEntry) -> dict[str, Any]:
     """What a label can change, as kept in events."""
-    return {"verdict": str(entry.verdict), "tags": list(entry.tags), "note": entry.note}
+    return {
+        "verdict": str(entry.verdict),
+        "tags": list(entry.tags),
+        "note": entry.note,
+        "edit": dict(entry.edit),
+    }
 
 
 def conflict_message(entry: ReplayEntry) -> str:
@@ -187,6 +208,7 @@ def _undo(entry: ReplayEntry, event: LabelEvent, user: User) -> LabelEvent:
 
 def _assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntry:
     entry.verdict, entry.tags, entry.note = after["verdict"], after["tags"], after["note"]
+    entry.edit = after.get("edit", {})
     is_back_in_inbox = entry.verdict == Verdict.INBOX
     entry.labelled_by = None if is_back_in_inbox else user
     entry.labelled_at = None if is_back_in_inbox else timezone.now()

@@ -9,14 +9,17 @@ from typing import Any
 
 from django.db.models import BigIntegerField, Count, Max, Min, QuerySet, Value
 
+from training.contracts.types import Source
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.weight_lineage import WeightLineage
 from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of
-from webapp.replay.filters import EntryFilter
+from webapp.replay.curation.sorting import Surroundings, ordered_ids
+from webapp.replay.filters import NEWEST, PROBLEMS, SORTS, EntryFilter
 from webapp.replay.fit_for_experiments import fit_of, target_experiment
 from webapp.replay.inbox_admission import stream_of
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
+from webapp.replay.turns.turn_edits import edit_words
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import turn_json
 from webapp.trajectories.viewer_parts import end_frame
@@ -46,11 +49,16 @@ def entry_rows(team_id: int) -> QuerySet[ReplayEntry]:
     rows = ReplayEntry.objects.filter(team_id=team_id).select_related(
         "trajectory__task", "trajectory__experiment", "labelled_by"
     )
-    return rows.defer("trajectory__task__spec", "trajectory__experiment__config").order_by("-id")
+    return rows.defer("outline", "trajectory__task__spec", "trajectory__experiment__config").order_by("-id")
 
 
 def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit: int) -> list[ReplayEntry]:
-    """The next entries of a queue, below `before_id`."""
+    """The next entries of a queue, behind `before_id` in its order."""
+    if chosen.sort != NEWEST:
+        around = Surroundings.of_team(team_id)
+        ids = ordered_ids(team_id, chosen, around, after=before_id)[:limit]
+        found = {entry.pk: entry for entry in entry_rows(team_id).filter(pk__in=ids)}
+        return [found[pk] for pk in ids if pk in found]
     rows = chosen.apply(entry_rows(team_id))
     if before_id is not None:
         rows = rows.filter(pk__lt=before_id)
@@ -187,6 +195,21 @@ def choices_of(team_id: int) -> Choices:
     )
 
 
+def filter_fields(team_id: int, chosen: EntryFilter) -> dict[str, Any]:
+    """The context of `replay/parts/filter_fields.html`; one query."""
+    choices = choices_of(team_id)
+    return {
+        "chosen": chosen,
+        "families": choices.families,
+        "experiments": choices.experiments,
+        "sorts": SORTS.items(),
+        "sources": tuple(Source),
+        "problems": [(name, words) for name, (words, _) in PROBLEMS.items()],
+        "common_tags": COMMON_TAGS,
+        "verdict_choices": Verdict.choices,
+    }
+
+
 @dataclass(frozen=True)
 class HistoryRow:
     """One label event in words."""
@@ -210,14 +233,16 @@ def history_of(entry: ReplayEntry) -> list[HistoryRow]:
 def changes_of(event: LabelEvent) -> list[tuple[str, str, str]]:
     """The fields in which an event's `before` and `after` differ."""
     found = []
-    for name in ("verdict", "tags", "note"):
+    for name in ("verdict", "tags", "note", "edit"):
         before, after = event.before.get(name), event.after.get(name)
-        if before != after:
+        if before != after and (before or after):
             found.append((name, _words(before), _words(after)))
     return found
 
 
 def _words(value: Any) -> str:
+    if isinstance(value, dict):
+        return edit_words(value)
     return ", ".join(value) if isinstance(value, list) else str(value or "")
 
 

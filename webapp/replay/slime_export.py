@@ -18,6 +18,8 @@ from training.actions.write.pyautogui_call import pyautogui_call
 from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
 from webapp.replay.models import ReplayEntry, Verdict
+from webapp.replay.turns.process_labels import bad_turns
+from webapp.replay.turns.turn_edits import TurnEdit, as_trained
 from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
@@ -45,7 +47,9 @@ def export_line(entry: ReplayEntry, images: ImageForm = "base64") -> str:
 def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str, Any]:
     """The object of one line. Raises CannotExport."""
     row = entry.trajectory
-    trajectory = trajectory_of(row)
+    bad = bad_turns(row.process_labels.all())
+    recorded = as_trained(trajectory_of(row), TurnEdit(), bad)
+    trajectory = as_trained(recorded, TurnEdit.read(entry.edit))
     turns = [turn for turn in trajectory.turns if turn.action is not None]
     messages, shas = conversation(entry, row.task.instruction, turns)
     return {
@@ -69,7 +73,7 @@ def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str,
             "raw_reward": row.score,
             "shaped_reward": row.reward,
             "behaviour_logprobs_ref": f"trajectory:{row.pk}",
-            "num_dropped_turns": len(trajectory.turns) - len(turns),
+            "num_dropped_turns": len(recorded.turns) - len(turns),
             "deskhand": {
                 "entry": entry.pk,
                 "verdict": entry.verdict,
@@ -78,7 +82,8 @@ def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str,
                 "source": row.source,
                 "max_turns": turn_limit(row),
                 "branch": lineage_of(row),
-                "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in trajectory.turns],
+                "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in recorded.turns],
+                **({"edit": entry.edit} if entry.edit else {}),
                 "terms": row.terms,
             },
         },

@@ -3,7 +3,9 @@
 from django.urls import path
 
 from webapp.replay import experiment_deletion_views, transfer_views, views
+from webapp.replay.curation import views as curation_views
 from webapp.replay.imports import views as import_views
+from webapp.replay.turns import views as turn_views
 
 urlpatterns = [
     path("experiments/delete/", experiment_deletion_views.delete_experiments, name="experiments-delete"),
@@ -11,6 +13,14 @@ urlpatterns = [
     path("replay/entries/", views.entries, name="replay-entries"),
     path("replay/undo/", views.latest_undo, name="replay-undo"),
     path("replay/bulk/", views.bulk_label, name="replay-bulk"),
+    path("replay/list/", curation_views.entry_list, name="replay-list"),
+    path("replay/clusters/", curation_views.clusters, name="replay-clusters"),
+    path("replay/clusters/keep/", curation_views.clusters_keep, name="replay-clusters-keep"),
+    path("replay/turns/<int:pk>/", turn_views.turns, name="turn-labels"),
+    path("replay/turns/<int:pk>/mark/", turn_views.mark, name="turn-mark"),
+    path("replay/turns/<int:pk>/edit/", turn_views.edit, name="turn-edit"),
+    path("replay/process-labels/", turn_views.export, name="process-labels"),
+    path("replay/process-labels/import/", turn_views.import_labels, name="process-labels-import"),
     path("replay/stats/", views.buffer_stats, name="replay-stats"),
     path("replay/transfer/", transfer_views.transfer, name="replay-transfer"),
     path("replay/imports/<int:pk>/", import_views.show, name="replay-import"),

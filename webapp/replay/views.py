@@ -60,10 +60,9 @@ def inbox(request: MemberRequest) -> HttpResponse:
         queue = [*queries.entry_rows(team_id).filter(pk=wanted), *queue]
     start = next((i for i, entry in enumerate(queue) if entry.pk == wanted), 0)
     first = [entry.pk for entry in queue[start : start + 1 + queries.PREFETCH]]
-    choices = queries.choices_of(team_id)
     ctx = {
+        **queries.filter_fields(team_id, chosen),
         "nav": "replay",
-        "chosen": chosen,
         "stream": stream_of(team_id),
         "cursor": cursor,
         "queue": queue,
@@ -71,9 +70,6 @@ def inbox(request: MemberRequest) -> HttpResponse:
         "num_all": sum(counts.values()),
         "num_in_filter": sum(counts.values()) if chosen.verdict == ALL else counts[chosen.verdict],
         "verdicts": [(verdict.value, verdict.label, counts[verdict]) for verdict in Verdict],
-        "families": choices.families,
-        "experiments": choices.experiments,
-        "common_tags": queries.COMMON_TAGS,
         "verdict_keys": VERDICT_KEYS,
         "may_label": may_label(membership),
         "views": view_menu(request, SavedView.Page.REPLAY, {}),

@@ -8,7 +8,7 @@ import pytest
 
 from testing.training.toy_desktops import ToyDesktops, toy_tasks
 from tests.training.conftest import toy_config
-from training.batch.samples import has_behaviour_logprobs
+from training.batch.samples import build_samples, has_behaviour_logprobs
 from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Action, Trajectory
 from training.render.renderer import Renderer
@@ -82,3 +82,24 @@ def test_a_demonstration_never_ages(admission, recorded: Trajectory) -> None:
     turns = tuple(turn.model_copy(update={"completion": None, "source": "human"}) for turn in recorded.turns)
     shown = recorded.model_copy(update={"turns": turns})
     assert admission(replay={"max_policy_age": 0, "unknown_policy_age": "skip"}).admit(candidate(shown, None))
+
+
+def test_a_masked_turn_stays_in_the_context_and_the_others_keep_their_ratio(
+    admission, recorded: Trajectory
+) -> None:
+    """The loss mask leaves the masked turn's tokens out, at the same places as without a mask."""
+    masked = recorded.turns[0].model_copy(update={"is_context": True})
+    changed = recorded.model_copy(update={"turns": (masked, *recorded.turns[1:])})
+    mine = admission()
+    entered = mine.admit(candidate(changed)).trajectory
+    assert has_behaviour_logprobs(entered)
+    (whole,), (some,) = (
+        build_samples(one, mine.renderer, advantage=1.0, image_token_id=mine.renderer.image_pad_id)
+        for one in (recorded, entered)
+    )
+    assert some.token_ids == whole.token_ids
+    left_out = len(masked.completion.token_ids)
+    first = whole.loss_mask.index(1)
+    assert some.loss_mask[: first + left_out] == (0,) * (first + left_out)
+    assert some.loss_mask[first + left_out :] == whole.loss_mask[first + left_out :]
+    assert sum(some.loss_mask) == sum(whole.loss_mask) - left_out > 0

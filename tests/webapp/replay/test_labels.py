@@ -22,8 +22,8 @@ def test_a_label_changes_the_entry_and_leaves_an_event_with_before_and_after():
     event = label_entry(entry=entry, user=user, verdict="accepted", tags=["Clean", "clean "], note=" ok ")
     entry.refresh_from_db()
     assert (entry.verdict, entry.tags, entry.note, entry.labelled_by) == ("accepted", ["clean"], "ok", user)
-    assert event.before == {"verdict": "inbox", "tags": [], "note": ""}
-    assert event.after == {"verdict": "accepted", "tags": ["clean"], "note": "ok"}
+    assert event.before == {"verdict": "inbox", "tags": [], "note": "", "edit": {}}
+    assert event.after == {"verdict": "accepted", "tags": ["clean"], "note": "ok", "edit": {}}
 
 
 def test_a_label_that_changes_nothing_leaves_no_event():

@@ -2,13 +2,16 @@
 
 import pytest
 
-from testing.factories import make_experiment, make_group, make_replay_entry, make_trajectory
+from testing.factories import make_experiment, make_group, make_replay_entry, make_trajectory, make_user
 from testing.training.tiny_model import renderer
+from training.batch.samples import build_samples, has_behaviour_logprobs
 from training.contracts.config import SamplingConfig, parse_config
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Source
 from training.render.demonstrations import as_demonstration
+from training.rollouts.replay_admission import ReplayAdmission
+from webapp.replay.turns.process_labels import rate_turn
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.rollout_routes import get_replay
 
@@ -50,3 +53,39 @@ def test_of_a_recorded_take_over_only_the_persons_turn_and_what_followed_are_lea
     assert shared_fingerprint(candidate.trajectory.turns) == reader.fingerprint
     shown = as_demonstration(candidate.trajectory, reader, SamplingConfig())
     assert [turn.is_context for turn in shown.turns] == [True, True, False, False]
+
+
+def test_masks_of_single_turns_follow_the_entry_into_the_trainer():
+    """A turn that people call bad keeps its place in the context and has no loss; the others keep theirs."""
+    experiment = make_experiment()
+    row = make_trajectory(group=make_group(experiment=experiment), turns=4)
+    reader = renderer()
+    for turn in row.turns.all():
+        turn.width, turn.height = 512, 384
+        turn.completion |= {"fingerprint": reader.fingerprint, "num_prompt_tokens": 0}
+        turn.save()
+    entry = make_replay_entry(trajectory=row, verdict="accepted", edit={"first": 1, "last": 2})
+    user = make_user("annotator", team=experiment.team)
+    rate_turn(trajectory=row, user=user, index=2, rating=-1)
+    (candidate,) = candidates(experiment, row.task)
+    assert candidate.trajectory.reward is not None
+    config = parse_config(experiment.config)
+    admission = ReplayAdmission(renderer=reader, config=config, vocabulary=len(reader.tokenizer))
+    entered = admission.admit(candidate)
+    assert admission.skips == []
+    (sample,) = build_samples(
+        entered.trajectory,
+        reader,
+        advantage=1.0,
+        merge_size=reader.merge,
+        image_token_id=reader.image_pad_id,
+    )
+    kept = [token for token, bit in zip(sample.token_ids, sample.loss_mask, strict=True) if bit]
+    assert kept == [1, 2, 3], "the first is trimmed, the third bad, the last cut off"
+    assert len(entered.trajectory.turns) == 3
+    assert has_behaviour_logprobs(entered.trajectory), "what is left keeps its importance ratio"
+
+    rate_turn(trajectory=row, user=user, index=1, rating=-1)
+    (candidate,) = candidates(experiment, row.task)
+    assert admission.admit(candidate) is None
+    assert [(skip.entry_id, skip.reason) for skip in admission.skips] == [(entry.pk, "nothing_to_learn")]

@@ -15,6 +15,7 @@ from webapp.replay.imports.images import MAX_SIDE, StoredImage, read_image
 from webapp.replay.imports.messages import ReadProblem, turns_of_messages
 from webapp.replay.inbox_admission import ADMISSION_SCORE
 from webapp.replay.labels import check_label
+from webapp.replay.turns.turn_edits import TurnEdit
 
 MAX_COLUMN = 2**31 - 1
 MAX_REWARD = 1e6
@@ -37,7 +38,7 @@ class Record:
     desktops: dict[str, int] = field(default_factory=dict)
     """{"max_turns"} under which it was recorded; empty when the line does not tell."""
     label: dict[str, Any] = field(default_factory=dict)
-    """{"verdict", "tags", "note"} of our own exports."""
+    """{"verdict", "tags", "note", "edit"} of our own exports."""
 
 
 def read_record(
@@ -67,7 +68,7 @@ def read_record(
         policy_version=read_version(metadata) if own.get("turns") else None,
         terms=read_terms(own),
         desktops=recorded_limit(own),
-        label=read_label(own),
+        label=read_label(own, turns),
     )
 
 
@@ -128,11 +129,14 @@ def read_terms(own: dict[str, Any]) -> list[dict[str, Any]]:
     return checked
 
 
-def read_label(own: dict[str, Any]) -> dict[str, Any]:
-    """Verdict, tags and note of one of our own exports."""
+def read_label(own: dict[str, Any], turns: list[Turn]) -> dict[str, Any]:
+    """Verdict, tags, note and edit of one of our own exports."""
     label = {name: own[name] for name in ("verdict", "tags", "note") if own.get(name) is not None}
     try:
         check_label(label.get("verdict"), label.get("tags"), label.get("note"))
+        edit = TurnEdit.read(_mapping(own.get("edit")))
+        edit.check({turn.index for turn in turns})
+        label["edit"] = edit.as_json()
     except ValueError as error:
         raise ReadProblem("metadata.deskhand", str(error)) from error
     return label

@@ -73,6 +73,7 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
             verdict=record.label["verdict"],
             tags=tags[:MAX_TAGS],
             note=record.label.get("note", ""),
+            edit=record.label.get("edit", {}),
         )
     return entry
 

@@ -116,7 +116,7 @@ def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.Rep
     experiment = Experiment.objects.select_related("team").get(pk=context.experiment_id)
     task = _task(context, query.task_id)
     usable = injections.usable_entries(team=experiment.team, task=task)
-    entries = list(usable.prefetch_related("trajectory__turns"))
+    entries = list(usable.prefetch_related("trajectory__turns", "trajectory__process_labels"))
     if not context.config.replay.gold_first:
         entries.sort(key=lambda entry: -entry.pk)
     lineage = WeightLineage(context.team_id)
@@ -139,7 +139,7 @@ def _candidate(context: AttemptContext, entry: Any, policy_age: int | None) -> r
         entry_id=entry.pk,
         label=entry.verdict,
         policy_age=policy_age,
-        trajectory=rescored,
+        trajectory=injections.as_injected(entry, rescored),
     )
 
 

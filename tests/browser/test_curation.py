@@ -1,0 +1,85 @@
+"""Curation beyond one entry at a time, in Chromium: clusters, orders, single turns."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from testing.browser.people import People, SignIn
+from testing.factories import (
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_trajectory,
+    make_user,
+)
+from webapp.accounts.models import Role
+from webapp.replay.curation.clusters import compare_waiting
+from webapp.replay.models import ProcessLabel, ReplayEntry
+
+SIZES = pytest.mark.parametrize("width", [1280, 390])
+
+
+@pytest.fixture
+def annotator(people: People):
+    return make_user(Role.ANNOTATOR, team=people.team, name="anna")
+
+
+def make_alike(people: People, number: int) -> list[ReplayEntry]:
+    """Entries of one task with the same clicks on the same screens."""
+    task = make_task()
+    return [
+        make_replay_entry(trajectory=make_trajectory(group=make_group(team=people.team, task=task), turns=4))
+        for _ in range(number)
+    ]
+
+
+def fits(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@SIZES
+def test_the_best_of_a_cluster_are_kept_and_undo_brings_the_rest_back(
+    sign_in: SignIn, people: People, annotator, width: int
+):
+    make_alike(people, 6)
+    assert sum(compare_waiting()) == 6
+    page = sign_in(annotator)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/replay/clusters/")
+    assert fits(page)
+    page.locator("[data-cluster] button").click()
+    expect(page.locator(".notice").first).to_contain_text("3 entries rejected as near-duplicates")
+    assert ReplayEntry.objects.filter(verdict="rejected").count() == 3
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".notice").first).to_contain_text("3 labels undone")
+    assert not ReplayEntry.objects.filter(verdict="rejected").exists()
+    page.goto("/replay/list/?sort=rarity")
+    assert fits(page)
+    expect(page.locator("tbody tr")).to_have_count(6)
+
+
+@SIZES
+def test_turns_are_rated_by_key_trimmed_and_corrected_by_a_click(
+    sign_in: SignIn, people: People, annotator, width: int
+):
+    (entry,) = make_alike(people, 1)
+    page = sign_in(annotator)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"/replay/turns/{entry.trajectory_id}/")
+    assert fits(page)
+    page.keyboard.press("j")
+    with page.expect_navigation():
+        page.keyboard.press("b")
+    card = page.locator("#turn-2")
+    expect(card).to_have_attribute("data-state", "context")
+    assert ProcessLabel.objects.get().ratings == {"1": -1}
+
+    card.get_by_text("Correct the action").click()
+    card.locator("[data-screen]").click(position={"x": 30, "y": 40})
+    expect(card.locator("[data-action]")).to_have_value(re.compile(r"pyautogui\.click\(\d+, \d+\)"))
+    card.get_by_role("button", name="Correct", exact=True).click()
+    expect(card.locator("ins")).to_contain_text("Click")
+    expect(page.locator("#turn-3")).to_have_attribute("data-state", "cut")
+    entry.refresh_from_db()
+    assert entry.edit["last"] == 1

@@ -1,0 +1,42 @@
+"""How tasks go now: the share that policies solved lately, read for all tasks at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from training.contracts.types import Purpose, Source
+from webapp.trajectories.filters import SUCCESS_SCORE
+from webapp.trajectories.models import Trajectory
+
+NUM_READ = 5000
+"""Newest scored trajectories of policies that are looked at."""
+
+
+@dataclass(slots=True)
+class Rate:
+    """Tries of one task, and how many solved it."""
+
+    num: int = 0
+    num_solved: int = 0
+
+    @property
+    def share(self) -> float | None:
+        return self.num_solved / self.num if self.num else None
+
+
+def recent_rates(team_id: int, experiment_id: int | None = None) -> dict[int, Rate]:
+    """Task -> its tries among the newest ones, of one experiment or of all. One query."""
+    rows = Trajectory.objects.filter(
+        team_id=team_id,
+        source=Source.POLICY,
+        purpose__in=(Purpose.TRAIN, Purpose.EVALUATION),
+        score__isnull=False,
+    )
+    if experiment_id is not None:
+        rows = rows.filter(experiment_id=experiment_id)
+    rates: dict[int, Rate] = defaultdict(Rate)
+    for task_id, score in rows.order_by("-id").values_list("task_id", "score")[:NUM_READ]:
+        rates[task_id].num += 1
+        rates[task_id].num_solved += (score or 0.0) >= SUCCESS_SCORE
+    return dict(rates)

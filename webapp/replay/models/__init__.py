@@ -1,0 +1,25 @@
+"""The replay buffer's tables."""
+
+from webapp.replay.models.entries import (
+    USABLE_VERDICTS,
+    LabelEvent,
+    ReplayEntry,
+    ReplaySkipRecord,
+    ReplayUseRecord,
+    Verdict,
+)
+from webapp.replay.models.imports import IMPORT_TRANSITIONS, ImportStatus, ReplayImport
+from webapp.replay.models.process import ProcessLabel
+
+__all__ = [
+    "IMPORT_TRANSITIONS",
+    "USABLE_VERDICTS",
+    "ImportStatus",
+    "LabelEvent",
+    "ProcessLabel",
+    "ReplayEntry",
+    "ReplayImport",
+    "ReplaySkipRecord",
+    "ReplayUseRecord",
+    "Verdict",
+]

@@ -1,0 +1,83 @@
+"""A file on its way into the buffer."""
+
+from django.conf import settings
+from django.db import models
+
+from webapp.accounts.models import Team
+from webapp.experiments.models import TaskSet
+
+
+class ImportStatus(models.TextChoices):
+    QUEUED = "queued", "Queued"
+    CHECKING = "checking", "Checking"
+    CHECKED = "checked", "Checked"
+    """A person decides whether what is new gets stored."""
+    APPROVED = "approved", "Approved"
+    STORING = "storing", "Storing"
+    FINISHED = "finished", "Finished"
+    CANCELLED = "cancelled", "Cancelled"
+    FAILED = "failed", "Failed"
+
+    def is_final(self) -> bool:
+        return self in (self.FINISHED, self.CANCELLED, self.FAILED)
+
+
+S = ImportStatus
+IMPORT_TRANSITIONS: dict[ImportStatus, set[ImportStatus]] = {
+    S.QUEUED: {S.CHECKING, S.CANCELLED, S.FAILED},
+    S.CHECKING: {S.CHECKED, S.FINISHED, S.CANCELLED, S.FAILED},
+    S.CHECKED: {S.APPROVED, S.CANCELLED},
+    S.APPROVED: {S.STORING, S.CANCELLED, S.FAILED},
+    S.STORING: {S.FINISHED, S.CANCELLED, S.FAILED},
+    S.FINISHED: set(),
+    S.CANCELLED: set(),
+    S.FAILED: set(),
+}
+"""CHECKING -> FINISHED: nothing in it is new. A process that died leaves CHECKING or STORING behind; the next
+one goes on from there."""
+
+
+class ReplayImport(models.Model):
+    """A file on its way into the buffer: read once to tell what is in it, and again to store what is new."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="replay_imports")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    task_set = models.ForeignKey(TaskSet, null=True, on_delete=models.SET_NULL)
+    """The one that the file's task ids belong to."""
+    file_name = models.CharField(max_length=200)
+    path = models.CharField(max_length=120, blank=True)
+    """Storage name; "" once the file is gone."""
+    size_bytes = models.BigIntegerField()
+    keep_labels = models.BooleanField(default=False)
+    status = models.CharField(max_length=9, choices=S, default=S.QUEUED, db_index=True)
+    claim = models.IntegerField(default=0)
+    """Raised by every process that takes it: only the last one may write."""
+    num_lost = models.IntegerField(default=0)
+    """Processes that died with it."""
+    heartbeat_at = models.DateTimeField(null=True)
+    """null = no process holds it."""
+    done_bytes = models.BigIntegerField(default=0)
+    """Of the file, by the reading that is going on."""
+    done_lines = models.IntegerField(default=0)
+    num_new = models.IntegerField(default=0)
+    num_known = models.IntegerField(default=0)
+    num_bad = models.IntegerField(default=0)
+    num_stored = models.IntegerField(default=0)
+    known = models.JSONField(default=list)
+    """The first [line, id of the entry that holds the same, 0 = an earlier line does]."""
+    problems = models.JSONField(default=list)
+    """The first [line, "field: what is wrong"]."""
+    message = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["team", "-id"], name="import_team_newest")]
+
+    def __str__(self) -> str:
+        return f"import {self.pk} of {self.file_name}"
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.done_bytes / self.size_bytes if self.size_bytes else 0.0
