@@ -395,6 +395,19 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
         api_act("/api/v1/replay/bulk", 409, stranger=409, body='{"to": "gold", "expected": 99}'),
     ),
     "api:undo_latest_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/undo", 409, stranger=409)),
+    "api:list_clusters": api_read("/api/v1/replay/clusters"),
+    "api:keep_best": by(
+        Role.ANNOTATOR, api_act("/api/v1/replay/clusters/keep", 200, stranger=200, body='{"keep": 3}')
+    ),
+    "api:show_turn_labels": api_read("/api/v1/trajectories/{trajectory}/turn-labels", 404),
+    "api:rate_turn": by(
+        Role.ANNOTATOR, api_act("/api/v1/trajectories/{trajectory}/turn-labels", 200, body='{"turn": 0}')
+    ),
+    "api:edit_entry": by(
+        Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/edit", 200, body="{}", method="put")
+    ),
+    "api:export_process_labels": api_read("/api/v1/replay/process-labels"),
+    "api:import_process_labels": Row("post", "/api/v1/replay/process-labels", 422, 422, 422, 401),
     "api:export_entries": api_read("/api/v1/replay/export"),
     "api:undo_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/{entry}/undo", 409)),
 }

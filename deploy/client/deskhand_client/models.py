@@ -197,6 +197,30 @@ class CheckpointOut(TypedDict):
     evaluating: list[int]
 
 
+class ClusterOut(TypedDict):
+    """Entries of one task that are near-identical."""
+
+    id: int
+    num: int
+    num_inbox: int
+    num_usable: int
+    num_gold: int
+    best_reward: float | None
+    newest_entry: int
+    task_id: str
+
+
+class ClusterPageOut(TypedDict):
+    """Largest first."""
+
+    clusters: list[ClusterOut]
+    num_clusters: int
+    num_alone: int
+    num_surplus: int
+    num_waiting: int
+    has_more: bool
+
+
 class ComparedRun(TypedDict):
     """One of the experiments compared."""
 
@@ -290,6 +314,13 @@ class DifferenceOut(TypedDict):
 
     path: str
     values: list[str]
+
+
+class EditOut(TypedDict):
+    """The edit as it is stored."""
+
+    id: int
+    edit: dict[str, Any]
 
 
 class EffectsOut(TypedDict):
@@ -523,6 +554,13 @@ class KeepIn(TypedDict):
     keep: bool
 
 
+class KeptOut(TypedDict):
+    """How many were rejected, and how many are left because 5,000 are the most at once."""
+
+    rejected: int
+    left: int
+
+
 class KnownLine(TypedDict):
     """A line that holds what the team has already."""
 
@@ -591,6 +629,13 @@ class MemberOut(TypedDict):
     id: int
     username: str
     role: Role
+
+
+class MetricsPage(TypedDict):
+    """Series by name; `next` is the `after` of the next page, None on the last one."""
+
+    series: dict[str, Series]
+    next: str | None
 
 
 class NewMemberOut(TypedDict):
@@ -835,6 +880,12 @@ class StageOut(TypedDict):
     ended_at: str | None
 
 
+class StoredOut(TypedDict):
+    """Of how many trajectories ratings were stored."""
+
+    stored: int
+
+
 class SuccessChangeOut(TypedDict):
     """From the evaluation before the first step to the newest one."""
 
@@ -1038,6 +1089,22 @@ class Turn(TypedDict):
     is_context: NotRequired[bool]
 
 
+class TurnLabelOut(TypedDict):
+    """One person's, or program's, ratings."""
+
+    by: str
+    origin: str
+    ratings: list[TurnRating]
+    first_wrong: int | None
+
+
+class TurnLabelsOut(TypedDict):
+    """What was said of the turns of a trajectory; they count from 0."""
+
+    labels: list[TurnLabelOut]
+    bad_turns: list[int]
+
+
 TurnPart = Literal[
     "report",
     "snapshot",
@@ -1051,6 +1118,13 @@ TurnPart = Literal[
     "act",
     "screenshot",
 ]
+
+
+class TurnRating(TypedDict):
+    """1 good, -1 bad."""
+
+    turn: int
+    rating: int
 
 
 class UndoneOut(TypedDict):

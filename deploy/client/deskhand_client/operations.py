@@ -119,13 +119,16 @@ class Operations(Transport):
         name: list[str] | None = None,
         from_step: int | None = None,
         to_step: int | None = None,
-    ) -> dict[str, models.Series]:
-        """Metric series by name, all of them when no `name` is given, with every point of the steps asked
-        for. More than 20,000 points are refused: name fewer series, or ask for fewer steps."""
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> models.MetricsPage:
+        """Every point of the series named (of all when no `name` is given), `limit` points at a time:
+        series by name, each by step. `next` is the `after` of the next page, in which a series
+        may go on."""
         return self._call(
             "GET",
             f"/experiments/{_segment(pk)}/metrics",
-            query={"name": name, "from_step": from_step, "to_step": to_step},
+            query={"name": name, "from_step": from_step, "to_step": to_step, "after": after, "limit": limit},
         )
 
     def cancel_experiment(self, pk: int) -> models.ExperimentDetail:
@@ -501,6 +504,103 @@ class Operations(Transport):
                 "leave_out": leave_out,
             },
         )
+
+    def list_clusters(
+        self,
+        *,
+        verdict: Literal["", "inbox", "accepted", "rejected", "gold", "all"] | None = None,
+        family: str | None = None,
+        experiment: int | None = None,
+        age: Literal["", "hour", "day", "week"] | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        keep: int | None = None,
+        page: int | None = None,
+    ) -> models.ClusterPageOut:
+        """Clusters of near-identical entries, without rejected ones."""
+        return self._call(
+            "GET",
+            "/replay/clusters",
+            query={
+                "verdict": verdict,
+                "family": family,
+                "experiment": experiment,
+                "age": age,
+                "tag": tag,
+                "search": search,
+                "keep": keep,
+                "page": page,
+            },
+        )
+
+    def keep_best(
+        self,
+        *,
+        keep: int,
+        verdict: Literal["", "inbox", "accepted", "rejected", "gold", "all"] | None = None,
+        family: str | None = None,
+        experiment: int | None = None,
+        age: Literal["", "hour", "day", "week"] | None = None,
+        tag: str | None = None,
+        search: str | None = None,
+        cluster: int | None = None,
+    ) -> models.KeptOut:
+        """Reject all but the best of a cluster, or of all; gold ones always stay, and one undo takes it
+        back."""
+        return self._call(
+            "POST",
+            "/replay/clusters/keep",
+            body={
+                "verdict": verdict,
+                "family": family,
+                "experiment": experiment,
+                "age": age,
+                "tag": tag,
+                "search": search,
+                "keep": keep,
+                "cluster": cluster,
+            },
+        )
+
+    def show_turn_labels(self, pk: int) -> models.TurnLabelsOut:
+        """Every rating of the turns of a trajectory."""
+        return self._call("GET", f"/trajectories/{_segment(pk)}/turn-labels")
+
+    def rate_turn(
+        self,
+        pk: int,
+        *,
+        turn: int,
+        rating: Literal["good", "bad", "none"] | None = None,
+        first_wrong: bool | None = None,
+    ) -> models.TurnLabelsOut:
+        """Rate a turn, or say that it was the first wrong one."""
+        return self._call(
+            "POST",
+            f"/trajectories/{_segment(pk)}/turn-labels",
+            body={"turn": turn, "rating": rating, "first_wrong": first_wrong},
+        )
+
+    def edit_entry(
+        self,
+        pk: int,
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        actions: dict[str, models.Action] | None = None,
+    ) -> models.EditOut:
+        """Trim an entry and correct its actions; an undo of its label takes it back."""
+        return self._call(
+            "PUT", f"/replay/{_segment(pk)}/edit", body={"first": first, "last": last, "actions": actions}
+        )
+
+    def export_process_labels(self) -> Iterator[bytes]:
+        """Every rating of the team's turns, one JSON line for each label of a trajectory."""
+        return self._stream("GET", "/replay/process-labels")
+
+    def import_process_labels(self, *, file: BinaryIO, origin: str) -> models.StoredOut:
+        """Store ratings from such lines, all or none; `origin` names what made them."""
+        return self._call("POST", "/replay/process-labels", files={"file": file}, form={"origin": origin})
 
     def list_imports(self, *, after: str | None = None, limit: int | None = None) -> models.ImportPage:
         """Imports of the current team, newest first."""

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -17,7 +19,7 @@ from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.audit.log_action import log_action
-from webapp.accounts.models import AuditAction, Role
+from webapp.accounts.models import AuditAction, Role, Team
 from webapp.lib.request_values import BadValue, check_text, whole_number
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ProcessLabel, ReplayEntry
@@ -159,8 +161,12 @@ def _to_turn(trajectory: Trajectory, index: int) -> HttpResponse:
 @require_safe
 def export(request: MemberRequest) -> StreamingHttpResponse:
     """Every rating of the team as JSON lines."""
-    team = member(request).team
-    log_action(AuditAction.EXPORTED, person=request.user, team=team, kind="process labels")
+    return export_response(member(request).team, request.user)
+
+
+def export_response(team: Team, user: User) -> StreamingHttpResponse:
+    """The file."""
+    log_action(AuditAction.EXPORTED, person=user, team=team, kind="process labels")
     lines = [f"{line}\n".encode() for line in export_lines(team)]
     response = StreamingHttpResponse(iter(lines), content_type="application/x-ndjson; charset=utf-8")
     response["Content-Disposition"] = 'attachment; filename="deskhand-process-labels.jsonl"'
@@ -171,16 +177,20 @@ def export(request: MemberRequest) -> StreamingHttpResponse:
 def import_labels(request: MemberRequest) -> HttpResponse:
     """Store ratings from a file of JSON lines, all or none."""
     team = member(request, Role.ANNOTATOR).team
-    file = request.FILES.get("file")
-    if file is None or not file.size or file.size > MAX_UPLOAD_BYTES:
-        limit = MAX_UPLOAD_BYTES // 1024**2
-        messages.error(request, f"file: choose a file of JSON lines of at most {limit} MiB")
-        return redirect("replay-transfer")
+    origin = request.POST.get("origin", "")
     try:
-        number = import_lines(file, team=team, user=request.user, origin=request.POST.get("origin", ""))
+        number = store_upload(request.FILES.get("file"), team=team, user=request.user, origin=origin)
     except BadValue as problem:
         messages.error(request, f"Nothing was stored. {problem}")
         return redirect("replay-transfer")
-    log_action(AuditAction.IMPORTED, person=request.user, team=team, kind="process labels", lines=number)
     messages.success(request, f"Ratings of {number} trajector{'y' if number == 1 else 'ies'} stored.")
     return redirect("replay-transfer")
+
+
+def store_upload(file: UploadedFile | None, *, team: Team, user: User, origin: str) -> int:
+    """Store the ratings of an uploaded file and say so in the audit log. Raises BadValue."""
+    if file is None or not file.size or file.size > MAX_UPLOAD_BYTES:
+        raise BadValue("file", f"choose a file of JSON lines of at most {MAX_UPLOAD_BYTES // 1024**2} MiB")
+    number = import_lines(file, team=team, user=user, origin=origin)
+    log_action(AuditAction.IMPORTED, person=user, team=team, kind="process labels", lines=number)
+    return number

@@ -1,0 +1,1 @@
+"""What the replay buffer offers beyond one entry at a time."""
