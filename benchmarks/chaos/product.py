@@ -11,7 +11,7 @@ has exactly one scored trajectory; nothing that errored has a score or reward; n
 trajectory ran out of time; every screenshot that a row names is whole. Faults that take no desktop, worker or
 policy away cost no trajectory. What has to be told is told while the fault lasts.
 
-Small disks and a network that can be cut need root; the clock needs Debian's package `faketime` (it is
+Small disks and a network that can be cut need root; the clock needs a C compiler (`stepped_clock.c` is
 preloaded into all processes, and moves the wall clock but not the monotonic one).
 
     python -m benchmarks.chaos.product [--only PATTERN] [--anew] [--keep]
@@ -20,6 +20,7 @@ preloaded into all processes, and moves the wall clock but not the monotonic one
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import signal
 import sys
@@ -49,8 +50,9 @@ SMALL = {
     "desktops.num_desktops": 4,
     "desktops.retries": 3,
 }
+QUICK_STEP_S = 2.5
 SPARE_STEPS = 4
-"""Beside one for each fault: before the first, while a fault is made ready, and after the last."""
+"""Before the first fault, while one is made ready, and after the last."""
 GO_ON_LIMIT_S = 600.0
 END_LIMIT_S = 1200.0
 MOST_STRIKES = 3
@@ -89,7 +91,7 @@ def measure(lane: Lane, *, keep: bool) -> dict[str, Any]:
     """One lane from its installation's start to its end. Raises NoGround."""
     started = time.monotonic()
     with ground(lane) as run:
-        num_steps = len(lane.faults) + SPARE_STEPS
+        num_steps = SPARE_STEPS + sum(map(steps_meanwhile, lane.faults))
         changes = SMALL | {"algorithm.num_steps": num_steps} | lane.changes
         if run.link:
             start_far_worker(run)
@@ -101,6 +103,7 @@ def measure(lane: Lane, *, keep: bool) -> dict[str, Any]:
             time.sleep(LOOK_S)
         judged = judge(run, num_steps)
         remains = traces(run.folder)
+        run.stack.close()
         run.deskhand.stop()
         left = leftover(run.folder, remains["processes"])
         passed = judged["passed"] and all(row["passed"] for row in struck) and not left
@@ -115,6 +118,11 @@ def measure(lane: Lane, *, keep: bool) -> dict[str, Any]:
         "seconds": round(time.monotonic() - started, 1),
         "passed": passed,
     }
+
+
+def steps_meanwhile(fault: Fault) -> int:
+    """As many as a quick machine makes until the fault is over, and one for what follows it."""
+    return 1 + (0 if fault.waits else math.ceil(fault.lasts_s / QUICK_STEP_S))
 
 
 def wait_for_step(run: Run, step: int) -> None:

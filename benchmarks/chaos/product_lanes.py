@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,17 +12,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.chaos import product_faults as faults
-from benchmarks.chaos.product_faults import CLOCK_S, CUT_S, FULL_S, LOCK_S, Fault, clock_moved, filled, killed
+from benchmarks.chaos.product_faults import (
+    CLOCK_S,
+    CUT_S,
+    FULL_S,
+    LOCK_S,
+    Fault,
+    clock_moved,
+    filled,
+    killed,
+    step_clock,
+)
 from benchmarks.chaos.product_network import cut_network
 from benchmarks.chaos.product_run import Run
-from benchmarks.chaos.remote_parts import running
 from testing.linked_network import network
 from testing.private_installation import Instance
 from testing.private_postgres import running_cluster
 from testing.small_disk import NoGround, small_disk
-from webapp.lib.supervisor.redis_server import redis_command
 
-FAKETIME = "/usr/lib/*/faketime/libfaketimeMT.so.1"
 SLOTS = 4
 START_TIMEOUT_S = 900.0
 """Long: the machine may have other work."""
@@ -97,13 +104,17 @@ LANES = (
                 "database locked for 30 s",
                 faults.lock_database,
                 lasts_s=LOCK_S,
+                waits=True,
                 tells="database is locked",
             ),
-            Fault("disk of media full", filled("media"), lasts_s=FULL_S, tells="frames: .* missing"),
+            Fault(
+                "disk of media full", filled("media"), lasts_s=FULL_S, waits=True, tells="frames: .* missing"
+            ),
             Fault(
                 "disk of checkpoints full",
                 filled("experiments"),
                 lasts_s=FULL_S,
+                waits=True,
                 tells="checkpoints(:| in) .* missing",
             ),
         ),
@@ -112,7 +123,7 @@ LANES = (
         name="one disk",
         disks={"": 1500},
         env={f"DESKHAND_{kept}_LEAST_FREE": "16MB" for kept in ("FRAMES", "DATABASE", "CHECKPOINTS")},
-        faults=(Fault("the only disk full", filled(""), lasts_s=FULL_S, tells="missing"),),
+        faults=(Fault("the only disk full", filled(""), lasts_s=FULL_S, waits=True, tells="missing"),),
     ),
     Lane(
         name="clock",
@@ -138,6 +149,7 @@ LANES = (
                 "PostgreSQL away for 10 s",
                 faults.stop_postgres,
                 lasts_s=faults.AWAY_S,
+                waits=True,
                 tells="database is locked or away",
             ),
             Fault(
@@ -174,32 +186,18 @@ def ground(lane: Lane) -> Iterator[Run]:
             clock = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="clock-"))) / "offset"
             env |= preloaded(clock)
         deskhand = Instance(data_dir=folder, slots=SLOTS, env=env, start_timeout_s=START_TIMEOUT_S)
-        if lane.has_clock:
-            deskhand.env["REDIS_URL"] = stack.enter_context(own_redis(folder, deskhand.redis_port))
         with ExitStack() as inner, deskhand:
             yield Run(deskhand, inner, cluster=cluster, link=link, clock=clock)
 
 
-@contextmanager
-def own_redis(folder: Path, port: int) -> Iterator[str]:
-    """A Redis beside the installation, with this machine's clock: its allocator and libfaketime clash."""
-    password = secrets.token_urlsafe(16)
-    with running(redis_command(folder / "redis", port, password), folder / "redis.log", dict(os.environ)):
-        yield f"redis://:{password}@127.0.0.1:{port}/0"
-
-
 def preloaded(clock: Path) -> dict[str, str]:
     """The environment under which the wall clock is off by what `clock` holds. Raises NoGround."""
-    found = sorted(Path("/").glob(FAKETIME.lstrip("/")))
-    if not found:
-        raise NoGround("libfaketime is not installed: apt-get install faketime")
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise NoGround("there is no C compiler for the stepped clock: apt-get install gcc")
+    library = clock.with_name("stepped_clock.so")
+    source = Path(__file__).with_name("stepped_clock.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
     clock.parent.chmod(0o755)  # the desks' user reads it as well
-    clock.write_text("+0\n")
-    return {
-        "LD_PRELOAD": os.fspath(found[0]),
-        "FAKETIME_TIMESTAMP_FILE": os.fspath(clock),
-        "FAKETIME_CACHE_DURATION": "1",
-        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        "DONT_FAKE_MONOTONIC": "1",
-        "NO_FAKE_STAT": "1",
-    }
+    step_clock(clock, 0)
+    return {"LD_PRELOAD": os.fspath(library), "STEPPED_CLOCK": os.fspath(clock)}
