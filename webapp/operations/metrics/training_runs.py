@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, Experiment, GpuSample, MetricPoint
 from webapp.experiments.placement.decision import CPU
-from webapp.experiments.placement.pool_state import is_placed, workers_in_pool
+from webapp.experiments.placement.pool_state import gpu_workers, is_placed, workers_in_pool
 from webapp.operations.metrics.families import Rows, gauge
 
 HOUR = timedelta(hours=1)
@@ -63,7 +63,8 @@ def _gpu_use() -> Iterator[Metric]:
 
 
 def _gpus() -> Iterator[Metric]:
-    places = {place.key for worker in workers_in_pool() for place in worker.places if place.kind != CPU}
+    workers = workers_in_pool(gpu_workers())
+    places = {place.key for worker in workers for place in worker.places if place.kind != CPU}
     placed = Experiment.objects.filter(is_placed()).values_list("placed_keys", flat=True)
     held = {key for keys in placed for key in keys} & places
     rows: Rows = {("held",): len(held), ("free",): len(places) - len(held)}
