@@ -76,7 +76,9 @@ class CoverageRow(Schema):
 class ExportQuery(Chosen, FilterSchema):
     """Which entries, and how."""
 
+    form: Literal["jsonl", "parquet"] = "jsonl"
     images: Literal["base64", "sha256"] = "base64"
+    """Of JSON lines; a Parquet table always has them inside."""
     leave_out: bool = False
     """Leave out entries that the format has no form for, instead of answering 409."""
 
@@ -110,12 +112,18 @@ def undo(request: MemberRequest) -> Any:
         raise Conflict(str(error)) from error
 
 
-@router.get("/export", operation_id="export_entries", **binary_answer("application/x-ndjson"))
+@router.get(
+    "/export",
+    operation_id="export_entries",
+    **binary_answer("application/x-ndjson", "application/vnd.apache.parquet"),
+)
 def export(request: MemberRequest, chosen: Query[ExportQuery]) -> HttpResponseBase:
-    """Accepted and gold entries, or those of the filter, one JSON line each."""
+    """Accepted and gold entries, or those of the filter, as JSON lines or a Parquet table."""
     team = member(request).team
     wanted = chosen.entry_filter(ALL)
     export = chosen_for_export(team.pk, wanted, only_usable=not chosen.verdict)
     if export.refused and not chosen.leave_out:
         raise Conflict("; ".join(list(export.refused.values())[:5]) + ". Ask with leave_out.")
-    return export_response(export, user=request.user, images=chosen.images, said=str(wanted))
+    return export_response(
+        export, user=request.user, form=chosen.form, images=chosen.images, said=str(wanted)
+    )

@@ -45,6 +45,7 @@ class ImportOut(Schema):
     file_name: str
     task_set: str | None = Field(None, alias="task_set.name")
     keep_labels: bool
+    takes_unknown: bool
     status: str
     message: str
     percent: float
@@ -89,8 +90,10 @@ def check(
     file: File[UploadedFile],
     task_set: Form[str],
     keep_labels: Form[bool] = False,
+    takes_unknown: Form[bool] = False,
 ) -> Any:
-    """Have a file checked, as multipart/form-data. Nothing is stored before `start`."""
+    """Have a file checked, as multipart/form-data. Nothing is stored before `start`. JSON lines, or Parquet;
+    with `takes_unknown` lines of tasks that the set does not have come in as demonstrations only."""
     team = member(request, Role.ANNOTATOR).team
     job = request_import(
         team=team,
@@ -98,6 +101,7 @@ def check(
         task_set=task_set_of(task_set),
         upload=upload_of(file),
         keep_labels=keep_labels,
+        takes_unknown=takes_unknown,
     )
     return Status(201, job)
 

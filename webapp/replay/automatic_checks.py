@@ -28,7 +28,7 @@ class Check:
     """An entry that the text speaks of."""
 
 
-def signature_of(task_id: int, turns: Sequence[TurnRecord]) -> str:
+def signature_of(task_id: int | str, turns: Sequence[TurnRecord]) -> str:
     """Digest of what was done, with points on a coarse grid and repeats of one action merged."""
     actions = [action_signature(turn.action) for turn in turns]
     merged = [action for action, _ in groupby(actions)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
@@ -17,8 +17,15 @@ from webapp.replay import queries
 from webapp.replay.filters import EntryFilter
 from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.replay.parquet_export import table_pieces
 from webapp.replay.slime_export import CannotExport, ImageForm, action_text, export_line
 from webapp.trajectories.models import TurnRecord
+
+FileForm = Literal["jsonl", "parquet"]
+CONTENT_TYPES: dict[FileForm, str] = {
+    "jsonl": "application/x-ndjson; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,24 +52,42 @@ def chosen_for_export(team_id: int, chosen: EntryFilter, *, only_usable: bool) -
 
 
 def export_response(
-    export: ChosenEntries, *, user: User, images: ImageForm, said: str
+    export: ChosenEntries, *, user: User, form: FileForm, images: ImageForm, said: str
 ) -> StreamingHttpResponse:
-    """The file as JSON lines. `said`: the filter, for the audit log."""
+    """The file. `said`: the filter, for the audit log."""
     detail = {"entries": len(export.labels), "filter": said[:200]}
     log_action(AuditAction.EXPORTED, person=user, team=export.team_id, kind="entry", **detail)
-    response = StreamingHttpResponse(
-        _stream(export.labels, images), content_type="application/x-ndjson; charset=utf-8"
-    )
-    response["Content-Disposition"] = 'attachment; filename="deskhand-replay.jsonl"'
+    entries = chosen_entries(export)
+    if form == "parquet":
+        pieces = table_pieces(entries)
+    else:
+        pieces = (export_line(entry, images).encode() + b"\n" for entry in entries)
+    response = StreamingHttpResponse(_stream(pieces), content_type=CONTENT_TYPES[form])
+    response["Content-Disposition"] = f'attachment; filename="deskhand-replay.{form}"'
     return response
 
 
-async def _stream(labels: dict[int, dict[str, Any]], form: ImageForm) -> AsyncIterator[bytes]:
-    """One entry at a time: its images are the bulk. Each has the label that it had at the beginning."""
-    for pk, label in labels.items():
-        line = await sync_to_async(_line)(pk, label, form)
-        if line:
-            yield line
+async def _stream(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Piece by piece: images are the bulk."""
+    take = sync_to_async(lambda: next(pieces, None))
+    while (piece := await take()) is not None:
+        yield piece
+
+
+def chosen_entries(export: ChosenEntries) -> Iterator[ReplayEntry]:
+    """One at a time, with all that a file needs. Each has the label that it had at the beginning."""
+    rows = ReplayEntry.objects.select_related(
+        "trajectory__task", "trajectory__group", "labelled_by", "imported_line"
+    ).prefetch_related("trajectory__turns", "trajectory__process_labels")
+    for pk, label in export.labels.items():
+        entry = rows.filter(pk=pk).first()
+        if entry is None:
+            continue
+        if entry.labelled_by_id != label["labelled_by"]:
+            entry.labelled_by = User.objects.filter(pk=label["labelled_by"]).first()
+        for name in ("verdict", "tags", "note", "edit"):
+            setattr(entry, name, label[name])
+        yield entry
 
 
 def left_out(entry_ids: list[int]) -> dict[int, str]:
@@ -75,15 +100,3 @@ def left_out(entry_ids: list[int]) -> dict[int, str]:
         except CannotExport as problem:
             found.setdefault(pk, str(problem))
     return found
-
-
-def _line(pk: int, label: dict[str, Any], form: ImageForm) -> bytes:
-    rows = ReplayEntry.objects.select_related("trajectory__task", "trajectory__group", "labelled_by")
-    entry = rows.prefetch_related("trajectory__turns").filter(pk=pk).first()
-    if entry is None:
-        return b""
-    if entry.labelled_by_id != label["labelled_by"]:
-        entry.labelled_by = User.objects.filter(pk=label["labelled_by"]).first()
-    for name in ("verdict", "tags", "note", "edit"):
-        setattr(entry, name, label[name])
-    return export_line(entry, form).encode() + b"\n"

@@ -17,7 +17,10 @@ from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
 from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
-from webapp.replay.models import ReplayEntry, Verdict
+from training.contracts.types import Trajectory as WireTrajectory
+from webapp.replay.imports.conversation import ReadProblem
+from webapp.replay.imports.messages import read_action
+from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.replay.turns.process_labels import bad_turns
 from webapp.replay.turns.turn_edits import TurnEdit, as_trained
 from webapp.trajectories.frames import read_frame
@@ -32,6 +35,7 @@ SYSTEM = (
 QUALITY = {Verdict.GOLD: 5, Verdict.ACCEPTED: 4, Verdict.INBOX: 2, Verdict.REJECTED: 0}
 PYAUTOGUI_KINDS = {*JSON_POINTER, ActionKind.TYPE}
 """What else its readers know, as a pyautogui call."""
+LINE_END = "\n"
 ImageForm = Literal["base64", "sha256"]
 
 
@@ -45,19 +49,48 @@ def export_line(entry: ReplayEntry, images: ImageForm = "base64") -> str:
 
 
 def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str, Any]:
-    """The object of one line. Raises CannotExport."""
+    """The object of one line; one that was imported leaves as it came. Raises CannotExport."""
+    record, shas = record_of(entry)
+    return record | {"images": [image_text(sha, images) for sha in shas]}
+
+
+def record_of(entry: ReplayEntry) -> tuple[dict[str, Any], list[str]]:
+    """(the object of one line, the frames of its `images`). Raises CannotExport."""
     row = entry.trajectory
     bad = bad_turns(row.process_labels.all())
     recorded = as_trained(trajectory_of(row), TurnEdit(), bad)
-    trajectory = as_trained(recorded, TurnEdit.read(entry.edit))
-    turns = [turn for turn in trajectory.turns if turn.action is not None]
-    messages, shas = conversation(entry, row.task.instruction, turns)
+    trained = as_trained(recorded, TurnEdit.read(entry.edit))
+    turns = [turn for turn in trained.turns if turn.action is not None]
+    imported: ImportedLine | None = getattr(entry, "imported_line", None)
+    if imported is not None and not entry.edit and not bad:
+        messages, shas = imported.messages, imported.images
+    else:
+        messages, shas = conversation(entry, row.task.instruction, turns)
+    own = own_record(entry, recorded, messages, len(turns))
+    return (as_imported(own, imported, entry) if imported else own), shas
+
+
+def as_imported(own: dict[str, Any], imported: ImportedLine, entry: ReplayEntry) -> dict[str, Any]:
+    """Our record with everything that the line held when it came; a person's verdict counts more."""
+    record = {**own, **imported.fields}
+    if entry.verdict != Verdict.INBOX:
+        record["quality_rank"] = own["quality_rank"]
+    is_verbatim = own["messages"] is imported.messages
+    deskhand = own["metadata"]["deskhand"] | ({"is_imported": True} if is_verbatim else {})
+    return record | {"metadata": {**own["metadata"], **imported.metadata, "deskhand": deskhand}}
+
+
+def own_record(
+    entry: ReplayEntry, recorded: WireTrajectory, messages: list[Any], num_steps: int
+) -> dict[str, Any]:
+    """What Deskhand knows of the entry."""
+    row = entry.trajectory
     return {
         "messages": messages,
-        "images": [image_text(sha, images) for sha in shas],
+        "images": [],
         "reward": row.reward,
         "task_id": row.task.task_id,
-        "num_steps": len(turns),
+        "num_steps": num_steps,
         "original_task_id": row.task.task_id,
         "source_dataset": "deskhand",
         "quality_rank": QUALITY[Verdict(entry.verdict)],
@@ -73,7 +106,7 @@ def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str,
             "raw_reward": row.score,
             "shaped_reward": row.reward,
             "behaviour_logprobs_ref": f"trajectory:{row.pk}",
-            "num_dropped_turns": len(recorded.turns) - len(turns),
+            "num_dropped_turns": len(recorded.turns) - num_steps,
             "deskhand": {
                 "entry": entry.pk,
                 "verdict": entry.verdict,
@@ -83,6 +116,7 @@ def export_record(entry: ReplayEntry, images: ImageForm = "base64") -> dict[str,
                 "max_turns": turn_limit(row),
                 "branch": lineage_of(row),
                 "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in recorded.turns],
+                "thoughts": {str(turn.index): turn.thought for turn in row.turns.all() if turn.thought},
                 **({"edit": entry.edit} if entry.edit else {}),
                 "terms": row.terms,
             },
@@ -107,6 +141,7 @@ def conversation(
     messages: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
     shas: list[str] = []
     domain = entry.family or "desktop"
+    thoughts = {row.index: row.thought for row in entry.trajectory.turns.all()}
     last_kind = ""
     for turn, is_context in zip(turns, context_turns(turns), strict=True):
         sha = turn.observation.sha256
@@ -120,10 +155,26 @@ def conversation(
         messages.append({"role": "user", "content": f"{mark}[Domain]\n{domain}\n\n{told}"})
         assert turn.action is not None
         where = f"entry {entry.pk}, turn {turn.index + 1}"
-        message: dict[str, Any] = {"role": "assistant", "content": action_text(turn.action, where)}
+        thought = thoughts.get(turn.index, "") if turn.completion else ""
+        said = spoken_text(turn.action, thought, where)
+        message: dict[str, Any] = {"role": "assistant", "content": said}
         messages.append(message | ({"step_loss_mask": 0} if is_context else {}))
         last_kind = turn.action.kind.value
     return messages, shas
+
+
+def spoken_text(action: Action, thought: str, where: str) -> str:
+    """The agent's own words before the call; a caption where it said none, or none that can be read back."""
+    plain = action_text(action, where)
+    words = thought.strip()
+    if not words:
+        return plain
+    said = f"{words}\n{plain.partition(LINE_END)[2]}"
+    try:
+        is_same = read_action(said, where).action == read_action(plain, where).action
+    except ReadProblem:
+        return plain
+    return said if is_same else plain
 
 
 def action_text(action: Action, where: str) -> str:

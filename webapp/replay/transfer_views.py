@@ -10,7 +10,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
-from webapp.replay.exports import chosen_for_export, export_response
+from webapp.replay.exports import FileForm, chosen_for_export, export_response
 from webapp.replay.filters import EntryFilter
 from webapp.replay.imports.jobs import request_import, task_set_of, upload_of
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
@@ -34,6 +34,7 @@ def transfer(request: MemberRequest) -> HttpResponse:
             task_set=task_set_of(request.POST.get("task_set", "")),
             upload=upload_of(request.FILES.get("file")),
             keep_labels="keep_labels" in request.POST,
+            takes_unknown="takes_unknown" in request.POST,
         )
     except BadValue as problem:
         return _page(request, [str(problem)], status=400)
@@ -64,5 +65,6 @@ def export(request: MemberRequest) -> HttpResponseBase:
     export = chosen_for_export(member(request).team_id, chosen, only_usable="verdict" not in request.GET)
     if export.refused and "leave_out" not in request.GET:
         return _page(request, list(export.refused.values()), status=409, can_leave_out=True)
-    form: ImageForm = "sha256" if request.GET.get("images") == "sha256" else "base64"
-    return export_response(export, user=request.user, images=form, said=request.GET.urlencode())
+    images: ImageForm = "sha256" if request.GET.get("images") == "sha256" else "base64"
+    form: FileForm = "parquet" if request.GET.get("form") == "parquet" else "jsonl"
+    return export_response(export, user=request.user, form=form, images=images, said=request.GET.urlencode())

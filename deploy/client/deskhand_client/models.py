@@ -520,6 +520,7 @@ class ImportOut(TypedDict):
     file_name: str
     task_set: NotRequired[str | None]
     keep_labels: bool
+    takes_unknown: bool
     status: str
     message: str
     percent: float

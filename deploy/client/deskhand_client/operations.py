@@ -486,10 +486,11 @@ class Operations(Transport):
         age: Literal["", "hour", "day", "week"] | None = None,
         tag: str | None = None,
         search: str | None = None,
+        form: Literal["jsonl", "parquet"] | None = None,
         images: Literal["base64", "sha256"] | None = None,
         leave_out: bool | None = None,
     ) -> Iterator[bytes]:
-        """Accepted and gold entries, or those of the filter, one JSON line each."""
+        """Accepted and gold entries, or those of the filter, as JSON lines or a Parquet table."""
         return self._stream(
             "GET",
             "/replay/export",
@@ -500,6 +501,7 @@ class Operations(Transport):
                 "age": age,
                 "tag": tag,
                 "search": search,
+                "form": form,
                 "images": images,
                 "leave_out": leave_out,
             },
@@ -607,14 +609,21 @@ class Operations(Transport):
         return self._call("GET", "/replay/imports", query={"after": after, "limit": limit})
 
     def check_import(
-        self, *, file: BinaryIO, task_set: str, keep_labels: bool | None = None
+        self,
+        *,
+        file: BinaryIO,
+        task_set: str,
+        keep_labels: bool | None = None,
+        takes_unknown: bool | None = None,
     ) -> models.ImportOut:
-        """Have a file checked, as multipart/form-data. Nothing is stored before `start`."""
+        """Have a file checked, as multipart/form-data. Nothing is stored before `start`. JSON lines, or
+        Parquet; with `takes_unknown` lines of tasks that the set does not have come in as
+        demonstrations only."""
         return self._call(
             "POST",
             "/replay/imports",
             files={"file": file},
-            form={"task_set": task_set, "keep_labels": keep_labels},
+            form={"task_set": task_set, "keep_labels": keep_labels, "takes_unknown": takes_unknown},
         )
 
     def show_import(self, pk: int) -> models.ImportOut:

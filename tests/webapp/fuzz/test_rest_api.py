@@ -75,7 +75,8 @@ def send(case: schemathesis.Case, headers: dict[str, str]) -> schemathesis.Respo
         headers=dict(request.headers),
     )
     heads = {name: [value] for name, value in answer.items()}
-    return schemathesis.Response(answer.status_code, heads, answer.content, request, 0.0, verify=False)
+    content = b"".join(answer) if answer.streaming else answer.content
+    return schemathesis.Response(answer.status_code, heads, content, request, 0.0, verify=False)
 
 
 def try_case(case: schemathesis.Case, world: World, tokens: dict[str, str], roles: tuple[str, ...]) -> None:

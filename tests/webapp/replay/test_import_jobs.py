@@ -19,7 +19,7 @@ from tests.webapp.replay.test_transfer import line
 from webapp.accounts.models import AuditAction, AuditEntry, Role, Team
 from webapp.dispatcher.child_work import Children
 from webapp.experiments.models import TaskRecord
-from webapp.replay.imports import jobs, run
+from webapp.replay.imports import file_rows, jobs, run
 from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.replay.models import IMPORT_TRANSITIONS, ImportStatus, ReplayEntry, ReplayImport
 from webapp.replay.slime_export import export_line
@@ -113,7 +113,7 @@ def test_a_file_of_another_kind_is_given_up_early(task: TaskRecord) -> None:
 
 
 def test_nothing_of_it_comes_after_a_cancellation(task: TaskRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "BATCH_LINES", 2)
+    monkeypatch.setattr(file_rows, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
     steps = iter([False])
@@ -132,7 +132,7 @@ def test_nothing_of_it_comes_after_a_cancellation(task: TaskRecord, monkeypatch:
 def test_a_process_that_was_taken_for_dead_stores_nothing_more(
     task: TaskRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "BATCH_LINES", 2)
+    monkeypatch.setattr(file_rows, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
 
@@ -149,7 +149,7 @@ def test_a_process_that_was_taken_for_dead_stores_nothing_more(
 def test_a_stopped_process_leaves_the_rest_to_the_next_one(
     task: TaskRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "BATCH_LINES", 2)
+    monkeypatch.setattr(file_rows, "BATCH_LINES", 2)
     job = checked(task, lines_of(task, 6))
     start(job)
     run.run_import(job.pk, lambda: True)

@@ -23,13 +23,18 @@ CHUNK = 200
 
 def signature_of_record(record: Record) -> str:
     """The same that its entry will have."""
-    return signature_of(record.task.pk, [turn_row(Trajectory(), turn) for turn in record.turns])
+    return signature_of(_task_of(record), [turn_row(Trajectory(), turn) for turn in record.turns])
+
+
+def _task_of(record: Record) -> int | str:
+    """Its id; the name of one that is not saved yet."""
+    return record.task.pk or record.task.task_id
 
 
 def key_of_record(record: Record) -> str:
     """Task, screens, actions and what the policy wrote."""
     return _key(
-        record.task.pk,
+        _task_of(record),
         (
             (
                 turn.observation.sha256,
@@ -59,6 +64,6 @@ def known_keys(team: Team, records: Iterable[Record]) -> dict[str, int]:
     return found
 
 
-def _key(task_id: int, turns: Iterable[tuple[str, Any, str | None]]) -> str:
+def _key(task_id: int | str, turns: Iterable[tuple[str, Any, str | None]]) -> str:
     text = json.dumps([task_id, list(turns)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -59,7 +59,7 @@ def task_set_of(name: str) -> TaskSet:
 def upload_of(file: UploadedFile | None) -> UploadedFile:
     """The file that came with a request. Raises BadValue without one, or one that is too large."""
     if file is None:
-        raise BadValue("file", "choose a .jsonl file")
+        raise BadValue("file", "choose a .jsonl or .parquet file")
     if not file.size:
         raise BadValue("file", "is empty")
     if file.size > MAX_UPLOAD_BYTES:
@@ -68,7 +68,13 @@ def upload_of(file: UploadedFile | None) -> UploadedFile:
 
 
 def request_import(
-    *, team: Team, user: User, task_set: TaskSet, upload: UploadedFile, keep_labels: bool = False
+    *,
+    team: Team,
+    user: User,
+    task_set: TaskSet,
+    upload: UploadedFile,
+    keep_labels: bool = False,
+    takes_unknown: bool = False,
 ) -> ReplayImport:
     """Keep the file and queue its check. Raises BadValue while too many are open."""
     if _open().filter(team=team).count() >= MAX_OPEN:
@@ -83,6 +89,7 @@ def request_import(
             path=path,
             size_bytes=upload.size or 0,
             keep_labels=keep_labels,
+            takes_unknown=takes_unknown,
         )
         _publish(job)
     return job

@@ -14,6 +14,7 @@ from training.actions.pointer_words import JSON_POINTER
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Completion, Observation, ParsedCompletion, Source, Turn
 from webapp.lib.request_values import read_json
+from webapp.replay.imports.conversation import IMAGE, Message, ReadProblem
 from webapp.replay.imports.images import StoredImage
 
 CLOSING_LINES = re.compile(
@@ -23,7 +24,6 @@ CLOSING_LINES = re.compile(
 TAGGED = re.compile(r"<(tool_call|answer|action)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
 CALL = re.compile(r"pyautogui\.\w+\(")
 TASK_PART = re.compile(r"\[Task\]\s*(.*?)(?:\n\s*\n\[|\Z)", re.DOTALL)
-IMAGE = "<image>"
 FOREIGN_NAMES = {
     "click": "left_click",
     "rightclick": "right_click",
@@ -37,68 +37,43 @@ PIXELS = (2, 2)
 """Source and target of coordinates that are pixels already: equal grids change nothing."""
 
 
-class ReadProblem(ValueError):
-    """Raised when a field of a line cannot be read."""
-
-    def __init__(self, where: str, what: str) -> None:
-        super().__init__(f"{where}: {what}" if where else what)
-
-
-def turns_of_messages(messages: Any, images: list[StoredImage]) -> list[Turn]:
-    """One turn per assistant message, on the screen that was shown last. Raises ReadProblem."""
-    if not isinstance(messages, list) or not messages:
-        raise ReadProblem("messages", "missing or not a list")
+def turns_of_messages(messages: list[Message], images: list[StoredImage]) -> list[Turn]:
+    """One turn per assistant message, on the screen that was shown last, or on none. Raises ReadProblem."""
     turns: list[Turn] = []
-    waiting = list(images)
-    screen, text = None, ""
-    for place, message in enumerate(messages):
-        where = f"messages[{place}]"
-        role, content = read_message(message, where)
-        if role == "user":
-            for _ in range(content.count(IMAGE)):
-                if not waiting:
-                    raise ReadProblem(where, "has more <image> marks than there are images")
-                screen = waiting.pop(0)
-            text = content.replace(IMAGE, "").strip()
-        elif role == "assistant":
-            if screen is None:
-                raise ReadProblem(where, "an action before the first screenshot")
-            turn = read_turn(len(turns), screen, text, content, where)
-            turns.append(turn.model_copy(update={"is_context": not read_loss_mask(message, where)}))
+    waiting = iter(images)
+    screen: StoredImage | None = None
+    text = ""
+    for message in messages:
+        for _ in message.images:
+            screen = next(waiting)
+        if message.role == "user":
+            text = message.text.replace(IMAGE, "").strip()
+        elif message.role == "assistant":
+            turn = read_turn(len(turns), screen, text, message.text, f"messages[{message.place}]")
+            turns.append(turn.model_copy(update={"is_context": not message.is_learned}))
             text = ""
-    if waiting:
-        raise ReadProblem("images", f"{len(waiting)} more than the messages have <image> marks")
     if not turns:
         raise ReadProblem("messages", "no assistant message")
     return turns
 
 
-def read_message(message: Any, where: str) -> tuple[str, str]:
-    if not isinstance(message, dict) or message.get("role") not in ("system", "user", "assistant"):
-        raise ReadProblem(f"{where}.role", "not system, user or assistant")
-    if not isinstance(message.get("content"), str):
-        raise ReadProblem(f"{where}.content", "not a string")
-    return message["role"], message["content"]
+def instruction_of(messages: list[Message]) -> str:
+    """What the first message of the user asks."""
+    first = next((message.text for message in messages if message.role == "user"), "")
+    found = TASK_PART.search(first)
+    return (found.group(1) if found else first.replace(IMAGE, "")).strip()
 
 
-def read_loss_mask(message: dict[str, Any], where: str) -> bool:
-    """Whether an assistant message is learned: `step_loss_mask` of 0 or 1, absent = 1. Raises ReadProblem."""
-    mask = message.get("step_loss_mask", 1)
-    if mask not in (0, 1):
-        raise ReadProblem(f"{where}.step_loss_mask", f"not 0 or 1: {mask!r}")
-    return bool(mask)
-
-
-def read_turn(index: int, screen: StoredImage, text: str, content: str, where: str) -> Turn:
+def read_turn(index: int, screen: StoredImage | None, text: str, content: str, where: str) -> Turn:
     instruction = TASK_PART.search(text)
     parsed = read_action(content, where)
     return Turn(
         index=index,
         source=Source.HUMAN,
         observation=Observation(
-            sha256=screen.sha256,
-            width=screen.width,
-            height=screen.height,
+            sha256=screen.sha256 if screen else "",
+            width=screen.width if screen else 0,
+            height=screen.height if screen else 0,
             text=instruction.group(1).strip() if instruction else "",
         ),
         completion=Completion(text=content),

@@ -9,10 +9,19 @@ from pydantic import ValidationError
 
 from training.contracts.types import RewardTerm, Source, Turn
 from webapp.accounts.models import Team
-from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.lib.request_values import json_object, shortened
+from webapp.experiments.models import TaskRecord
+from webapp.lib.request_values import row_id, shortened
+from webapp.lib.storable_text import storable
+from webapp.replay.imports.conversation import (
+    ReadProblem,
+    as_json,
+    read_conversation,
+    read_images,
+    without_images,
+)
 from webapp.replay.imports.images import MAX_SIDE, StoredImage, read_image
-from webapp.replay.imports.messages import ReadProblem, turns_of_messages
+from webapp.replay.imports.known_tasks import KnownTasks
+from webapp.replay.imports.messages import instruction_of, turns_of_messages
 from webapp.replay.inbox_admission import ADMISSION_SCORE
 from webapp.replay.labels import check_label
 from webapp.replay.turns.turn_edits import TurnEdit
@@ -21,6 +30,8 @@ MAX_COLUMN = 2**31 - 1
 MAX_REWARD = 1e6
 MAX_TURNS = 10_000
 MAX_DIALECT = 16
+BESIDE = ("messages", "conversations", "images", "image")
+"""Keys that are stored as messages and pictures."""
 
 
 @dataclass
@@ -39,25 +50,27 @@ class Record:
     """{"max_turns"} under which it was recorded; empty when the line does not tell."""
     label: dict[str, Any] = field(default_factory=dict)
     """{"verdict", "tags", "note", "edit"} of our own exports."""
+    thoughts: dict[int, str] = field(default_factory=dict)
+    """Turn -> what the agent said before its action, of our own exports."""
+    imported: dict[str, Any] | None = None
+    """Columns of `ImportedLine`; None for turns that Deskhand recorded."""
 
 
-def read_record(
-    line: bytes, team: Team, tasks: dict[str, TaskRecord], task_set: TaskSet, *, keep_images: bool
-) -> Record:
+def read_record(data: dict[str, Any], team: Team, tasks: KnownTasks, *, keep_images: bool) -> Record:
     """Check one line; store its images with `keep_images`. Raises BadValue, ReadProblem or ImageProblem."""
-    data = json_object(line, "")
-    metadata = _mapping(data.get("metadata"))
-    task = find_task(data, metadata, tasks, task_set)
+    metadata = _mapping(as_json(data.get("metadata"), "metadata"))
+    own = _mapping(metadata.get("deskhand"))
+    messages = [] if own.get("turns") else read_conversation(data)
+    texts = [image for message in messages for image in message.images] or read_images(data)
+    task = tasks.find(data, metadata, instruction=instruction_of(messages))
     reward, is_assumed = read_reward(data)
     images = [
-        read_image(team, text, f"images[{place}]", is_kept=keep_images)
-        for place, text in enumerate(read_images(data))
+        read_image(team, text, f"images[{place}]", is_kept=keep_images) for place, text in enumerate(texts)
     ]
-    own = _mapping(metadata.get("deskhand"))
     if own.get("turns"):
         turns = own_turns(own["turns"], images)
     else:
-        turns = turns_of_messages(data.get("messages") or data.get("conversations"), images)
+        turns = turns_of_messages(messages, images)
     return Record(
         task=task,
         turns=turns,
@@ -69,24 +82,30 @@ def read_record(
         terms=read_terms(own),
         desktops=recorded_limit(own),
         label=read_label(own, turns),
+        thoughts=read_thoughts(own),
+        imported=None if is_ours(own) else line_of(data, metadata, images),
     )
+
+
+def is_ours(own: dict[str, Any]) -> bool:
+    """True when Deskhand wrote the messages, from turns that it recorded."""
+    return bool(own.get("turns")) and not own.get("is_imported")
+
+
+def line_of(data: dict[str, Any], metadata: dict[str, Any], images: list[StoredImage]) -> dict[str, Any]:
+    """Columns of `ImportedLine`: everything of a line but its pictures."""
+    others = {name: value for name, value in data.items() if name not in (*BESIDE, "metadata")}
+    kept = {name: value for name, value in metadata.items() if name != "deskhand"}
+    return {
+        "messages": storable(without_images(data)),
+        "fields": storable(others),
+        "metadata": storable(kept),
+        "images": [image.sha256 for image in images],
+    }
 
 
 def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def find_task(
-    data: dict[str, Any], metadata: dict[str, Any], tasks: dict[str, TaskRecord], task_set: TaskSet
-) -> TaskRecord:
-    """By metadata.task_id, id or task_id; a chunk's suffix is dropped."""
-    task_id = str(metadata.get("task_id") or data.get("id") or data.get("task_id") or "")
-    if not task_id:
-        raise ReadProblem("task_id", "missing")
-    task = tasks.get(task_id) or tasks.get(task_id.partition("_chunk")[0])
-    if task is None:
-        raise ReadProblem("task_id", f"the task set {task_set.name} has no task {task_id!r}")
-    return task
 
 
 def read_reward(data: dict[str, Any]) -> tuple[float, bool]:
@@ -127,6 +146,14 @@ def read_terms(own: dict[str, Any]) -> list[dict[str, Any]]:
         except ValidationError as error:
             raise bad_item(f"metadata.deskhand.terms[{place}]", error) from error
     return checked
+
+
+def read_thoughts(own: dict[str, Any]) -> dict[int, str]:
+    """By turn, of one of our own exports."""
+    found = _mapping(own.get("thoughts"))
+    if not all(isinstance(text, str) for text in found.values()):
+        raise ReadProblem("metadata.deskhand.thoughts", "not texts by turn")
+    return {turn: text for name, text in found.items() if (turn := row_id(name)) is not None}
 
 
 def read_label(own: dict[str, Any], turns: list[Turn]) -> dict[str, Any]:
@@ -180,13 +207,6 @@ def recorded_limit(own: dict[str, Any]) -> dict[str, int]:
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_TURNS:
         raise ReadProblem("metadata.deskhand.max_turns", f"not a number of turns: {shortened(limit)}")
     return {"max_turns": limit}
-
-
-def read_images(data: dict[str, Any]) -> list[str]:
-    images = data.get("images") or []
-    if not isinstance(images, list) or not all(isinstance(image, str) for image in images):
-        raise ReadProblem("images", "not a list of strings")
-    return images
 
 
 def own_turns(raw: Any, images: list[StoredImage]) -> list[Turn]:

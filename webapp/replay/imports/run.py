@@ -9,36 +9,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 
-from django.core.files.storage import default_storage
 from django.db import transaction
 
-from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.request_values import BadValue
 from webapp.replay.imports import jobs
 from webapp.replay.imports.content_keys import key_of_record, known_keys
+from webapp.replay.imports.conversation import ReadProblem
+from webapp.replay.imports.file_rows import Batch, UnreadableFile, batches, data_of
 from webapp.replay.imports.images import ImageProblem
-from webapp.replay.imports.messages import ReadProblem
+from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.read_record import Record, read_record
 from webapp.replay.imports.store_record import store_record
 from webapp.replay.models import ImportStatus, ReplayImport
 
 log = logging.getLogger(__name__)
-BATCH_LINES = 32
 MAX_LISTED = 100
-"""Of known and of bad lines; all are counted."""
+"""Of known lines; all are counted."""
 MAX_BAD = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Some lines, with where the file goes on behind them."""
-
-    lines: dict[int, bytes]
-    """Number -> line; empty ones left out."""
-    done_lines: int
-    done_bytes: int
+"""So many end the check; all up to then are listed."""
 
 
 @dataclass(slots=True)
@@ -46,19 +35,17 @@ class Reader:
     """Lines of one import as records."""
 
     job: ReplayImport
-    task_set: TaskSet
-    tasks: dict[str, TaskRecord]
+    tasks: KnownTasks
     keep_images: bool
 
     def read(self, batch: Batch) -> tuple[dict[int, Record], dict[int, str]]:
         """(line -> record, line -> what is wrong with it)"""
         records: dict[int, Record] = {}
         problems: dict[int, str] = {}
-        for number, line in batch.lines.items():
+        for number, row in batch.rows.items():
             try:
-                records[number] = read_record(
-                    line, self.job.team, self.tasks, self.task_set, keep_images=self.keep_images
-                )
+                data = data_of(row)
+                records[number] = read_record(data, self.job.team, self.tasks, keep_images=self.keep_images)
             except (ReadProblem, ImageProblem, BadValue) as problem:
                 problems[number] = str(problem)
         return records, problems
@@ -74,8 +61,8 @@ def run_import(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None
         jobs.fail_import(job=job, message=f"The {what} is gone; upload the file again.")
         return
     is_check = job.status == ImportStatus.CHECKING
-    tasks = {task.task_id: task for task in job.task_set.tasks.all()}
-    reader = Reader(job, job.task_set, tasks, keep_images=not is_check)
+    tasks = KnownTasks.of(job.task_set, takes_unknown=job.takes_unknown)
+    reader = Reader(job, tasks, keep_images=not is_check)
     try:
         steps = check_file(reader) if is_check else store_file(reader)
         for _ in steps:
@@ -84,6 +71,8 @@ def run_import(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None
                 return
     except FileNotFoundError:
         jobs.fail_import(job=job, message="Its file is gone from the disk; upload it again.")
+    except UnreadableFile as error:
+        jobs.fail_import(job=job, message=f"{error} Upload another file.")
     except jobs.TakenAway:
         log.info("%s was cancelled, or another process has it", job)
 
@@ -108,7 +97,7 @@ def check_file(reader: Reader) -> Iterator[object]:
             num_known=job.num_known + len(known),
             num_bad=job.num_bad + len(problems),
             known=[*job.known, *known][:MAX_LISTED],
-            problems=[*job.problems, *map(list, problems.items())][:MAX_LISTED],
+            problems=[*job.problems, *map(list, problems.items())][:MAX_BAD],
         )
         if job.num_bad >= MAX_BAD:
             jobs.fail_import(job=job, message=f"{job.num_bad} lines are bad: this is no file of this format.")
@@ -131,6 +120,7 @@ def store_file(reader: Reader) -> Iterator[object]:
                 fresh.setdefault(key, record)
         with transaction.atomic():
             for record in fresh.values():
+                record.task = reader.tasks.save(record.task)
                 store_record(record, job.team, job.owner, job.keep_labels)
             jobs.report_progress(
                 job=job,
@@ -140,14 +130,3 @@ def store_file(reader: Reader) -> Iterator[object]:
             )
         yield batch
     jobs.finish_import(job=job)
-
-
-def batches(job: ReplayImport) -> Iterator[Batch]:
-    """The rest of the file. Raises FileNotFoundError."""
-    with default_storage.open(job.path, "rb") as file:
-        file.seek(job.done_bytes)
-        number = job.done_lines
-        while lines := list(islice(iter(file.readline, b""), BATCH_LINES)):
-            numbered = {number + place: line for place, line in enumerate(lines, start=1) if line.strip()}
-            number += len(lines)
-            yield Batch(numbered, number, file.tell())

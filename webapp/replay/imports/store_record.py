@@ -13,7 +13,7 @@ from webapp.lib.tags import MAX_TAGS
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.imports.read_record import Record
 from webapp.replay.labels import label_entry
-from webapp.replay.models import ReplayEntry, Verdict
+from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.telling_frame import most_telling
 
@@ -56,7 +56,8 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
         started_at=now,
         ended_at=now,
     )
-    rows = TurnRecord.objects.bulk_create([turn_row(trajectory, turn) for turn in record.turns])
+    made = [turn_row(trajectory, turn, record.thoughts.get(turn.index, "")) for turn in record.turns]
+    rows = TurnRecord.objects.bulk_create(made)
     entry = ReplayEntry.objects.create(
         team=team,
         trajectory=trajectory,
@@ -65,6 +66,8 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
         num_still=longest_still_run(rows),
         tags=[ASSUMED_TAG] if record.is_reward_assumed else [],
     )
+    if record.imported is not None:
+        ImportedLine.objects.create(entry=entry, **record.imported)
     if keep_labels and record.label.get("verdict") in Verdict.values:
         tags = list(dict.fromkeys([*entry.tags, *record.label.get("tags", [])]))
         label_entry(
@@ -78,7 +81,7 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
     return entry
 
 
-def turn_row(trajectory: Trajectory, turn: Turn) -> TurnRecord:
+def turn_row(trajectory: Trajectory, turn: Turn, thought: str = "") -> TurnRecord:
     """A wire turn as a row."""
     now = timezone.now()
     return TurnRecord(
@@ -90,6 +93,7 @@ def turn_row(trajectory: Trajectory, turn: Turn) -> TurnRecord:
         height=turn.observation.height,
         observation_text=storable(turn.observation.text),
         completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
+        thought=storable(thought),
         action=storable(turn.action and turn.action.model_dump(mode="json", exclude_defaults=True)),
         dialect=turn.dialect,
         parse_error=storable(turn.parse_error or ""),

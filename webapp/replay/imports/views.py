@@ -16,6 +16,9 @@ from webapp.replay.access import get_import
 from webapp.replay.imports.jobs import approve_import, cancel_import
 from webapp.replay.models import ImportStatus, ReplayImport
 
+NUM_SHOWN = 100
+"""Bad lines on the page; the API lists all that are kept."""
+
 
 @require_safe
 def show(request: MemberRequest, pk: int) -> HttpResponse:
@@ -61,6 +64,7 @@ def _context(request: MemberRequest, job: ReplayImport) -> dict[str, Any]:
         "was_stored": job.num_stored > 0 or status in (ImportStatus.STORING, ImportStatus.APPROVED),
         "has_ended": status.is_final(),
         "more_known": job.num_known - len(job.known),
-        "more_problems": job.num_bad - len(job.problems),
+        "problems": job.problems[:NUM_SHOWN],
+        "more_problems": job.num_bad - min(len(job.problems), NUM_SHOWN),
         "may_label": Role(request.membership.role).includes(Role.ANNOTATOR),
     }

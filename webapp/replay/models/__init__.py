@@ -2,6 +2,7 @@
 
 from webapp.replay.models.entries import (
     USABLE_VERDICTS,
+    ImportedLine,
     LabelEvent,
     ReplayEntry,
     ReplaySkipRecord,
@@ -15,6 +16,7 @@ __all__ = [
     "IMPORT_TRANSITIONS",
     "USABLE_VERDICTS",
     "ImportStatus",
+    "ImportedLine",
     "LabelEvent",
     "ProcessLabel",
     "ReplayEntry",

@@ -117,3 +117,19 @@ class ReplayUseRecord(models.Model):
 
     def __str__(self) -> str:
         return f"entry {self.entry_id} in step {self.step}"
+
+
+class ImportedLine(models.Model):
+    """What the line of an imported entry held beside its screens, to leave as it came."""
+
+    entry = models.OneToOneField(ReplayEntry, on_delete=models.CASCADE, related_name="imported_line")
+    messages = models.JSONField()
+    """With the assistant's own words and the accessibility text; without pictures."""
+    images = models.JSONField(default=list)
+    """sha256 of its frames in their order."""
+    metadata = models.JSONField(default=dict)
+    fields = models.JSONField(default=dict)
+    """Its other keys."""
+
+    def __str__(self) -> str:
+        return f"line of entry {self.entry_id}"

@@ -49,6 +49,8 @@ class ReplayImport(models.Model):
     """Storage name; "" once the file is gone."""
     size_bytes = models.BigIntegerField()
     keep_labels = models.BooleanField(default=False)
+    takes_unknown = models.BooleanField(default=False)
+    """Lines of tasks that the set does not have come in as demonstrations only."""
     status = models.CharField(max_length=9, choices=S, default=S.QUEUED, db_index=True)
     claim = models.IntegerField(default=0)
     """Raised by every process that takes it: only the last one may write."""

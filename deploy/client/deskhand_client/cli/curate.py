@@ -64,11 +64,12 @@ def export() -> None:
 @click.option("--verdict", default="", help="Without it accepted and gold ones.")
 @click.option("--family", default="")
 @click.option("--tag", default="")
+@click.option("--form", type=click.Choice(["jsonl", "parquet"]), default="jsonl")
 @click.option("--images", type=click.Choice(["base64", "sha256"]), default="base64")
 @click.option("--leave-out", is_flag=True, help="Leave out what the format has no form for.")
 @calls
 def export_entries(caller: Caller, output: Path | None, **chosen: Any) -> None:
-    """Replay entries as JSON lines."""
+    """Replay entries as JSON lines or a Parquet table."""
     write_file(caller.client.export_entries(**chosen), output)
     if output:
         caller.show({"file": str(output), "bytes": output.stat().st_size}, f"Wrote {output}.")
@@ -99,12 +100,13 @@ def export_checkpoint(caller: Caller, pk: int, which: str, dtype: str, output: P
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--task-set", required=True, help="Whose tasks the lines are of.")
 @click.option("--keep-labels", is_flag=True, help="Take verdicts as they stand in the file.")
+@click.option("--unknown", "takes_unknown", is_flag=True, help="Take other tasks as demonstrations only.")
 @click.option("--check", "only_check", is_flag=True, help="Only say what it would store.")
 @calls
-def import_(caller: Caller, file: Path, task_set: str, keep_labels: bool, only_check: bool) -> None:
+def import_(caller: Caller, file: Path, task_set: str, only_check: bool, **how: bool) -> None:
     """Read trajectories from a file into the replay buffer: checked first, then stored."""
     with file.open("rb") as stream:
-        job = caller.client.check_import(file=stream, task_set=task_set, keep_labels=keep_labels)
+        job = caller.client.check_import(file=stream, task_set=task_set, **how)
     job = _waited(caller, job, ("queued", "checking"))
     if job["status"] == "checked" and not only_check:
         job = _waited(caller, caller.client.start_import(job["id"]), ("approved", "storing"))
