@@ -8,11 +8,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import BigIntegerField, Count, Func, Max, Q, Sum
+from django.db.models import Count, Max, Q, Sum
 from django.db.models.functions import TruncHour, TruncMinute
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, HostSample
+from webapp.lib.database_times import TimeBucket
 
 WINDOWS = {
     "1": timedelta(hours=1),
@@ -46,23 +47,6 @@ PANELS = [
     },
 ]
 Series = dict[str, dict[str, list[float]]]
-
-
-class TimeBucket(Func):
-    """Whole numbers that grow by one every `width_s` seconds since the epoch."""
-
-    output_field = BigIntegerField()
-
-    def __init__(self, column: str, width_s: int) -> None:
-        super().__init__(column, width_s=width_s)
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        template = "(CAST(strftime('%%%%s', %(expressions)s) AS INTEGER) / %(width_s)d)"
-        return self.as_sql(compiler, connection, template=template, **context)
-
-    def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        template = "(FLOOR(EXTRACT(EPOCH FROM %(expressions)s))::bigint / %(width_s)d)"
-        return self.as_sql(compiler, connection, template=template, **context)
 
 
 def charts(hours: str) -> dict[str, Any]:

@@ -13,12 +13,13 @@ from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
 
-from django.db.models import Count, DurationField, ExpressionWrapper, F, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from training.contracts.types import Source
 from webapp.accounts.models import Team
 from webapp.experiments.models import Attempt, Experiment, GpuSample, TeamPrices
+from webapp.lib.database_times import EpochSeconds
 
 HOUR = timedelta(hours=1)
 SOLVED = 1 - 1e-9
@@ -157,9 +158,7 @@ def _hours(start: datetime, end: datetime | None) -> float:
 
 def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any]]:
     """experiment id -> what its trajectories add to the cost."""
-    took = ExpressionWrapper(
-        F("trajectories__ended_at") - F("trajectories__started_at"), output_field=DurationField()
-    )
+    took = EpochSeconds("trajectories__ended_at") - EpochSeconds("trajectories__started_at")
     by_policy = Q(trajectories__source=Source.POLICY)
     uncounted = by_policy & Q(trajectories__num_turns__gt=0, trajectories__num_completion_tokens=None)
     rows = Experiment.objects.filter(pk__in=experiment_ids).order_by()
@@ -174,7 +173,7 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
     )
     return {
         row["pk"]: {
-            "desktop_hours": row["took"] / HOUR if row["took"] else 0.0,
+            "desktop_hours": (row["took"] or 0.0) / HOUR.total_seconds(),
             "prompt_tokens": None if row["uncounted"] else row["prompt"] or 0,
             "completion_tokens": None if row["uncounted"] else row["completion"] or 0,
             "num_solved": row["solved"],

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean, stdev
 
 from webapp.experiments.models import (
@@ -37,9 +38,9 @@ Curve = dict[int, float]
 """step -> value"""
 
 
-@dataclass(slots=True)
+@dataclass
 class ArmResult:
-    """An arm, its experiments, and what its metric did."""
+    """An arm, its experiments, and what its metric did; worked out once, when it is asked for."""
 
     arm: SweepArm
     experiments: list[Experiment]
@@ -47,7 +48,7 @@ class ArmResult:
     """Of each experiment, in the same order."""
     plan: SweepPlan
 
-    @property
+    @cached_property
     def seed_values(self) -> list[float]:
         """The metric of every seed that finished."""
         pairs = zip(self.experiments, self.curves, strict=True)
@@ -58,11 +59,11 @@ class ArmResult:
         )
         return [value for value in found if value is not None]
 
-    @property
+    @cached_property
     def mean(self) -> float | None:
         return fmean(values) if (values := self.seed_values) else None
 
-    @property
+    @cached_property
     def interval(self) -> tuple[float, float] | None:
         """95 % interval of the mean over seeds (Student's t); None with fewer than two."""
         values = self.seed_values
@@ -71,7 +72,7 @@ class ArmResult:
         half = t_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
         return fmean(values) - half, fmean(values) + half
 
-    @property
+    @cached_property
     def mean_curve(self) -> Curve:
         """Mean over the seeds that have a value at the step."""
         return {step: fmean(values) for step, values in self.by_step().items()}
