@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from webapp.experiments.models import Experiment, GpuSample
-from webapp.experiments.page.metric_series import thinned
+from webapp.experiments.page.metric_series import Series, no_points, thinned
 from webapp.fleet.models import Worker
 
 MAX_SAMPLES = 20_000
@@ -92,23 +92,28 @@ def _row(gpu: dict[str, Any], recent: list[GpuSample]) -> dict[str, Any]:
 def gpu_history(experiment: Experiment) -> dict[str, Any]:
     """Panels, and name -> {"x": milliseconds, "y": values}, for the charts with a time axis."""
     rows = experiment.gpu_samples.order_by("-at").values_list("at", "gpus", "processes")[:MAX_SAMPLES]
-    points: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    lines: Series = defaultdict(no_points)
+
+    def add(name: str, when: int, value: float) -> None:
+        lines[name]["x"].append(when)
+        lines[name]["y"].append(value)
+
     for at, gpus, processes in reversed(rows):
         when = int(at.timestamp() * 1000)
         for gpu in gpus:
-            points[f"utilisation/GPU {gpu['index']}"].append((when, gpu["utilisation"]))
-            points[f"memory/GPU {gpu['index']}"].append((when, gpu["memory_bytes"] / 1e9))
+            add(f"utilisation/GPU {gpu['index']}", when, gpu["utilisation"])
+            add(f"memory/GPU {gpu['index']}", when, gpu["memory_bytes"] / 1e9)
         for one in processes:
             name = f"GPU {one['gpu']} {one['name']}"  # sorted, they stand in the order of the GPUs
             if one["utilisation"] is not None:
-                points[f"process/{name}"].append((when, one["utilisation"]))
+                add(f"process/{name}", when, one["utilisation"])
             if one["memory_bytes"] is not None:
-                points[f"held/{name}"].append((when, one["memory_bytes"] / 1e9))
-    times = [when for line in points.values() for when, _ in (line[0], line[-1])]
+                add(f"held/{name}", when, one["memory_bytes"] / 1e9)
+    times = [when for line in lines.values() for when in (line["x"][0], line["x"][-1])]
     return {
         "panels": PANELS,
         "evaluations": [],
-        "series": {name: thinned(line) for name, line in points.items()},
+        "series": {name: thinned(line) for name, line in lines.items()},
         "from_step": 0,
         "span": [min(times), max(times)] if times else None,
     }

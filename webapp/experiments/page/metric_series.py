@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from operator import itemgetter
+from itertools import pairwise
 from typing import Any
+
+import numpy as np
 
 from webapp.experiments.checkpoints.checkpoint_table import is_on_demand
 from webapp.experiments.models import Evaluation, Experiment
@@ -17,41 +19,57 @@ Series = dict[str, Line]
 """By name."""
 
 
+def no_points() -> Line:
+    """A line to be filled."""
+    return {"x": [], "y": []}
+
+
 def series_of(experiment: Experiment, from_step: int = 0) -> Series:
     """Every series from a step on, thinned to MAX_POINTS."""
-    points: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    lines: Series = defaultdict(no_points)
     # As they lie in the database: by name or step, each would be looked up by itself.
     rows = experiment.metrics.filter(step__gte=from_step).order_by("id")
     for name, step, value in rows.values_list("name", "step", "value").iterator(chunk_size=ROWS_AT_ONCE):
-        points[name].append((step, value))
-    return {name: thinned(sorted(points[name], key=itemgetter(0))) for name in sorted(points)}
+        line = lines[name]
+        line["x"].append(step)
+        line["y"].append(value)
+    return {name: thinned(_in_order(lines[name])) for name in sorted(lines)}
 
 
 def whole_series(experiment: Experiment, names: list[str]) -> Series:
     """The series of these names, every point of them."""
-    points: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
+    lines = {name: no_points() for name in names}
     rows = experiment.metrics.filter(name__in=names).order_by("step")
     for name, step, value in rows.values_list("name", "step", "value"):
-        points[name].append((step, value))
-    return {name: _as_axes(values) for name, values in points.items()}
+        lines[name]["x"].append(step)
+        lines[name]["y"].append(value)
+    return lines
 
 
-def thinned(points: list[tuple[int, float]]) -> Line:
+def thinned(line: Line) -> Line:
     """At most MAX_POINTS of them, true ones: the first and the last, and of equal buckets the lowest and
     the highest, so that no peak is lost."""
-    if len(points) <= MAX_POINTS:
-        return _as_axes(points)
-    inner = points[1:-1]
+    steps, values = line["x"], line["y"]
+    if len(steps) <= MAX_POINTS:
+        return line
+    inner = np.array(values[1:-1])
     width = -(-len(inner) // (MAX_POINTS // 2 - 1))
-    kept = [points[0]]
-    for start in range(0, len(inner), width):
-        bucket = inner[start : start + width]
-        kept += sorted({min(bucket, key=itemgetter(1)), max(bucket, key=itemgetter(1))})
-    return _as_axes([*kept, points[-1]])
+    num_whole = len(inner) // width * width
+    buckets, starts = inner[:num_whole].reshape(-1, width), np.arange(0, num_whole, width)
+    places = [starts + buckets.argmin(axis=1), starts + buckets.argmax(axis=1)]
+    if rest := inner[num_whole:].tolist():
+        places.append(num_whole + np.array([rest.index(min(rest)), rest.index(max(rest))]))
+    kept = [0, *(1 + np.unique(np.concatenate(places))).tolist(), len(steps) - 1]
+    return {"x": [steps[place] for place in kept], "y": [values[place] for place in kept]}
 
 
-def _as_axes(points: list[tuple[int, float]]) -> Line:
-    return {"x": [step for step, _ in points], "y": [value for _, value in points]}
+def _in_order(line: Line) -> Line:
+    """By step; an attempt that was resumed has written some of its steps later."""
+    steps, values = line["x"], line["y"]
+    if all(one <= other for one, other in pairwise(steps)):
+        return line
+    order = sorted(range(len(steps)), key=steps.__getitem__)
+    return {"x": [steps[place] for place in order], "y": [values[place] for place in order]}
 
 
 def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> list[dict[str, Any]]:

@@ -324,7 +324,7 @@ def test_long_series_are_thinned_to_points_of_theirs_that_keep_every_peak(number
     points = [(step, step % 7 / 7) for step in range(number)]
     points[number // 3] = (number // 3, 48.0)
     points[number // 2] = (number // 2, -3.0)
-    line = thinned(points)
+    line = thinned({"x": [step for step, _ in points], "y": [value for _, value in points]})
     shown = list(zip(line["x"], line["y"], strict=True))
     assert len(shown) <= MAX_POINTS
     assert set(shown) <= set(points)
