@@ -5,10 +5,10 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from ninja import Query, Router, Status
 
-from training.contracts.config import ExperimentConfig, from_yaml, parse_config
+from training.contracts.config import ExperimentConfig, parse_config, read_yaml
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Role
+from webapp.accounts.models import Role, Team
 from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import (
     ExperimentChanges,
@@ -28,6 +28,7 @@ from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
+from webapp.experiments.reward_presets import with_saved_terms
 from webapp.lib.tags import with_tag
 from webapp.replay import experiment_deletion
 
@@ -64,7 +65,7 @@ def launch_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
         owner=request.user,
         name=body.name,
         preset=body.preset,
-        config=config_of(body),
+        config=config_of(body, team),
         priority=body.priority,
         note=body.note,
     )
@@ -75,7 +76,7 @@ def launch_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
 def check_experiment(request: MemberRequest, body: ExperimentIn) -> Any:
     """What the launch page's panel says of it; queues nothing."""
     team = member(request, Role.OPERATOR).team
-    return run_preflight(config_of(body), team=team, preset=body.preset, priority=body.priority)
+    return run_preflight(config_of(body, team), team=team, preset=body.preset, priority=body.priority)
 
 
 @router.get("/{int:pk}", response=ExperimentDetail, operation_id="show_experiment")
@@ -151,17 +152,17 @@ def _steer(request: MemberRequest, pk: int, wish: Any) -> dict[str, Any]:
     return _detail(get_experiment(request, pk))
 
 
-def config_of(body: ExperimentIn) -> ExperimentConfig:
-    """The whole config that a body asks for; raises ConfigError for one that cannot run."""
+def config_of(body: ExperimentIn, team: Team) -> ExperimentConfig:
+    """The whole config that a body of `team` asks for; raises ConfigError for one that cannot run."""
     if body.yaml:
-        return from_yaml(body.yaml)
+        return parse_config(with_saved_terms(read_yaml(body.yaml), team))
     base: dict[str, Any] = {}
     if body.preset:
         preset = load_preset(body.preset)
         if preset is None:
             raise Http404(f"preset: there is no {body.preset}; see /api/v1/config/presets")
         base = preset.config.model_dump(mode="json")
-    return parse_config(_merged(base, body.config))
+    return parse_config(with_saved_terms(_merged(base, body.config), team))
 
 
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class SweepOut(Schema):
 def launch(request: MemberRequest, body: SweepIn) -> Any:
     """Begin a sweep. A plan or config that cannot run is refused with the field's name."""
     team = member(request, Role.OPERATOR).team
-    config = config_of(body)
+    config = config_of(body, team)
     axes = parse_axes("\n".join(line.replace("\n", " ") for line in body.axes), config)
     plan = SweepPlan(axes=axes, **body.plan.model_dump())
     sweep = launch_sweep(

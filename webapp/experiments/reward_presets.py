@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
@@ -36,6 +36,22 @@ def saved_preset(team: Team, preset: str) -> SavedRewardPreset | None:
     if not re.fullmatch(r"[0-9]{1,6}", version):
         return None
     return SavedRewardPreset.objects.filter(team=team, name=name, version=int(version)).first()
+
+
+def with_saved_terms(values: Mapping[str, Any], team: Team) -> dict[str, Any]:
+    """A config's plain values, with the terms of the team's own preset that they only name.
+
+    Terms that stand there stay, and so does a name that is not known: validation says what is wrong with it.
+    """
+    rewards = values.get("rewards")
+    if not isinstance(rewards, Mapping) or rewards.get("definition") not in (None, ""):
+        return dict(values)
+    name = rewards.get("preset")
+    saved = saved_preset(team, name) if isinstance(name, str) and name not in REWARD_PRESETS else None
+    if saved is None:
+        return dict(values)
+    filled = {"alpha": saved.alpha, **rewards, "definition": saved.definition}
+    return {**values, "rewards": filled}
 
 
 def save_preset(

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from training.contracts.config.reward_presets import REWARD_PRESETS
-from training.rewards.expressions import OF_TRAJECTORIES, OF_TURNS
+from training.rewards.expression_fields import OF_TRAJECTORIES, OF_TURNS
 from training.rewards.terms import TERMS
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team

@@ -10,7 +10,8 @@ from training.contracts.config import ConfigError, RewardConfig, parse_config
 from training.contracts.config.reward_presets import REWARD_PRESETS, RewardPreset, WeightedTerm
 from training.contracts.types import Action, ActionKind, Observation, Turn
 from training.rewards import compute_reward
-from training.rewards.expressions import OF_TRAJECTORIES, OF_TURNS, TermError, preset_problems
+from training.rewards.expression_fields import OF_TRAJECTORIES, OF_TURNS
+from training.rewards.expressions import TermError, preset_problems
 
 
 def turn(kind: str = "click", *, changed: bool = True, refused: bool = False, **values) -> Turn:

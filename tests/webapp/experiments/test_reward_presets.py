@@ -1,6 +1,9 @@
 """Saved reward presets: versions that never change, chosen on the launch form, carried by the config."""
 
+from io import StringIO
+
 import pytest
+from django.core.management import call_command
 from django.test import Client
 
 from testing.factories import make_experiment, make_team, make_user
@@ -102,6 +105,40 @@ def test_a_clone_keeps_the_terms_of_a_preset_that_this_team_does_not_have(client
     sent = fields(**{"rewards.preset": "elsewhere.v3", "rewards.definition": FIRST.model_dump_json()})
     client.post(URL, sent)
     assert Experiment.objects.latest("pk").settings.rewards == rewards
+
+
+@pytest.mark.parametrize("way", ["yaml", "api", "api-changes", "command", "command-changes"])
+def test_every_way_to_launch_knows_a_saved_preset_by_its_name(client, team, operator, tmp_path, way):
+    saved(team, operator)
+    saved(team, operator, SECOND)
+    text = "rewards: {preset: careful.v1}"
+    if way == "yaml":
+        sent = {"preset": "first-desk", "experiment_name": "x", "priority": "0", "source": "yaml"}
+        client.post(URL, {**sent, "yaml": text})
+    elif way == "api":
+        client.post("/api/v1/experiments", {"name": "x", "yaml": text}, content_type="application/json")
+    elif way == "api-changes":
+        body = {"name": "x", "preset": "first-desk", "config": {"rewards": {"preset": "careful.v1"}}}
+        client.post("/api/v1/experiments", body, content_type="application/json")
+    elif way == "command":
+        (tmp_path / "x.yaml").write_text(text)
+        call_command("launch", config=tmp_path / "x.yaml", anyway=True, stdout=StringIO())
+    else:
+        changes = ["rewards.preset=careful.v1"]
+        call_command("launch", preset="first-desk", changes=changes, anyway=True, stdout=StringIO())
+    rewards = Experiment.objects.get().settings.rewards
+    assert (rewards.preset, rewards.definition) == ("careful.v1", FIRST)
+
+
+def test_another_teams_preset_is_not_known_by_its_name(client, team, operator):
+    saved(make_team(), operator)
+    answer = client.post(
+        "/api/v1/experiments",
+        {"name": "x", "yaml": "rewards: {preset: careful.v1}"},
+        content_type="application/json",
+    )
+    assert answer.status_code == 422
+    assert "unknown reward preset 'careful.v1'" in answer.json()["error"]["fields"]["rewards.preset"]
 
 
 def test_back_to_a_shipped_preset_leaves_the_terms_behind(client, team, operator):

@@ -17,16 +17,17 @@ from training.contracts.config import (
     ConfigError,
     ExperimentConfig,
     Preset,
-    from_yaml,
     parse_config,
     to_yaml,
 )
 from training.contracts.config import (
     read_yaml as plain_values_of,
 )
+from webapp.accounts.models import Team
 from webapp.experiments.launch.form_knobs import Knob, as_text, knobs
 from webapp.experiments.launch.sweep_form import FIRST_VALUES
 from webapp.experiments.launch.yaml_keys import lines_of, resembling
+from webapp.experiments.reward_presets import with_saved_terms
 
 WORDS = {
     "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
@@ -117,14 +118,16 @@ def read_form(post: QueryDict, baseline: dict[str, str]) -> Draft:
     return draft
 
 
-def read_yaml(text: str, baseline: dict[str, str]) -> Draft:
-    """The draft in the YAML text. A syntax error leaves the inputs at the baseline."""
+def read_yaml(text: str, baseline: dict[str, str], team: Team) -> Draft:
+    """The draft in the YAML text, which may name a reward preset of `team`.
+
+    A syntax error leaves the inputs at the baseline."""
     draft = Draft(values=dict(baseline), baseline=baseline, yaml=text, source="yaml")
     if len(text) > MAX_YAML_CHARS:
         draft.errors = {"yaml": f"longer than {MAX_YAML_CHARS} characters; this is not an experiment config"}
         return draft
     try:
-        draft.config = from_yaml(text)
+        draft.config = parse_config(with_saved_terms(plain_values_of(text), team))
         draft.values = flatten(draft.config)
     except ConfigError as error:
         draft.errors = named_errors(error)

@@ -140,7 +140,7 @@ def launch_form(request: MemberRequest) -> HttpResponse:
     """The YAML text as form fields, with its errors beside them."""
     membership = member(request, Role.OPERATOR)
     preset, _ = _starting_point(request, request.POST)
-    draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset))
+    draft = read_yaml(request.POST.get("yaml", ""), baseline_of(preset), membership.team)
     return render(request, "experiments/parts/knobs.html", form_context(draft, membership.team))
 
 
@@ -179,7 +179,7 @@ def experiment_yaml(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _read(request: HttpRequest, baseline: dict[str, str], team: Team) -> Draft:
     if request.POST.get("source") == "yaml":
-        return read_yaml(request.POST.get("yaml", ""), baseline)
+        return read_yaml(request.POST.get("yaml", ""), baseline, team)
     return read_form(with_saved_preset(request.POST, team), baseline)
 
 

@@ -4,6 +4,7 @@ import pytest
 from django.http import QueryDict
 
 from training.contracts.config import ExperimentConfig, from_yaml, parse_config
+from webapp.accounts.models import Team
 from webapp.experiments.launch.form import baseline_of, changed_knobs, flatten, nested, read_form, read_yaml
 from webapp.experiments.launch.form_knobs import knobs
 
@@ -86,14 +87,14 @@ def test_an_impossible_combination_is_named_at_a_field():
 
 
 def test_unknown_yaml_keys_are_strays_and_the_rest_reaches_the_form():
-    draft = read_yaml("algorithm: {group_size: 6, surprise: 1}", DEFAULTS)
+    draft = read_yaml("algorithm: {group_size: 6, surprise: 1}", DEFAULTS, Team())
     assert draft.values["algorithm.group_size"] == "6"
     assert set(draft.strays()) == {"algorithm.surprise"}
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1\n- 2", "algorithm: 3", ""])
 def test_yaml_that_is_no_config_is_refused_with_the_text_kept(text: str):
-    draft = read_yaml(text, DEFAULTS)
+    draft = read_yaml(text, DEFAULTS, Team())
     assert draft.config is None
     assert draft.errors
     assert draft.yaml == text

@@ -8,11 +8,12 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 from pydantic import ValidationError
 
-from training.contracts.config import ConfigError, ExperimentConfig, from_yaml, parse_config
+from training.contracts.config import ConfigError, ExperimentConfig, parse_config, read_yaml
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
+from webapp.experiments.reward_presets import with_saved_terms
 from webapp.experiments.sweeps.plan import GREEDY, SweepPlan
 from webapp.experiments.sweeps.search_space import parse_axes
 from webapp.experiments.sweeps.steering import launch_sweep
@@ -42,11 +43,12 @@ class Command(BaseCommand):
         _add_sweep_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        name, config = _starting_point(options["preset"], options["config"])
+        name, values = _starting_point(options["preset"], options["config"])
+        team = _team(options["team"])
         try:
-            config = parse_config(_changed(config, options["changes"]))
+            config = parse_config(with_saved_terms(_changed(values, options["changes"]), team))
             asked: dict[str, Any] = {
-                "team": _team(options["team"]),
+                "team": team,
                 "owner": None,
                 "name": options["name"] or name,
                 "preset": options["preset"] or "",
@@ -54,7 +56,7 @@ class Command(BaseCommand):
                 "priority": options["priority"],
             }
             if not options["anyway"]:
-                _require_good(config, asked["team"], asked["preset"])
+                _require_good(config, team, asked["preset"])
             if options["axes"] or options["seeds"] > 1:
                 sweep = launch_sweep(**asked, plan=_plan(config, options))
                 told = {"sweep": sweep.pk, "name": sweep.name, "experiments": sweep.plan.num_experiments}
@@ -109,20 +111,20 @@ def _plan(config: ExperimentConfig, options: dict[str, Any]) -> SweepPlan:
         ) from error
 
 
-def _starting_point(preset: str | None, path: Path | None) -> tuple[str, ExperimentConfig]:
+def _starting_point(preset: str | None, path: Path | None) -> tuple[str, dict[str, Any]]:
+    """The name and the plain values of a config that has not been judged."""
     if path is not None:
         try:
-            return path.stem, from_yaml(path.read_text())
+            return path.stem, read_yaml(path.read_text())
         except (OSError, ConfigError) as error:
             raise CommandError(f"{path}: {error}") from error
     presets = {known.name: known for known in load_presets()}
     if preset not in presets:
         raise CommandError(f"--preset: no preset {preset!r}; known: {', '.join(sorted(presets))}")
-    return presets[preset].title, presets[preset].config
+    return presets[preset].title, presets[preset].config.model_dump(mode="json")
 
 
-def _changed(config: ExperimentConfig, changes: list[str]) -> dict[str, Any]:
-    values = config.model_dump(mode="json")
+def _changed(values: dict[str, Any], changes: list[str]) -> dict[str, Any]:
     for change in changes:
         path, equals, text = change.partition("=")
         *sections, field = path.split(".")
@@ -130,7 +132,7 @@ def _changed(config: ExperimentConfig, changes: list[str]) -> dict[str, Any]:
             raise CommandError(f"--set {change}: write SECTION.FIELD=VALUE")
         target: Any = values
         for section in sections:
-            target = target.get(section)
+            target = target.setdefault(section, {})
             if not isinstance(target, dict):
                 raise CommandError(f"--set {change}: there is no section {section!r}")
         target[field] = yaml.safe_load(text)

@@ -1,0 +1,108 @@
+"""What expressions may name: fields of a trajectory and of a turn, each with its type and how it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
+
+from cel_expr_python import cel
+
+from training.contracts.types import ActionKind
+from training.rewards.term import ScoredTrajectory, TurnFacts
+
+FieldValue = float | str | bool
+
+
+class TrajectoryField(NamedTuple):
+    """A field of every expression."""
+
+    kind: cel.Type
+    meaning: str
+    value: Callable[[ScoredTrajectory], FieldValue]
+
+
+class TurnPlace(NamedTuple):
+    """A turn among the others of its trajectory."""
+
+    turn: TurnFacts
+    before: TurnFacts | None
+    index: int
+    is_last: bool
+
+
+class TurnField(NamedTuple):
+    """A field of what is counted by turn."""
+
+    kind: cel.Type
+    meaning: str
+    value: Callable[[TurnPlace], FieldValue]
+
+
+def _num_repeats(trajectory: ScoredTrajectory) -> float:
+    return float(sum(before.place == turn.place for before, turn in pairwise(trajectory.turns)))
+
+
+DOUBLE, STRING, BOOL = cel.Type.DOUBLE, cel.Type.STRING, cel.Type.BOOL
+
+OF_TRAJECTORIES: dict[str, TrajectoryField] = {
+    "score": TrajectoryField(DOUBLE, "what the evaluator says, 0 to 1", lambda one: one.score),
+    "num_turns": TrajectoryField(DOUBLE, "turns taken", lambda one: float(one.num_turns)),
+    "max_turns": TrajectoryField(DOUBLE, "limit that it ran under", lambda one: float(one.max_turns)),
+    "num_parsed": TrajectoryField(
+        DOUBLE,
+        "turns whose completion held an action",
+        lambda one: float(sum(turn.kind is not None for turn in one.turns)),
+    ),
+    "num_executed": TrajectoryField(
+        DOUBLE,
+        "turns whose action the desktop carried out",
+        lambda one: float(sum(turn.is_executed for turn in one.turns)),
+    ),
+    "num_changed": TrajectoryField(
+        DOUBLE,
+        "turns after which the screen looked different",
+        lambda one: float(sum(turn.is_changed for turn in one.turns)),
+    ),
+    "num_waits": TrajectoryField(
+        DOUBLE,
+        "turns that only waited",
+        lambda one: float(sum(turn.kind is ActionKind.WAIT for turn in one.turns)),
+    ),
+    "num_repeats": TrajectoryField(DOUBLE, "turns with kind and point of the one before", _num_repeats),
+    "num_kinds": TrajectoryField(
+        DOUBLE,
+        "different kinds of actions",
+        lambda one: float(len({turn.kind for turn in one.turns if turn.kind is not None})),
+    ),
+    "claim": TrajectoryField(
+        STRING,
+        'what the agent ended it with: "success", "failure" or ""',
+        lambda one: one.turns[-1].claim if one.turns else "",
+    ),
+}
+
+OF_TURNS: dict[str, TurnField] = {
+    "index": TurnField(DOUBLE, "of the turn, from 0", lambda at: float(at.index)),
+    "kind": TurnField(
+        STRING,
+        '"click", "type", "key" ...; "" when nothing could be parsed',
+        lambda at: at.turn.kind.value if at.turn.kind else "",
+    ),
+    "text": TurnField(STRING, 'typed text, or keys as "ctrl+s"', lambda at: at.turn.text),
+    "x": TurnField(DOUBLE, "screen pixels; -1 without a point", lambda at: _pixel(at.turn.x)),
+    "y": TurnField(DOUBLE, "screen pixels; -1 without a point", lambda at: _pixel(at.turn.y)),
+    "parsed": TurnField(BOOL, "the completion held an action", lambda at: at.turn.kind is not None),
+    "executed": TurnField(BOOL, "the desktop carried it out", lambda at: at.turn.is_executed),
+    "changed": TurnField(BOOL, "the screen looked different afterwards", lambda at: at.turn.is_changed),
+    "repeated": TurnField(
+        BOOL,
+        "kind and point of the turn before",
+        lambda at: at.before is not None and at.before.place == at.turn.place,
+    ),
+    "is_last": TurnField(BOOL, "no turn followed", lambda at: at.is_last),
+}
+
+
+def _pixel(value: int | None) -> float:
+    return -1.0 if value is None else float(value)
