@@ -238,10 +238,15 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-detail": thing("/replay/{entry}/"),
     "replay-label": by(Role.ANNOTATOR, act("/replay/{entry}/label/", body="verdict=gold")),
     "replay-entry-undo": by(Role.ANNOTATOR, act("/replay/{entry}/undo/")),
-    # --- tasks, which all teams share; how they went is the team's own
+    # --- tasks: this set all teams share; how its tasks went is the team's own
     "task-sets": page("/tasks/"),
     "task-set": page("/tasks/{task_set}/"),
     "task-show": page("/tasks/{task_set}/{task}/"),
+    "task-editor": Row("get", "/task-editor/?task={task}", 200, 403, 200),
+    "task-editor POST": act("/task-editor/", 422, stranger=422, body="text={}"),
+    "task-check": act("/task-editor/check/", 200, stranger=200, body="text={}"),
+    "task-upload": Row("get", "/task-upload/", 200, 403, 200),
+    "task-upload POST": act("/task-upload/", 422, stranger=422),
     # --- reward lab
     "reward-lab": page("/rewards/"),
     "reward-try": Row("post", "/rewards/try/", 200, 200, 200, body=REWARD),

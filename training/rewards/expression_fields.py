@@ -27,7 +27,8 @@ class TurnPlace(NamedTuple):
 
     turn: TurnFacts
     before: TurnFacts | None
-    index: int
+    number: int
+    """From 0."""
     is_last: bool
 
 
@@ -83,7 +84,7 @@ OF_TRAJECTORIES: dict[str, TrajectoryField] = {
 }
 
 OF_TURNS: dict[str, TurnField] = {
-    "index": TurnField(DOUBLE, "of the turn, from 0", lambda at: float(at.index)),
+    "index": TurnField(DOUBLE, "of the turn, from 0", lambda at: float(at.number)),
     "kind": TurnField(
         STRING,
         '"click", "type", "key" ...; "" when nothing could be parsed',

@@ -1,4 +1,4 @@
-"""Importers: task JSON (a file or a folder), an OSWorld checkout, or a Slime-OSWorld parquet -> `Task`s.
+"""Importers: task JSON (file or folder), an OSWorld checkout, Slime-OSWorld's parquet or JSONL -> `Task`s.
 
 What cannot be read is refused on its own, with its place and its reason; the rest comes in.
 """
@@ -6,7 +6,7 @@ What cannot be read is refused on its own, with its place and its reason; the re
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from training.contracts.types import Task
 from training.tasks.osworld_checkout import checkout_files
 from training.tasks.task_json import OSWORLD_SCREEN, LoadError, Split, task_from_osworld
 
+SLIME_COLUMNS = ("task_config", "task_id", "domain", "instruction")
+"""Of Slime-OSWorld's tables; the first one is needed, the others help."""
 SPLIT_NAMES: dict[str, Split] = {"train": "train", "test": "heldout", "heldout": "heldout"}
 
 
@@ -65,7 +67,7 @@ def load_tasks(
         raise LoadError(
             loaded.refused[0]
             if loaded.refused
-            else f"{path}: no tasks found; expected *.json with id and instruction, or *.parquet"
+            else f"{path}: no tasks found; expected *.json with id and instruction, *.parquet or *.jsonl"
         )
     return loaded
 
@@ -90,20 +92,20 @@ def _source(path: Path) -> Iterator[TaskFields | LoadError]:
         )
     elif path.is_dir():
         yield from _folder(path)
-    elif path.suffix == ".parquet":
-        yield from _parquet(path)
+    elif path.suffix in TABLES:
+        yield from TABLES[path.suffix](path)
     elif path.suffix == ".json":
         yield _json_file(path)
     else:
-        raise LoadError(f"{path}: neither a folder nor a .parquet nor a .json file")
+        raise LoadError(f"{path}: neither a folder nor a .parquet, .jsonl or .json file")
 
 
 def _folder(path: Path) -> Iterator[TaskFields | LoadError]:
-    """A folder of parquet files, or of task JSON at any depth."""
-    parquets = sorted(path.glob("*.parquet"))
-    for file in parquets:
-        yield from _parquet(file)
-    if parquets:
+    """A folder of tables, or of task JSON at any depth."""
+    tables = sorted(file for file in path.iterdir() if file.suffix in TABLES)
+    for file in tables:
+        yield from TABLES[file.suffix](file)
+    if tables:
         return
     for file in sorted(path.rglob("*.json")):
         found = _json_file(file, file.parent.name if file.parent != path else "")
@@ -119,8 +121,25 @@ def _looks_like_task(values: Any) -> bool:
 def _json_file(file: Path, family: str = "", task_id: str = "") -> TaskFields | LoadError:
     try:
         return TaskFields(str(file), json.loads(file.read_text(encoding="utf-8")), family, task_id)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RecursionError) as error:
         return LoadError(f"{file}: not readable as JSON: {error}")
+
+
+def _jsonl(file: Path) -> Iterator[TaskFields | LoadError]:
+    """A row a line, with the columns of the parquet; a line may also be a task's own JSON."""
+    rows: list[dict[str, Any]] = []
+    try:
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
+            if not line.strip():
+                continue
+            row = json.loads(line)
+            if not isinstance(row, dict):
+                raise ValueError(f"line {number + 1} is no object")
+            rows.append(row if "task_config" in row else {"task_config": row})
+    except (ValueError, OSError, RecursionError) as error:
+        yield LoadError(f"{file}: not readable as JSONL: {error}")
+        return
+    yield from _rows(file, rows)
 
 
 def _parquet(file: Path) -> Iterator[TaskFields | LoadError]:
@@ -129,12 +148,14 @@ def _parquet(file: Path) -> Iterator[TaskFields | LoadError]:
     import pyarrow.parquet
 
     try:
-        table = pyarrow.parquet.read_table(file)
+        names = pyarrow.parquet.read_schema(file).names
+        columns = [name for name in SLIME_COLUMNS if name in names]
+        table = pyarrow.parquet.read_table(file, columns=columns)
     except (pyarrow.ArrowException, OSError) as error:
         yield LoadError(f"{file}: not readable as parquet: {error}")
         return
-    if "task_config" not in table.column_names:
-        yield LoadError(f"{file}: column task_config is missing; columns: {', '.join(table.column_names)}")
+    if "task_config" not in names:
+        yield LoadError(f"{file}: column task_config is missing; columns: {', '.join(names)}")
         return
     yield from _rows(file, table.to_pylist())
 
@@ -158,7 +179,7 @@ def _row_config(row: dict[str, Any], where: str) -> dict[str, Any]:
     config = row["task_config"]
     try:
         values = json.loads(config) if isinstance(config, str) and config else config or {}
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LoadError(f"{where}: task_config is not JSON: {error}") from error
     if not isinstance(values, dict):
         raise LoadError(f"{where}: task_config must be a JSON object")
@@ -166,3 +187,10 @@ def _row_config(row: dict[str, Any], where: str) -> dict[str, Any]:
         if row.get(column):
             values.setdefault(key, row[column])
     return values
+
+
+TABLES: dict[str, Callable[[Path], Iterator[TaskFields | LoadError]]] = {
+    ".parquet": _parquet,
+    ".jsonl": _jsonl,
+}
+"""Rows of Slime-OSWorld's columns, by how the file's name ends."""

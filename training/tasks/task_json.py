@@ -20,6 +20,11 @@ Split = Literal["train", "heldout"]
 class LoadError(ValueError):
     """Raised when a source or a task cannot be read; the message names the file and the field."""
 
+    def __init__(self, message: str, problems: tuple[tuple[str, str], ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+        """(dotted path within the task, what is wrong) of each, where a task's own values are refused."""
+
 
 def task_from_osworld(
     values: Any,
@@ -34,12 +39,12 @@ def task_from_osworld(
     Other keys (snapshot, source, related_apps ...) describe the task and are left out. Raises LoadError.
     """
     if not isinstance(values, dict):
-        raise LoadError(f"{where}: a task must be a JSON object")
+        raise _refused(where, ("", "a task must be a JSON object"))
     task_id = values.get("id") or values.get("task_id")
     if not task_id:
-        raise LoadError(f"{where}: id is missing")
+        raise _refused(where, ("id", "is missing"))
     if not isinstance(values.get("instruction"), str):
-        raise LoadError(f"{where}: instruction is missing")
+        raise _refused(where, ("instruction", "is missing"))
     own = {key: values[key] for key in ("level", "oracle", "max_turns") if key in values}
     try:
         return Task(
@@ -52,15 +57,19 @@ def task_from_osworld(
             screen=tuple(values.get("screen") or screen),
             **own,
         )
-    except (ValidationError, TypeError) as error:
-        raise LoadError(f"{where}: {_first_problem(error)}") from error
+    except ValidationError as error:
+        found = (
+            (".".join(map(str, item["loc"])).replace("task_id", "id"), item["msg"]) for item in error.errors()
+        )
+        raise _refused(where, *found) from error
+    except TypeError as error:  # config or screen is no list
+        raise LoadError(f"{where}: {error}", (("", str(error)),)) from error
 
 
-def _first_problem(error: ValidationError | TypeError) -> str:
-    if isinstance(error, ValidationError):
-        item = error.errors()[0]
-        return f"{'.'.join(map(str, item['loc']))}: {item['msg']}"
-    return str(error)
+def _refused(where: str, *problems: tuple[str, str]) -> LoadError:
+    path, text = problems[0]
+    gap = "" if not path else f"{path} " if text.startswith("is ") else f"{path}: "
+    return LoadError(f"{where}: {gap}{text}", problems)
 
 
 def split_of(task_id: str, heldout_fraction: float) -> Split:

@@ -98,7 +98,7 @@ def check(
     job = request_import(
         team=team,
         user=request.user,
-        task_set=task_set_of(task_set),
+        task_set=task_set_of(task_set, team),
         upload=upload_of(file),
         keep_labels=keep_labels,
         takes_unknown=takes_unknown,

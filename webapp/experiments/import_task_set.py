@@ -1,16 +1,21 @@
-"""Bringing tasks into the database: an import adds and updates, and deletes nothing that was used."""
+"""Bringing tasks into the database: a changed task is another version, and what was used stays as it was."""
+
+from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from django.db import transaction
+from django.db.models import Max
 
 from training.contracts.types import Task
 from training.tasks.supported_by.runtimes import TaskRuntime, reasons_unsupported
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 
-GONE = "not in the source any more (last import)"
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 
 @dataclass(frozen=True)
@@ -26,57 +31,108 @@ class Import:
     runnable: Counter[str]
     """TaskRuntime -> tasks of the source that it can run."""
     gone: int
-    """Rows of earlier imports that the source no longer has; they are kept, as unsupported."""
+    """Tasks of earlier imports that the source no longer has: older revisions of the set keep them."""
+
+
+@dataclass(slots=True)
+class Written:
+    """What became of tasks that were written into a set."""
+
+    added: list[TaskRecord] = field(default_factory=list)
+    changed: list[TaskRecord] = field(default_factory=list)
+    """Another version."""
+    num_refreshed: int = 0
+    """The same version, of which another runtime or reason is known now."""
+    num_unchanged: int = 0
+    num_gone: int = 0
+
+    @property
+    def rows(self) -> list[TaskRecord]:
+        return [*self.added, *self.changed]
 
 
 @transaction.atomic
 def import_task_set(*, name: str, origin: str, tasks: Iterable[Task], title: str = "") -> Import:
-    """Add or update the set `name`. A changed task loses its verification."""
+    """Make the set `name` what the source is: tasks that it no longer has leave the newest revision."""
     task_set, _ = TaskSet.objects.get_or_create(name=name, defaults={"title": title or name})
     if task_set.origin != origin:
         TaskSet.objects.filter(pk=task_set.pk).update(origin=origin)
         task_set.origin = origin
-    known = {row.task_id: row for row in task_set.tasks.all()}
-    added: list[TaskRecord] = []
-    changed: list[TaskRecord] = []
-    num_unchanged = num_unsupported = 0
+    found = list(tasks)
+    written = write_tasks(task_set=task_set, tasks=found, is_whole=True)
     runnable: Counter[str] = Counter()
-    for task in tasks:
-        fresh = _record(task_set, task)
-        runnable.update(fresh.runs_on.strip("|").split("|"))
-        num_unsupported += fresh.status == TaskStatus.UNSUPPORTED
-        row = known.pop(task.task_id, None)
-        if row is None:
-            added.append(fresh)
-        elif all(getattr(row, name) == getattr(fresh, name) for name in COMPARED):
-            num_unchanged += 1
-        else:
-            fresh.pk = row.pk
-            changed.append(fresh)
-    TaskRecord.objects.bulk_create(added, batch_size=200)
-    TaskRecord.objects.bulk_update(changed, FIELDS, batch_size=100)
-    gone = task_set.tasks.filter(pk__in=[row.pk for row in known.values()])
-    gone.update(status=TaskStatus.UNSUPPORTED, reason=GONE, runs_on="")
+    num_unsupported = 0
+    for runs_on, status in task_set.tasks.current().values_list("runs_on", "status"):
+        runnable.update(runs_on.strip("|").split("|"))
+        num_unsupported += status == TaskStatus.UNSUPPORTED
     return Import(
-        task_set, len(added), len(changed), num_unchanged, num_unsupported, runnable, gone=len(known)
+        task_set,
+        added=len(written.added),
+        changed=len(written.changed) + written.num_refreshed,
+        unchanged=written.num_unchanged,
+        unsupported=num_unsupported,
+        runnable=runnable,
+        gone=written.num_gone,
     )
 
 
-COMPARED = ("spec", "status", "reason", "runs_on", "reasons")
-FIELDS = [
-    "instruction",
-    "family",
-    "level",
-    "split",
-    "spec",
-    "status",
-    "reason",
-    "runs_on",
-    "reasons",
-    "oracle_score",
-    "idle_score",
-    "verified_at",
-]
+@transaction.atomic
+def write_tasks(
+    *,
+    task_set: TaskSet,
+    tasks: Iterable[Task],
+    author: User | None = None,
+    note: str = "",
+    is_whole: bool = False,
+) -> Written:
+    """Add tasks, and another version of those that changed, as one revision of the set; a version begins
+    without a verification. With `is_whole`, tasks that are not among them are withdrawn."""
+    locked = TaskSet.objects.select_for_update().get(pk=task_set.pk)
+    known = {row.task_id: row for row in locked.tasks.current()}
+    is_new = not known and not locked.tasks.exists()
+    revision = 1 if is_new else locked.revision + 1
+    written, replaced, refreshed = Written(), [], []
+    for task in tasks:
+        fresh = _record(task_set, task)
+        fresh.revision, fresh.author, fresh.note = revision, author, note[:300]
+        row = known.pop(task.task_id, None)
+        if row is None:
+            written.added.append(fresh)
+        elif row.spec != fresh.spec:
+            fresh.version = row.version + 1
+            replaced.append(row.pk)
+            written.changed.append(fresh)
+        elif any(getattr(row, name) != getattr(fresh, name) for name in JUDGED):
+            for name in JUDGED:
+                setattr(row, name, getattr(fresh, name))
+            refreshed.append(row)
+        else:
+            written.num_unchanged += 1
+    gone = [row.pk for row in known.values()] if is_whole else []
+    _number_again(locked, written.added)
+    locked.tasks.filter(pk__in=[*replaced, *gone]).update(replaced_in=revision)
+    TaskRecord.objects.bulk_create(written.rows, batch_size=200)
+    TaskRecord.objects.bulk_update(refreshed, JUDGED, batch_size=100)
+    if written.rows or gone:
+        TaskSet.objects.filter(pk=locked.pk).update(revision=revision)
+        task_set.revision = revision
+    written.num_gone = len(gone)
+    written.num_refreshed = len(refreshed)
+    return written
+
+
+JUDGED = ["status", "reason", "runs_on", "reasons"]
+"""What another version of Deskhand may say of the same task: no other version of the task."""
+
+
+def _number_again(task_set: TaskSet, added: Collection[TaskRecord]) -> None:
+    """Tasks that were withdrawn and come back go on with their numbers."""
+    if not added:
+        return
+    ended = task_set.tasks.exclude(replaced_in=None).order_by()
+    last = dict(ended.values_list("task_id").annotate(last=Max("version")))
+    for row in added:
+        row.version = last.get(row.task_id, 0) + 1
 
 
 def _record(task_set: TaskSet, task: Task) -> TaskRecord:

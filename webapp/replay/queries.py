@@ -180,7 +180,7 @@ class Choices:
 
 def choices_of(team_id: int) -> Choices:
     """Families of all tasks (the entries are far more), and the newest experiments; one query."""
-    families = TaskRecord.objects.exclude(family="").order_by()
+    families = TaskRecord.objects.of(team_id).exclude(family="").order_by()
     newest = Experiment.objects.filter(team_id=team_id).order_by("-id").values("pk")[:MAX_CHOICES]
     experiments = Experiment.objects.filter(pk__in=newest.values("pk"))
     rows = list(

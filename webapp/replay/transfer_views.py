@@ -31,7 +31,7 @@ def transfer(request: MemberRequest) -> HttpResponse:
         job = request_import(
             team=team,
             user=request.user,
-            task_set=task_set_of(request.POST.get("task_set", "")),
+            task_set=task_set_of(request.POST.get("task_set", ""), team),
             upload=upload_of(request.FILES.get("file")),
             keep_labels="keep_labels" in request.POST,
             takes_unknown="takes_unknown" in request.POST,
@@ -51,7 +51,7 @@ def _page(
         "problems": problems,
         "can_leave_out": can_leave_out,
         "num_usable": rows.count(),
-        "task_sets": TaskSet.objects.order_by("name"),
+        "task_sets": TaskSet.objects.of(membership.team).order_by("name"),
         "imports": membership.team.replay_imports.select_related("owner")[:NUM_IMPORTS],
         "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }

@@ -198,6 +198,7 @@ def _task_table(experiments: list[Experiment]) -> list[dict[str, Any]]:
     matrix = TaskMatrix(columns=columns, outcomes=outcomes, baseline=0, compared=len(columns) - 1, kind=kind)
     sets = {experiment.settings.tasks.task_set for experiment in experiments}
     tasks = TaskRecord.objects.filter(task_set__name__in=sets, task_id__in=matrix.task_ids())
+    tasks = tasks.order_by("version")  # the newest one is shown
     words = {1: "fixed", -1: "regressed", 0: ""}
     rows = [
         [

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Source, TrajectoryStatus
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import TaskRecord
 from webapp.screens.models import ACTIVE_CONTROLS, Control
 from webapp.trajectories.models import Trajectory
@@ -107,10 +107,10 @@ def num_ahead(trajectory: Trajectory) -> int:
 
 
 def demonstrable_tasks(
-    desktops: DesktopConfig, words: str = "", family: str = "", split: str = ""
+    team: Team, desktops: DesktopConfig, words: str = "", family: str = "", split: str = ""
 ) -> QuerySet[TaskRecord]:
     """Tasks that such desktops can run and that fit the filter, in a stable order."""
-    rows = TaskRecord.objects.runnable(desktops).select_related("task_set")
+    rows = TaskRecord.objects.of(team).current().runnable(desktops).select_related("task_set")
     if family:
         rows = rows.filter(family=family)
     if split:

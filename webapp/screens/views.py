@@ -138,7 +138,7 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
     asked = request.POST if request.method == "POST" else request.GET
     available = offers()
     offer = offer_named(asked.get("desktop", "")) or available[0]
-    runnable = TaskRecord.objects.runnable(offer.desktops)
+    runnable = TaskRecord.objects.of(membership.team).runnable(offer.desktops)
     if request.method == "POST":
         pk = whole_number(request.POST.get("task", ""), "task")
         control = screen_control.start_demonstration(
@@ -149,10 +149,11 @@ def demonstrate(request: MemberRequest) -> HttpResponse:
         )
         return redirect("desktop-show", control.trajectory_id)
     words, family, split = (request.GET.get(name, "").strip() for name in ("words", "family", "split"))
-    found = queries.demonstrable_tasks(offer.desktops, words, family, split)
-    families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
+    found = queries.demonstrable_tasks(membership.team, offer.desktops, words, family, split)
+    named = TaskRecord.objects.of(membership.team).exclude(family="").order_by("family")
+    families = named.values_list("family", flat=True)
     shown = list(found[: queries.MAX_TASKS_SHOWN + 1])
-    if not TaskRecord.objects.exists():
+    if not TaskRecord.objects.of(membership.team).exists():
         messages.info(request, "There are no tasks yet; import a task set first.")
     ctx = {
         "nav": "trajectories",

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count, F, Max, Min, QuerySet
 
 from training.contracts.types import Source
-from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
 
 MIN_TRIES = 8
@@ -63,20 +63,6 @@ def flaky_screens(team_id: int, tasks: Iterable[int]) -> dict[int, list[str]]:
     for task_id, frame, _, _ in scored_twice:
         found[task_id].append(frame)
     return dict(found)
-
-
-def leaked(task_set: TaskSet) -> dict[int, list[int]]:
-    """Held-out task -> train tasks of its set with the same instruction and the same set-up."""
-    columns = task_set.tasks.values_list("pk", "split", "instruction", "spec__config", "spec__evaluator")
-    train: dict[str, list[int]] = defaultdict(list)
-    heldout: list[tuple[int, str]] = []
-    for pk, split, *problem in columns:
-        key = json.dumps([" ".join(problem[0].split()).casefold(), *problem[1:]], sort_keys=True)
-        if split == "train":
-            train[key].append(pk)
-        else:
-            heldout.append((pk, key))
-    return {pk: train[key] for pk, key in heldout if key in train}
 
 
 def flags_of(

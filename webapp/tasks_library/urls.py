@@ -2,10 +2,13 @@
 
 from django.urls import path
 
-from webapp.tasks_library import views
+from webapp.tasks_library import editor_views, upload_views, views
 
 urlpatterns = [
     path("tasks/", views.task_sets, name="task-sets"),
+    path("task-editor/", editor_views.editor, name="task-editor"),
+    path("task-editor/check/", editor_views.check, name="task-check"),
+    path("task-upload/", upload_views.upload, name="task-upload"),
     path("tasks/<slug:name>/", views.task_set, name="task-set"),
     path("tasks/<slug:name>/<int:pk>/", views.task, name="task-show"),
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Role
+from webapp.accounts.models import Membership, Role
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.lib.keyset_pages import paginate
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
@@ -18,11 +20,13 @@ from webapp.tasks_library.flags import (
     as_text,
     flags_of,
     flaky_screens,
-    leaked,
     scored,
     tries_of,
 )
+from webapp.tasks_library.leakage import leaked
 from webapp.tasks_library.solve_rates import courses_of
+from webapp.tasks_library.task_text import text_of
+from webapp.tasks_library.text_diff import diff_lines
 from webapp.trajectories.models import Trajectory
 
 NUM_FAILURES = 8
@@ -30,26 +34,36 @@ NUM_FAILURES = 8
 
 @require_safe
 def task_sets(request: MemberRequest) -> HttpResponse:
-    """Every imported set."""
-    member(request)
-    heldout, unsupported = Q(tasks__split="heldout"), Q(tasks__status=TaskStatus.UNSUPPORTED)
-    rows = TaskSet.objects.order_by("name").annotate(
-        num_tasks=Count("tasks"),
-        num_heldout=Count("tasks", filter=heldout),
-        num_unsupported=Count("tasks", filter=unsupported),
-        num_verified=Count("tasks", filter=Q(tasks__verified_at__isnull=False)),
+    """Every set that the team can practise."""
+    membership = member(request)
+    current = Q(tasks__replaced_in=None)
+    rows = (
+        TaskSet.objects.of(membership.team)
+        .order_by("name")
+        .annotate(
+            num_tasks=Count("tasks", filter=current),
+            num_heldout=Count("tasks", filter=current & Q(tasks__split="heldout")),
+            num_unsupported=Count("tasks", filter=current & Q(tasks__status=TaskStatus.UNSUPPORTED)),
+            num_verified=Count("tasks", filter=current & Q(tasks__verified_at__isnull=False)),
+        )
     )
-    return render(request, "tasks_library/sets.html", {"nav": "tasks", "task_sets": rows})
+    ctx = {"nav": "tasks", "task_sets": rows, "may_write": _may_operate(membership)}
+    return render(request, "tasks_library/sets.html", ctx)
+
+
+def _may_operate(membership: Membership) -> bool:
+    return Role(membership.role).includes(Role.OPERATOR)
 
 
 @require_safe
 def task_set(request: MemberRequest, name: str) -> HttpResponse:
     """The tasks of a set, with the flags of those that are shown."""
-    team = member(request).team
-    found = get_object_or_404(TaskSet, name=name)
+    membership = member(request)
+    team = membership.team
+    found = get_object_or_404(TaskSet.objects.of(team), name=name)
     leaks = leaked(found)
     chosen = {key: request.GET.get(key, "").strip() for key in ("family", "split", "words")}
-    rows = found.tasks.defer("spec").with_words(chosen["words"])
+    rows = found.tasks.current().defer("spec").with_words(chosen["words"])
     if chosen["family"]:
         rows = rows.filter(family=chosen["family"])
     if chosen["split"]:
@@ -66,8 +80,13 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
         "page": page,
         "rows": [_row(task, tries, screens, leaks, entries) for task in page.rows],
         "chosen": chosen,
-        "families": found.tasks.order_by("family").values_list("family", flat=True).distinct(),
+        "families": found.tasks.current().order_by("family").values_list("family", flat=True).distinct(),
         "num_leaked": len(leaks),
+        "may_write": _may_operate(membership),
+        "is_own": found.team_id == team.pk,
+        "launch_query": urlencode(
+            {"tasks.task_set": found.name, "tasks.revision": "0", "tasks.families": chosen["family"]}
+        ),
     }
     return render(request, "tasks_library/set.html", ctx)
 
@@ -103,7 +122,8 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     """One task: what it asks, how it is set up and scored, and how it went."""
     membership = member(request)
     team = membership.team
-    found = get_object_or_404(TaskRecord.objects.select_related("task_set"), task_set__name=name, pk=pk)
+    rows = TaskRecord.objects.of(team).select_related("task_set", "author")
+    found = get_object_or_404(rows, task_set__name=name, pk=pk)
     tries = tries_of(team.pk, [pk]).get(pk, Tries())
     screens = flaky_screens(team.pk, [pk]).get(pk, [])
     num_replay = _replay_coverage(team.pk, [pk]).get(pk, 0)
@@ -122,9 +142,19 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         "failures": mine.filter(score__lt=SOLVED).order_by("-pk")[:NUM_FAILURES],
         "start_frame": start.values_list("turns__frame", flat=True).first(),
         "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
-        "may_operate": Role(membership.role).includes(Role.OPERATOR),
+        "may_operate": _may_operate(membership),
+        **_versions(found),
     }
     return render(request, "tasks_library/task.html", ctx)
 
 
 PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"))
+
+
+def _versions(task: TaskRecord) -> dict[str, object]:
+    """Every version of the task, the newest first, and what this one changed."""
+    rows = task.task_set.tasks.filter(task_id=task.task_id).select_related("author").order_by("-version")
+    versions = list(rows)
+    before = next((row for row in versions if row.version < task.version), None)
+    changes = diff_lines(text_of(before.spec), text_of(task.spec)) if before else []
+    return {"versions": versions, "before": before, "changes": changes}

@@ -63,7 +63,8 @@ def trajectory_list(request: MemberRequest) -> HttpResponse:
     page = paginate(rows, request.GET, sorts=SORTS, default=DEFAULT_SORT, noun="trajectories")
     page_queries.list_cursors(page.rows)
     experiments = Experiment.objects.filter(team_id=team_id).order_by("-id").values_list("pk", "name")
-    families = TaskRecord.objects.exclude(family="").order_by("family").values_list("family", flat=True)
+    named = TaskRecord.objects.of(team_id).exclude(family="").order_by("family")
+    families = named.values_list("family", flat=True)
     ctx = {
         "nav": "trajectories",
         "page": page,

@@ -178,5 +178,5 @@ def test_an_id_in_two_splits_comes_in_once(tmp_path):
 
 def test_other_kinds_of_files_are_refused(tmp_path):
     write(tmp_path / "a.csv", "x")
-    with pytest.raises(LoadError, match=r"neither a folder nor a \.parquet nor a \.json"):
+    with pytest.raises(LoadError, match=r"neither a folder nor a \.parquet, \.jsonl or \.json"):
         load_tasks(tmp_path / "a.csv")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
 from training.tasks.sets.first_desk_level_4 import generate_all
-from webapp.experiments.import_task_set import GONE, import_task_set
+from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord, TaskSet
 
 pytestmark = pytest.mark.django_db
@@ -36,30 +36,33 @@ def test_a_second_import_changes_nothing(capsys, django_assert_max_num_queries):
     run(capsys, "first-desk")
     verified = TaskRecord.objects.first()
     TaskRecord.objects.filter(pk=verified.pk).update(oracle_score=1.0, verified_at=timezone.now())
-    with django_assert_max_num_queries(6):
+    with django_assert_max_num_queries(10):
         out = run(capsys, "first-desk")
     assert "0 added, 0 changed" in out
     assert TaskRecord.objects.get(pk=verified.pk).oracle_score == 1.0
 
 
-def test_a_changed_task_keeps_its_row_and_loses_its_verification():
+def test_a_changed_task_is_another_version_without_a_verification():
     import_task_set(name="s", origin="x", tasks=[task()])
     TaskRecord.objects.update(oracle_score=1.0, idle_score=0.0, verified_at=timezone.now())
     before = TaskRecord.objects.get()
     result = import_task_set(name="s", origin="x", tasks=[task(instruction="Stop.")])
-    row = TaskRecord.objects.get()
-    assert (result.added, result.changed) == (0, 1)
-    assert (row.pk, row.instruction, row.oracle_score, row.verified_at) == (before.pk, "Stop.", None, None)
+    row = TaskRecord.objects.current().get()
+    assert (result.added, result.changed, result.task_set.revision) == (0, 1, 2)
+    assert (row.version, row.instruction, row.oracle_score, row.verified_at) == (2, "Stop.", None, None)
+    assert TaskRecord.objects.at(1).get() == before
+    assert before.spec["instruction"] == "Go."
 
 
-def test_a_task_that_left_the_source_stays_as_unsupported():
+def test_a_task_that_left_the_source_stays_in_older_revisions():
     import_task_set(name="s", origin="x", tasks=[task("a"), task("b")])
     result = import_task_set(name="s", origin="y", tasks=[task("b")])
     assert result.gone == 1
-    assert TaskRecord.objects.get(task_id="a").reason == GONE
+    assert [row.task_id for row in TaskRecord.objects.current()] == ["b"]
+    assert TaskRecord.objects.at(1).count() == 2
     assert TaskSet.objects.get().origin == "y"
     import_task_set(name="s", origin="y", tasks=[task("a"), task("b")])
-    assert set(TaskRecord.objects.values_list("status", flat=True)) == {"supported"}
+    assert [row.version for row in TaskRecord.objects.current().order_by("task_id")] == [2, 1]
 
 
 def test_a_folder_is_imported_and_unsupported_tasks_are_listed_with_the_reason(capsys, tmp_path):

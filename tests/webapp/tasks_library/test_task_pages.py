@@ -15,7 +15,8 @@ from testing.factories import (
 )
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
-from webapp.tasks_library.flags import MIN_TRIES, Tries, flags_of, flaky_screens, leaked, tries_of
+from webapp.tasks_library.flags import MIN_TRIES, Tries, flags_of, flaky_screens, tries_of
+from webapp.tasks_library.leakage import leaked
 from webapp.tasks_library.solve_rates import MAX_BARS, courses_of
 
 pytestmark = pytest.mark.django_db

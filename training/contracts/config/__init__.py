@@ -3,7 +3,7 @@
 from training.contracts.config.algorithm import AlgorithmConfig, RewardControl
 from training.contracts.config.config_yaml import ConfigError, from_yaml, parse_config, read_yaml, to_yaml
 from training.contracts.config.desktops import PROVIDERS, DesktopConfig
-from training.contracts.config.experiment import ExperimentConfig, FamilyShares, Preset
+from training.contracts.config.experiment import ExperimentConfig, FamilyShares, Preset, TaskConfig
 from training.contracts.config.learning import LoraConfig, OptimiserConfig, ReplayConfig, SftConfig
 from training.contracts.config.policy import (
     CoordinateSpace,
@@ -58,6 +58,7 @@ __all__ = [
     "SamplingConfig",
     "Section",
     "SftConfig",
+    "TaskConfig",
     "WindowsConfig",
     "from_yaml",
     "parse_config",

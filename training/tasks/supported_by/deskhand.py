@@ -90,12 +90,13 @@ KNOWN_GAPS = {
 
 def unsupported_reason(task: Task) -> str:
     """Why `task` cannot run here, in words; "" when it can."""
-    return "; ".join(dict.fromkeys(_problems(task)))
+    return "; ".join(task_problems(task))
 
 
-def _problems(task: Task) -> Iterator[str]:
-    yield from setup_problems(task.config, "config")
-    yield from evaluator_problems(task.evaluator)
+def task_problems(task: Task) -> list[str]:
+    """Each begins with its place: "config[2]: ...", "evaluator[0].expected ..."."""
+    found = (*setup_problems(task.config, "config"), *evaluator_problems(task.evaluator))
+    return list(dict.fromkeys(found))
 
 
 def setup_problems(steps: Any, where: str) -> Iterator[str]:
@@ -161,7 +162,10 @@ def evaluator_problems(evaluator: dict[str, Any]) -> Iterator[str]:
     for index, function in enumerate(functions):
         where = f"evaluator[{index}]"
         options = parts["options"][index] or {}
-        yield from _row_problems(METRICS, str(function), options, "metric", where)
+        if isinstance(options, dict):
+            yield from _row_problems(METRICS, str(function), options, "metric", where)
+        else:
+            yield f"{where}.options must be an object"
         for key in ("result", "expected"):
             yield from _getter_problems(parts[key][index], f"{where}.{key}")
         yield from _rule_problems(str(function), parts["expected"][index], f"{where}.expected")

@@ -105,7 +105,8 @@ def _named(task: Task) -> Iterator[tuple[str, str, str]]:
     for index, step in enumerate(task.config):
         yield "setup", str(step.get("type")), f"config[{index}]"
     for index, step in enumerate(as_list(evaluator.get("postconfig"))):
-        yield "setup", str(step.get("type")), f"evaluator.postconfig[{index}]"
+        verb = step.get("type") if isinstance(step, dict) else step
+        yield "setup", str(verb), f"evaluator.postconfig[{index}]"
     for name in as_list(evaluator.get("func")):
         yield "metrics", str(name), "evaluator.func"
     if evaluator.get("func") == INFEASIBLE:
@@ -117,7 +118,9 @@ def _named(task: Task) -> Iterator[tuple[str, str, str]]:
 
 
 def _program_gap(step: dict[str, Any], programs: Programs) -> str:
-    parameters = step.get("parameters") or {}
+    parameters = step.get("parameters")
+    if not isinstance(parameters, dict):
+        return ""
     if step.get("type") == "open":
         return programs.gap_of_file(str(parameters.get("path", "")))
     if step.get("type") not in ("launch", "execute", "command"):

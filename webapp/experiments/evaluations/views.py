@@ -64,6 +64,7 @@ def _matrix_context(
     matrix = TaskMatrix(columns=columns, outcomes=outcomes, baseline=baseline, compared=compared, kind=kind)
     sets = {experiment.settings.tasks.task_set for experiment in experiments}
     tasks = TaskRecord.objects.filter(task_set__name__in=sets, task_id__in=matrix.task_ids())
+    tasks = tasks.order_by("version")  # the newest one is shown
     every = matrix.rows(tasks.only("task_id", "instruction", "family", "level"))
     chosen = {name: request.GET.get(name, "") for name in ("family", "level")}
     within = [row for row in every if _fits(row.task, chosen)]

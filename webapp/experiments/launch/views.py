@@ -41,6 +41,8 @@ from webapp.experiments.sweeps.forecast import sweep_forecast
 from webapp.lib.request_values import BadValue, whole_number
 
 MAX_PRIORITY = 100
+TASK_KNOBS = ("tasks.task_set", "tasks.revision", "tasks.families", "tasks.levels", "tasks.curriculum")
+"""What a link may choose."""
 
 
 @require_http_methods(["GET", "POST"])
@@ -57,7 +59,7 @@ def launch(request: MemberRequest) -> HttpResponse:
         checkpoint = remedy.checkpoint if remedy else _checkpoint(request, clone)
         sweep = read_sweep({}, None)
         draft = _first_draft(clone, checkpoint, baseline)
-        draft.values |= _saved_reward(request, membership.team)
+        draft.values |= _saved_reward(request, membership.team) | _chosen_tasks(request)
         typed = _first_values(preset, clone, checkpoint)
         if alarm and remedy and clone:
             draft.values |= remedy.changes
@@ -217,6 +219,12 @@ def _saved_reward(request: HttpRequest, team: Team) -> dict[str, str]:
         return {}
     rows = SavedRewardPreset.objects.filter(team=team)
     return knobs_of(get_object_or_404(rows, pk=whole_number(wanted, "reward")))
+
+
+def _chosen_tasks(request: HttpRequest) -> dict[str, str]:
+    """Knobs of `?tasks.task_set=` and the like, which the task library links to."""
+    wanted = {path: request.GET.get(path, "") for path in TASK_KNOBS}
+    return {path: text for path, text in wanted.items() if text}
 
 
 def _first_draft(

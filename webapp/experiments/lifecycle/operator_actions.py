@@ -16,6 +16,7 @@ from webapp.experiments.models import (
     Stage,
     SweepArm,
 )
+from webapp.experiments.pinned_tasks import with_pinned_tasks
 from webapp.live.event_publishing import publish
 
 
@@ -37,6 +38,7 @@ def queue_experiment(
     leaves no row in the audit log: the launch of the sweep is there.
     """
     require_allowed(config, team)
+    config = with_pinned_tasks(config, team)
     last = Experiment.objects.aggregate(last=Max("queue_order"))["last"] or 0
     experiment = Experiment.objects.create(
         team=team,

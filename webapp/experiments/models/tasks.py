@@ -1,20 +1,36 @@
-"""Task sets and their tasks."""
+"""Task sets and the versions of their tasks."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from training.contracts.config import DesktopConfig
+from training.contracts.config import DesktopConfig, TaskConfig
 from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
+from webapp.accounts.models import Team
+
+
+class TaskSetQuerySet(models.QuerySet["TaskSet"]):
+    """Task sets by who may see them."""
+
+    def of(self, team: Team | int) -> "TaskSetQuerySet":
+        """The team's own sets and those that all teams share."""
+        return self.filter(Q(team=None) | Q(team=team))
 
 
 class TaskSet(models.Model):
-    """Tasks imported together."""
+    """Tasks that are imported or written together. Every change of a task is another revision of the set."""
 
     name = models.SlugField(max_length=60, unique=True)
+    team = models.ForeignKey(Team, null=True, on_delete=models.CASCADE)
+    """Whose it is; null: imported by the installation, for all teams, and changed by imports alone."""
+    revision = models.IntegerField(default=1)
+    """The newest one; experiments keep to the one that they were queued with."""
     title = models.CharField(max_length=120, blank=True)
     origin = models.CharField(max_length=200, blank=True)
     """Where it came from: a generator's name and seed, a folder, a parquet file."""
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = TaskSetQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name
@@ -28,8 +44,26 @@ class TaskStatus(models.TextChoices):
 MAX_WORDS = 6
 
 
-class TaskRecordQuerySet(models.QuerySet):
-    """Tasks by who can run them."""
+class TaskRecordQuerySet(models.QuerySet["TaskRecord"]):
+    """Tasks by version, by who may see them and by who can run them."""
+
+    def current(self) -> "TaskRecordQuerySet":
+        """The newest version of every task."""
+        return self.filter(replaced_in=None)
+
+    def at(self, revision: int) -> "TaskRecordQuerySet":
+        """The versions that a revision of their set consists of; 0 = the newest one."""
+        if not revision:
+            return self.current()
+        return self.filter(Q(replaced_in=None) | Q(replaced_in__gt=revision), revision__lte=revision)
+
+    def of(self, team: Team | int) -> "TaskRecordQuerySet":
+        """Tasks of the team's own sets and of those that all teams share."""
+        return self.filter(Q(task_set__team=None) | Q(task_set__team=team))
+
+    def named_by(self, tasks: TaskConfig, team: Team | int) -> "TaskRecordQuerySet":
+        """All tasks of the set, at the revision, that the team's config names."""
+        return self.of(team).filter(task_set__name=tasks.task_set).at(tasks.revision)
 
     def with_words(self, words: str) -> "TaskRecordQuerySet":
         """Tasks whose instruction or id has each of the first `MAX_WORDS` words."""
@@ -47,7 +81,7 @@ class TaskRecordQuerySet(models.QuerySet):
 
 
 class TaskRecord(models.Model):
-    """One task of a set; `spec` is `training.contracts.types.Task` as JSON."""
+    """One version of a task; `spec` is `training.contracts.types.Task` as JSON, and never changes."""
 
     task_set = models.ForeignKey(TaskSet, on_delete=models.CASCADE, related_name="tasks")
     task_id = models.CharField(max_length=120)
@@ -56,6 +90,17 @@ class TaskRecord(models.Model):
     level = models.IntegerField(default=1)
     split = models.CharField(max_length=8, db_index=True)
     spec = models.JSONField()
+    version = models.IntegerField(default=1)
+    revision = models.IntegerField(default=1)
+    """Of the set, since which this version stands."""
+    replaced_in = models.IntegerField(null=True)
+    """Revision of the set from which another version, or none, stands in its place; null = the newest."""
+    note = models.CharField(max_length=300, blank=True)
+    """Why it was written."""
+    author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
+    """Null: an import."""
+    written_at = models.DateTimeField(auto_now_add=True, null=True)
+    """Null: before versions were kept."""
     status = models.CharField(max_length=12, choices=TaskStatus, default=TaskStatus.SUPPORTED)
     """By our own verbs and evaluators; `runs_on` has every runtime."""
     reason = models.TextField(blank=True)
@@ -71,7 +116,14 @@ class TaskRecord(models.Model):
     objects = TaskRecordQuerySet.as_manager()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["task_set", "task_id"], name="task_once_per_set")]
+        constraints = [
+            models.UniqueConstraint(fields=["task_set", "task_id", "version"], name="task_version_once"),
+            models.UniqueConstraint(
+                fields=["task_set", "task_id"],
+                condition=Q(replaced_in=None),
+                name="task_current_once_per_set",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.task_id

@@ -65,6 +65,10 @@ def unlike(experiments: list[Experiment], latest: list[SuccessPair], outcomes: T
     sets = {experiment.settings.tasks.task_set for experiment in experiments}
     if len(sets) > 1:
         yield f"They were evaluated on different task sets: {', '.join(sorted(sets))}."
+    revisions = {each.settings.tasks.revision for each in experiments if each.settings.tasks.revision}
+    if len(sets) == 1 and len(revisions) > 1:
+        there = ", ".join(map(str, sorted(revisions)))
+        yield f"They keep to different revisions of the task set: {there}."
     tasks = [set(outcomes[one.pk]) for pair in latest for one in pair.both if one.pk in outcomes]
     if tasks and (common := set.intersection(*tasks)) != set.union(*tasks):
         yield (

@@ -33,6 +33,7 @@ from webapp.experiments.models import (
     SweepArm,
     SweepStatus,
 )
+from webapp.experiments.pinned_tasks import with_pinned_tasks
 from webapp.experiments.sweeps import optuna_study
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.results import ArmResult, results_of
@@ -65,6 +66,7 @@ def launch_sweep(
     if problems := dict(plan_problems(plan, config)):
         raise ConfigError(problems)
     require_allowed(config, team)
+    config = with_pinned_tasks(config, team)
     sweep = Sweep.objects.create(
         team=team,
         owner=owner,

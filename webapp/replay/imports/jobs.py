@@ -48,9 +48,9 @@ class TakenAway(Exception):
 # --- what people ask for -----------------------------------------------------------------------------
 
 
-def task_set_of(name: str) -> TaskSet:
+def task_set_of(name: str, team: Team) -> TaskSet:
     """The task set that a form or script names. Raises BadValue."""
-    task_set = TaskSet.objects.filter(name=name).first()
+    task_set = TaskSet.objects.of(team).filter(name=name).first()
     if task_set is None:
         raise BadValue("task_set", "choose the task set that the task ids belong to")
     return task_set

@@ -51,7 +51,7 @@ def task_side_by_side(request: HttpRequest, before: int, after: int, task_pk: in
     found = rows.select_related("experiment", "checkpoint").defer("experiment__config").in_bulk()
     if not found.keys() >= {before, after}:
         raise Http404("No such evaluation in your team.")
-    task = get_object_or_404(TaskRecord, pk=task_pk)
+    task = get_object_or_404(TaskRecord.objects.of(team), pk=task_pk)
     sides = _sides([found[before], found[after]], task)
     _choose(sides, [row_id(request.GET.get(name, "")) for name in ("left", "right")])
     shown = [side.shown for side in sides if side.shown]

@@ -36,7 +36,7 @@ MAX_GROUPS = 64
 
 def get_tasks(context: AttemptContext, query: routes.TaskQuery) -> list[Task]:
     wanted = context.config.tasks
-    records = TaskRecord.objects.runnable(context.config.desktops).filter(task_set__name=wanted.task_set)
+    records = TaskRecord.objects.named_by(wanted, context.team_id).runnable(context.config.desktops)
     if query.split:
         records = records.filter(split=query.split)
     if wanted.families:
@@ -65,10 +65,10 @@ def sample_group(context: AttemptContext, wanted: routes.SampleGroup) -> routes.
 
 
 def _task(context: AttemptContext, task_id: str) -> TaskRecord:
-    wanted = context.config.tasks.task_set
-    task = TaskRecord.objects.filter(task_set__name=wanted, task_id=task_id).first()
+    wanted = context.config.tasks
+    task = TaskRecord.objects.named_by(wanted, context.team_id).filter(task_id=task_id).first()
     if task is None:
-        raise RequestRefused(f"task_id: no task {task_id!r} in set {wanted!r}", 404)
+        raise RequestRefused(f"task_id: no task {task_id!r} in set {wanted.task_set!r}", 404)
     return task
 
 
@@ -101,7 +101,7 @@ def get_demonstrations(context: AttemptContext, _: Nothing) -> list[WireTrajecto
             source=Source.ORACLE,
             status=TrajectoryStatus.TERMINATED,
             score=1.0,
-            task__task_set__name=context.config.tasks.task_set,
+            task__in=TaskRecord.objects.named_by(context.config.tasks, context.team_id),
             task__split="train",
         )
         .select_related("task")

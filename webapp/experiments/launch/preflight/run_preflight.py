@@ -68,7 +68,7 @@ def all_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     yield from budget_checks(config)
     yield from host_checks(config)
     yield from reference_checks(config)
-    yield from task_checks(config)
+    yield from task_checks(config, team)
     yield group_size_check(config)
     yield batch_check(config)
     yield from clip_checks(config)

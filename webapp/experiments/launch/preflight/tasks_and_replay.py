@@ -9,17 +9,18 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.yaml_keys import resembling
-from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.experiments.models import TaskSet
 
 
-def task_checks(config: ExperimentConfig) -> Iterator[Check]:
-    task_set = TaskSet.objects.filter(name=config.tasks.task_set).first()
+def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
+    task_set = TaskSet.objects.of(team).filter(name=config.tasks.task_set).first()
     if task_set is None:
-        known = ", ".join(TaskSet.objects.values_list("name", flat=True)[:8]) or "none yet"
+        known = ", ".join(TaskSet.objects.of(team).values_list("name", flat=True)[:8]) or "none yet"
         text = f"Imported are: {known}. Import one with `manage.py import_tasks`."
         yield Check("bad", f"Task set {config.tasks.task_set!r} is not imported", text, "tasks.task_set")
         return
     yield from unknown_choices(config, task_set)
+    yield from revision_checks(config, task_set)
     rows = chosen_tasks(config, task_set)
     num_train = sum(row["num"] for row in rows if row["split"] == "train")
     num_heldout = sum(row["num"] for row in rows if row["split"] == "heldout")
@@ -39,7 +40,8 @@ def unknown_choices(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Che
     """Families and levels that no task of the set has: a misspelt one would silently choose nothing."""
     for name, chosen in (("families", config.tasks.families), ("levels", config.tasks.levels)):
         column = {"families": "family", "levels": "level"}[name]
-        known = set(TaskRecord.objects.filter(task_set=task_set).values_list(column, flat=True).distinct())
+        rows = task_set.tasks.at(config.tasks.revision)
+        known = set(rows.values_list(column, flat=True).distinct())
         for value in chosen:
             if value not in known:
                 there = ", ".join(sorted(map(str, known)))
@@ -48,9 +50,18 @@ def unknown_choices(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Che
                 yield Check("bad", f"No {name} {value!r} in the task set", f"{text}.", f"tasks.{name}")
 
 
-def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[dict[str, Any]]:
+def revision_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Check]:
+    """What a clone or a written revision leaves out."""
+    asked = config.tasks.revision
+    num_newer = task_set.tasks.filter(revision__gt=asked).count() if asked else 0
+    if num_newer:
+        text = f"{num_newer} newer versions of tasks are left out; 0 takes revision {task_set.revision}."
+        yield Check("warning", f"Revision {asked} of {task_set.name}", text, "tasks.revision")
+
+
+def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[Any]:
     """Rows {family, split, num} of the supported tasks that the config chooses."""
-    rows = TaskRecord.objects.runnable(config.desktops).filter(task_set=task_set)
+    rows = task_set.tasks.at(config.tasks.revision).runnable(config.desktops)
     if config.tasks.families:
         rows = rows.filter(family__in=config.tasks.families)
     if config.tasks.levels:
@@ -64,8 +75,9 @@ def _counts(rows: list[dict[str, Any]], family: str) -> str:
 
 
 def _no_tasks(config: ExperimentConfig, task_set: TaskSet) -> str:
-    families = TaskRecord.objects.filter(task_set=task_set).values_list("family", flat=True).distinct()
-    levels = TaskRecord.objects.filter(task_set=task_set).values_list("level", flat=True).distinct()
+    rows = task_set.tasks.at(config.tasks.revision)
+    families = rows.values_list("family", flat=True).distinct()
+    levels = rows.values_list("level", flat=True).distinct()
     known = f"families {', '.join(sorted(set(families)))}; levels {', '.join(map(str, sorted(set(levels))))}"
     return f"No supported train task of {task_set.name} has the chosen families and levels. It has {known}."
 

@@ -12,7 +12,7 @@ from training.tasks.sets.windows_keyboard import generate as generate_windows_ke
 from training.tasks.supported_by.runtimes import TaskRuntime
 from training.tasks.task_json import LoadError
 from webapp.experiments.import_task_set import Import, import_task_set
-from webapp.experiments.models import TaskRecord, TaskStatus
+from webapp.experiments.models import TaskSet, TaskStatus
 
 OSWORLD = {
     TaskRuntime.OSWORLD_HERE: "on our desktops",
@@ -25,7 +25,8 @@ GENERATED = {"first-desk": generate_all, "windows-keyboard": generate_windows_ke
 class Command(BaseCommand):
     help = (
         "Import tasks from SOURCE: first-desk or windows-keyboard (generated), a folder of OSWorld task "
-        "JSON, an OSWorld checkout or one of its indexes, or a Slime-OSWorld task parquet (file or folder)."
+        "JSON, an OSWorld checkout or one of its indexes, or Slime-OSWorld's tasks as parquet or JSONL "
+        "(file or folder)."
     )
 
     def add_arguments(self, parser: Any) -> None:
@@ -51,6 +52,9 @@ class Command(BaseCommand):
             except LoadError as error:
                 raise CommandError(str(error)) from error
             origin = str(path.resolve())
+        owned = TaskSet.objects.filter(name=name).exclude(team=None).select_related("team").first()
+        if owned is not None:
+            raise CommandError(f"the task set {name} belongs to the team {owned.team}; give another --name")
         result = import_task_set(name=name, origin=origin, tasks=loaded.tasks)
         if options["verbosity"]:
             self._report(result, loaded.refused)
@@ -65,6 +69,6 @@ class Command(BaseCommand):
             self.stdout.write(f"  refused {reason}")
         for runtime, where in OSWORLD.items():
             self.stdout.write(f"  {result.runnable[runtime]} can run with provider osworld {where}")
-        rows = TaskRecord.objects.filter(task_set=result.task_set, status=TaskStatus.UNSUPPORTED)
+        rows = result.task_set.tasks.current().filter(status=TaskStatus.UNSUPPORTED)
         for row in rows.order_by("task_id"):
             self.stdout.write(f"  unsupported {row.task_id}: {row.reason}")

@@ -62,7 +62,7 @@ class Command(BaseCommand):
         task_set = TaskSet.objects.filter(name=options["task_set"]).first()
         if task_set is None:
             raise CommandError(f"there is no task set {options['task_set']}; import it with import_tasks")
-        rows = TaskRecord.objects.runnable(desktops).filter(task_set=task_set).order_by("task_id")
+        rows = TaskRecord.objects.current().runnable(desktops).filter(task_set=task_set).order_by("task_id")
         if options["family"]:
             rows = rows.filter(family=options["family"])
         families: dict[str, list[TaskRecord]] = defaultdict(list)
