@@ -126,6 +126,7 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     # --- live desktops
     "desktop-show": ("show_screen",),
     "desktop-turns": PART,
+    "desktop-checks": PART,
     "desktop-state": ("show_screen",),
     "control-take": ("take_control",),
     "control-renew": ("renew_control",),
@@ -159,6 +160,10 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     "task-sets": ("list_task_sets",),
     "task-set": ("list_tasks",),
     "task-show": ("show_task",),
+    "task-editor": ("save_task",),
+    "task-check": HELP,
+    "task-verification": ("verify_task",),
+    "task-upload": ("upload_tasks",),
     # --- rewards
     "reward-lab": ("list_rewards",),
     "reward-try": ("try_rewards",),

@@ -206,6 +206,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     # --- live desktops
     "desktop-show": thing("/trajectories/{trajectory}/desktop/"),
     "desktop-turns": thing("/trajectories/{trajectory}/desktop/turns/"),
+    "desktop-checks": thing("/trajectories/{trajectory}/desktop/checks/"),
     "desktop-state": thing("/trajectories/{trajectory}/desktop/state/"),
     "control-take": act("/trajectories/{trajectory}/control/", 409),
     # Control is one person's, here the owner's: another operator may not end it.
@@ -243,8 +244,10 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "task-set": page("/tasks/{task_set}/"),
     "task-show": page("/tasks/{task_set}/{task}/"),
     "task-editor": Row("get", "/task-editor/?task={task}", 200, 403, 200),
-    "task-editor POST": act("/task-editor/", 422, stranger=422, body="text={}"),
-    "task-check": act("/task-editor/check/", 200, stranger=200, body="text={}"),
+    "task-editor POST": act("/task-editor/", 422, stranger=422, body="text=x"),
+    "task-check": act("/task-editor/check/", 200, stranger=200, body="text=x"),
+    "task-verification": page("/tasks/{task_set}/{task}/verification/"),
+    "task-verification POST": act("/tasks/{task_set}/{task}/verification/", stranger=302),
     "task-upload": Row("get", "/task-upload/", 200, 403, 200),
     "task-upload POST": act("/task-upload/", 422, stranger=422),
     # --- reward lab
@@ -368,6 +371,9 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:list_task_sets": api_read("/api/v1/tasks"),
     "api:list_tasks": api_read("/api/v1/tasks/{task_set}"),
     "api:show_task": api_read("/api/v1/tasks/{task_set}/{task}"),
+    "api:save_task": api_act("/api/v1/tasks/{task_set}", 400, stranger=400, body='{"task": {}}'),
+    "api:verify_task": api_act("/api/v1/tasks/{task_set}/{task}/verification", 201, stranger=201),
+    "api:upload_tasks": Row("post", "/api/v1/tasks/new-set/files", 422, 422, 422, 401),  # no file
     "api:list_rewards": api_read("/api/v1/rewards"),
     "api:try_rewards": Row(
         "post", "/api/v1/rewards/try", 200, 200, 200, 401, f"{{{TERMS}}}", "application/json"

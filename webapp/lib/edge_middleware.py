@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ UNSUPPORTED_TYPE = 415
 WRONG_METHOD = 405
 CHARSETS = {"", "utf-8", "utf8", "us-ascii"}
 WITH_BODY = {"POST", "PUT", "PATCH"}
-UPLOADS = {"/api/v1/replay/imports"}
+UPLOADS = re.compile(r"/api/v1/(replay/imports|tasks/[\w-]+/files)")
 """Where the API takes a file, as a form."""
 
 
@@ -71,7 +72,7 @@ def _check_all(field: str, values: list[str]) -> None:
 
 
 def _is_upload(request: HttpRequest) -> bool:
-    return request.path in UPLOADS and request.content_type == "multipart/form-data"
+    return bool(UPLOADS.fullmatch(request.path)) and request.content_type == "multipart/form-data"
 
 
 def _refuse_form(request: HttpRequest) -> HttpResponse | None:
@@ -80,6 +81,6 @@ def _refuse_form(request: HttpRequest) -> HttpResponse | None:
         return None
     if request.headers.get("Content-Length", "0") in ("", "0"):
         return None
-    wanted = "multipart/form-data" if request.path in UPLOADS else "application/json"
+    wanted = "multipart/form-data" if UPLOADS.fullmatch(request.path) else "application/json"
     problem = f"Content-Type: send {wanted}."
     return answer_error(request, UNSUPPORTED_TYPE, "unsupported_type", problem)

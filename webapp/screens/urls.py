@@ -7,6 +7,7 @@ from webapp.screens import views
 urlpatterns = [
     path("trajectories/<int:pk>/desktop/", views.show_desktop, name="desktop-show"),
     path("trajectories/<int:pk>/desktop/turns/", views.show_turns, name="desktop-turns"),
+    path("trajectories/<int:pk>/desktop/checks/", views.show_checks, name="desktop-checks"),
     path("trajectories/<int:pk>/desktop/state/", views.show_state, name="desktop-state"),
     path("trajectories/<int:pk>/control/", views.take_control, name="control-take"),
     path("controls/<int:pk>/renew/", views.renew_control, name="control-renew"),

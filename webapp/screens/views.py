@@ -56,6 +56,18 @@ def show_turns(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "screens/parts/turns.html", ctx)
 
 
+@require_safe
+def show_checks(request: MemberRequest, pk: int) -> HttpResponse:
+    """How it was scored, rendered again when it has ended."""
+    trajectory = get_trajectory(request, pk)
+    ctx = {
+        "trajectory": trajectory,
+        "is_demonstration": is_demonstration(trajectory),
+        "may_control": Role(request.membership.role).includes(Role.OPERATOR),
+    }
+    return render(request, "screens/parts/checks.html", ctx)
+
+
 def _cards(trajectory: Any) -> list[dict[str, Any]]:
     """Newest first."""
     turns = turns_of(trajectory)[-MAX_TURNS_SHOWN:]

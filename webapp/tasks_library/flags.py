@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, F, Max, Min, QuerySet
+from django.db.models import Count, F, Max, Min, Q, QuerySet
 
 from training.contracts.types import Source
 from webapp.experiments.models import TaskRecord
@@ -48,10 +48,12 @@ def scored(team_id: int) -> QuerySet[Trajectory]:
 def tries_of(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
     """Task -> tries of policies; those without any are left out."""
     rows = scored(team_id).filter(task_id__in=list(tasks), source=Source.POLICY)
-    solved = rows.filter(score__gte=SOLVED)
-    num_solved = dict(solved.order_by().values_list("task_id").annotate(num=Count("pk")))
-    all_tries = rows.order_by().values_list("task_id").annotate(num=Count("pk"))
-    return {pk: Tries(num, num_solved.get(pk, 0)) for pk, num in all_tries}
+    counted = (
+        rows.order_by()
+        .values_list("task_id")
+        .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED)))
+    )
+    return {pk: Tries(num, num_solved) for pk, num, num_solved in counted}
 
 
 def flaky_screens(team_id: int, tasks: Iterable[int]) -> dict[int, list[str]]:

@@ -11,4 +11,5 @@ urlpatterns = [
     path("task-upload/", upload_views.upload, name="task-upload"),
     path("tasks/<slug:name>/", views.task_set, name="task-set"),
     path("tasks/<slug:name>/<int:pk>/", views.task, name="task-show"),
+    path("tasks/<slug:name>/<int:pk>/verification/", views.verification, name="task-verification"),
 ]

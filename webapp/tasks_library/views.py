@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from django.contrib import messages
 from django.db.models import Count, Q
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
-from django.views.decorators.http import require_safe
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.lib.keyset_pages import paginate
+from webapp.lib.request_values import whole_number
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
+from webapp.tasks_library.discrimination import discrimination_of
 from webapp.tasks_library.flags import (
     SOLVED,
     Tries,
@@ -27,6 +30,7 @@ from webapp.tasks_library.leakage import leaked
 from webapp.tasks_library.solve_rates import courses_of
 from webapp.tasks_library.task_text import text_of
 from webapp.tasks_library.text_diff import diff_lines
+from webapp.tasks_library.verification import MAX_ROUNDS, verification_of, verify_now
 from webapp.trajectories.models import Trajectory
 
 NUM_FAILURES = 8
@@ -49,6 +53,11 @@ def task_sets(request: MemberRequest) -> HttpResponse:
     )
     ctx = {"nav": "tasks", "task_sets": rows, "may_write": _may_operate(membership)}
     return render(request, "tasks_library/sets.html", ctx)
+
+
+def _launch_query(task_set: TaskSet, family: str, *, revision: int) -> str:
+    """What the launch form begins with."""
+    return urlencode({"tasks.task_set": task_set.name, "tasks.revision": revision, "tasks.families": family})
 
 
 def _may_operate(membership: Membership) -> bool:
@@ -84,9 +93,7 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
         "num_leaked": len(leaks),
         "may_write": _may_operate(membership),
         "is_own": found.team_id == team.pk,
-        "launch_query": urlencode(
-            {"tasks.task_set": found.name, "tasks.revision": "0", "tasks.families": chosen["family"]}
-        ),
+        "launch_query": _launch_query(found, chosen["family"], revision=0),
     }
     return render(request, "tasks_library/set.html", ctx)
 
@@ -122,8 +129,7 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     """One task: what it asks, how it is set up and scored, and how it went."""
     membership = member(request)
     team = membership.team
-    rows = TaskRecord.objects.of(team).select_related("task_set", "author")
-    found = get_object_or_404(rows, task_set__name=name, pk=pk)
+    found = _version(team, name, pk)
     tries = tries_of(team.pk, [pk]).get(pk, Tries())
     screens = flaky_screens(team.pk, [pk]).get(pk, [])
     num_replay = _replay_coverage(team.pk, [pk]).get(pk, 0)
@@ -143,9 +149,35 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         "start_frame": start.values_list("turns__frame", flat=True).first(),
         "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
         "may_operate": _may_operate(membership),
+        "verification": verification_of(found, team.pk),
+        "discrimination": discrimination_of(found, team.pk),
+        "launch_query": _launch_query(found.task_set, found.family, revision=0),
         **_versions(found),
     }
     return render(request, "tasks_library/task.html", ctx)
+
+
+def _version(team: Team, name: str, pk: int) -> TaskRecord:
+    rows = TaskRecord.objects.of(team).select_related("task_set", "author")
+    return get_object_or_404(rows, task_set__name=name, pk=pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def verification(request: MemberRequest, name: str, pk: int) -> HttpResponse:
+    """The part with oracle and do-nothing runs; a POST queues more of them."""
+    if request.method != "POST":
+        team = member(request).team
+        found = _version(team, name, pk)
+        ctx = {"task": found, "verification": verification_of(found, team.pk)}
+        return render(request, "tasks_library/parts/verification.html", ctx)
+    team = member(request, Role.OPERATOR).team
+    found = _version(team, name, pk)
+    rounds = whole_number(request.POST.get("rounds", "1"), "rounds", low=1, high=MAX_ROUNDS)
+    if found.status != TaskStatus.SUPPORTED:
+        messages.error(request, f"Nothing was queued: Deskhand's desktops cannot run it: {found.reason}")
+    elif not verify_now(task=found, team_id=team.pk, rounds=rounds):
+        messages.warning(request, "Nothing was queued: enough runs of this task wait already.")
+    return redirect("task-show", name, pk)
 
 
 PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"))

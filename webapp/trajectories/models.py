@@ -164,13 +164,13 @@ class Trajectory(models.Model):
     num_prompt_tokens = models.BigIntegerField(null=True)
     """Of all its turns, each with its whole context; null = not counted."""
     num_completion_tokens = models.BigIntegerField(null=True)
-    """Generated ones."""
     score = models.FloatField(null=True)
     reward = models.FloatField(null=True)
     advantage = models.FloatField(null=True)
     logprob_gap = models.FloatField(null=True)
     terms = models.JSONField(default=list)
-    """Reward breakdown: list of `RewardTerm`."""
+    checks = models.JSONField(default=list)
+    """Reward breakdown, a list of `RewardTerm`; and what its evaluator looked at, of `EvaluatorCheck`."""
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=24, blank=True)
     last_frame = models.CharField(max_length=64, blank=True)

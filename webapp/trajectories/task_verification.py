@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 
-from django.utils import timezone
-
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
@@ -45,7 +43,7 @@ def verify(
     stall_limit: timedelta = timedelta(seconds=60),
     on_verdict: Callable[[Verdict], None] = lambda verdict: None,
 ) -> list[Verdict]:
-    """Queue both checks of every task on such desktops, wait for them, and note the scores on the task rows.
+    """Queue both checks of every task on such desktops and wait for them; tasks keep their scores.
 
     Raises NothingHappens; what was queued then stays queued.
     """
@@ -55,12 +53,11 @@ def verify(
     last_event = time.monotonic()
     while True:
         for task in islice(waiting, MAX_OPEN_TASKS - len(open_groups)):
-            open_groups[task.pk] = (task, list(_groups_of(task, team_id, desktops)))
+            open_groups[task.pk] = (task, list(queue_checks(task, team_id, desktops)))
         if not open_groups:
             return verdicts
         for verdict in _ended(open_groups):
             del open_groups[verdict.task.pk]
-            _note(verdict)
             on_verdict(verdict)
             verdicts.append(verdict)
             last_event = time.monotonic()
@@ -71,13 +68,17 @@ def verify(
         time.sleep(POLL_S)
 
 
-def _groups_of(task: TaskRecord, team_id: int, desktops: DesktopConfig | None) -> Iterator[Group]:
-    """One group of one trajectory per check; tasks without an oracle only get the do-nothing check."""
+def queue_checks(
+    task: TaskRecord, team_id: int, desktops: DesktopConfig | None, rounds: int = 1
+) -> Iterator[Group]:
+    """One group of `rounds` trajectories per check; tasks without an oracle only get the do-nothing check."""
     sources = (
         [Source.ORACLE, Source.SCRIPTED] if task.spec.get("oracle", {}).get("actions") else [Source.SCRIPTED]
     )
     for source in sources:
-        request = GroupSpec(task=task, size=1, purpose=Purpose.VERIFICATION, source=source, desktops=desktops)
+        request = GroupSpec(
+            task=task, size=rounds, purpose=Purpose.VERIFICATION, source=source, desktops=desktops
+        )
         yield create_group(request=request, team_id=team_id)
 
 
@@ -101,9 +102,3 @@ def _verdict(task: TaskRecord, groups: list[Group]) -> Verdict:
         if last.error:
             errors.append(f"{group.source}: {last.error}")
     return Verdict(task, scores.get(Source.ORACLE), scores.get(Source.SCRIPTED), "; ".join(errors))
-
-
-def _note(verdict: Verdict) -> None:
-    TaskRecord.objects.filter(pk=verdict.task.pk).update(
-        oracle_score=verdict.oracle_score, idle_score=verdict.idle_score, verified_at=timezone.now()
-    )

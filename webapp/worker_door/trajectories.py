@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import (
     Limit,
@@ -33,6 +34,9 @@ from webapp.worker_door.rows import (
     require_team,
     works_for,
 )
+
+MAX_CHECKS = 50
+"""Of one evaluator that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,13 @@ def close_turn(
 def record_final_screen(trajectory_id: int, frame: str) -> None:
     """What the evaluator is about to judge."""
     trajectories.record_final_frame(trajectory=own_trajectory(trajectory_id), frame=frame)
+
+
+@report
+def record_checks(trajectory_id: int, checks: list[EvaluatorCheck]) -> None:
+    """What the evaluator looked at, for people."""
+    rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
+    trajectories.record_checks(trajectory=own_trajectory(trajectory_id), checks=rows)
 
 
 @report

@@ -22,6 +22,7 @@ from workers.env.reporting.claims import Assignment
 from workers.env.takeover.takeovers import Takeovers
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.env.turn_trace import TurnTrace
+from workers.environments.contract import Explaining
 from workers.environments.registry import Environment
 
 
@@ -63,6 +64,8 @@ class Rollout:
         score = self._environment.evaluate(self._task, ending.last_action)
         rewards = self._assignment.config.rewards
         result = compute_reward(self._turns, score, rewards, max_turns=self._max_turns())
+        if isinstance(self._environment, Explaining):
+            trajectories.record_checks(self._row, self._environment.checks)
         trajectories.finish(self._row, ending.status, self._turns, score, result, ending.limit)
 
     def _begin(self) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from training.contracts.config import NO_KNOBS, DesktopConfig, ProviderSection
+from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
@@ -78,6 +79,15 @@ class Watchable(Protocol):
     @property
     def vnc_socket(self) -> str:
         """Unix socket of its VNC server at this moment; "" when it has none."""
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """An environment that can say what its evaluator looked at."""
+
+    @property
+    def checks(self) -> tuple[EvaluatorCheck, ...]:
+        """Of the last `evaluate`."""
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ from typing import Self
 from django.conf import settings
 
 from training.contracts.config import PROVIDERS, Capability, MachineConfig
+from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.frame import Frame
@@ -39,6 +40,7 @@ class LocalEnvironment:
         """A task's setup is run once and cloned, instead of run every time."""
         self._reset_is_due = False
         self.can_be_saved = False
+        self.checks: tuple[EvaluatorCheck, ...] = ()
 
     @classmethod
     def open(cls, request: EnvironmentRequest, *, prepares: bool = True) -> Self:
@@ -102,7 +104,7 @@ class LocalEnvironment:
         self.desktop.act(action)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
-        score = prepare_and_score.evaluate(task, self.desktop, last_action)
+        score, self.checks = prepare_and_score.judge(task, self.desktop, last_action)
         if score < 1:
             require_room(self.desktop)
         return score

@@ -10,6 +10,7 @@ from training.tasks.supported_by.deskhand import unsupported_reason
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.tasks import evaluators
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
+from workers.tasks.evaluators import Judgement
 from workers.tasks.setup_verbs import run_steps
 from workers.tasks.task_desktop_contract import TaskDesktop
 
@@ -28,10 +29,15 @@ def setup(task: Task, desktop: TaskDesktop) -> None:
 
 def evaluate(task: Task, desktop: TaskDesktop, last_action: Action | None) -> float:
     """Score in [0, 1]. Raises EvaluatorError; an EnvError of kind infra passes through."""
+    return judge(task, desktop, last_action).score
+
+
+def judge(task: Task, desktop: TaskDesktop, last_action: Action | None) -> Judgement:
+    """The same with every check of the evaluator."""
     try:
         desktop.agent.begin_evaluation()
         run_steps(task.evaluator.get("postconfig", []), desktop)
-        return evaluators.evaluate(task.evaluator, desktop, last_action)
+        return evaluators.judge(task.evaluator, desktop, last_action)
     except SetupError as error:
         raise EvaluatorError(error.kind, f"{task.task_id}: postconfig: {error}") from error
     except EnvError as error:

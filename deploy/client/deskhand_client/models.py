@@ -739,6 +739,12 @@ class Prices(TypedDict):
 Purpose = Literal["train", "evaluation", "demonstration", "verification", "branch"]
 
 
+class QueuedOut(TypedDict):
+    """Trajectories that wait for desktops now."""
+
+    num_queued: int
+
+
 class ReportPage(TypedDict):
     """Newest first; `next` is the `after` of the next page."""
 
@@ -952,9 +958,13 @@ class TaskDetail(TypedDict):
     split: str
     status: str
     reason: str
+    version: int
     verified_at: str | None
     task_set: str
     spec: dict[str, Any]
+    revision: int
+    replaced_in: int | None
+    note: str
     reasons: dict[str, str]
 
 
@@ -976,15 +986,17 @@ class TaskRow(TypedDict):
     split: str
     status: str
     reason: str
+    version: int
     verified_at: str | None
 
 
 class TaskSetOut(TypedDict):
-    """Tasks that were imported together."""
+    """Tasks that were imported or written together."""
 
     name: str
     title: str
     origin: str
+    revision: int
     num_tasks: int
     num_heldout: int
     num_unsupported: int
@@ -1132,6 +1144,25 @@ class UndoneOut(TypedDict):
     """Labels that were taken back."""
 
     undone: int
+
+
+class UnsupportedOut(TypedDict):
+    """A task that Deskhand's own desktops cannot run."""
+
+    task_id: str
+    reason: str
+
+
+class UploadOut(TypedDict):
+    """What became of a file of tasks."""
+
+    task_set: str
+    revision: int
+    num_added: int
+    num_changed: int
+    num_unchanged: int
+    unsupported: list[UnsupportedOut]
+    left_out: list[str]
 
 
 Verdict = Literal["inbox", "accepted", "gold", "rejected"]

@@ -793,7 +793,7 @@ class Operations(Transport):
         return self._call("POST", f"/fleet/joined/{_segment(pk)}/revoke")
 
     def list_task_sets(self) -> list[models.TaskSetOut]:
-        """Every set."""
+        """Every set that the team can practise."""
         return self._call("GET", "/tasks")
 
     def list_tasks(
@@ -806,16 +806,42 @@ class Operations(Transport):
         after: str | None = None,
         limit: int | None = None,
     ) -> models.TaskPage:
-        """Tasks of a set; `words`: of the instruction or id, all of them."""
+        """Tasks of a set in their newest versions; `words`: of the instruction or id, all of them."""
         return self._call(
             "GET",
             f"/tasks/{_segment(name)}",
             query={"family": family, "split": split, "words": words, "after": after, "limit": limit},
         )
 
+    def save_task(
+        self, name: str, *, task: dict[str, Any], note: str | None = None, base: int | None = None
+    ) -> models.TaskDetail:
+        """Write a task, or the next version of one, into a set of the team; the set is made when it is
+        new."""
+        return self._call("POST", f"/tasks/{_segment(name)}", body={"task": task, "note": note, "base": base})
+
     def show_task(self, name: str, pk: int) -> models.TaskDetail:
-        """One task: what it asks, how it is set up and scored."""
+        """One version of a task: what it asks, how it is set up and scored."""
         return self._call("GET", f"/tasks/{_segment(name)}/{_segment(pk)}")
+
+    def verify_task(self, name: str, pk: int, *, rounds: int | None = None) -> models.QueuedOut:
+        """Queue runs of its oracle and of doing nothing; their trajectories have purpose verification."""
+        return self._call(
+            "POST", f"/tasks/{_segment(name)}/{_segment(pk)}/verification", body={"rounds": rounds}
+        )
+
+    def upload_tasks(
+        self, name: str, *, file: BinaryIO, heldout: float | None = None, leave_out: bool | None = None
+    ) -> models.UploadOut:
+        """Bring in a .json, .zip, .parquet or .jsonl of tasks, as a whole or not at all. `heldout`: share
+        of those whose split the file does not name; `leave_out`: leave out what cannot be read,
+        and held-out tasks whose instruction is practised."""
+        return self._call(
+            "POST",
+            f"/tasks/{_segment(name)}/files",
+            files={"file": file},
+            form={"heldout": heldout, "leave_out": leave_out},
+        )
 
     def list_rewards(self) -> models.RewardsOut:
         """Names of all presets, and the team's own with their terms."""

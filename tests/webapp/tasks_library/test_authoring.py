@@ -291,3 +291,24 @@ def test_a_set_has_a_largest_size(client, operator, monkeypatch):
     answer = bring(client, "train.parquet", parquet(ROWS))
     assert answer.status_code == 422
     assert not TaskSet.objects.exists()
+
+
+# --- scripts -----------------------------------------------------------------------------------------
+
+
+def test_scripts_write_and_upload_as_people_do(client, operator):
+    body = {"task": osworld("a"), "note": "by a script"}
+    saved = client.post("/api/v1/tasks/mine", body, content_type="application/json")
+    assert (saved.status_code, saved.json()["version"]) == (201, 1)
+    twice = client.post("/api/v1/tasks/mine", body, content_type="application/json")
+    assert "id: a has version 1" in twice.json()["error"]["message"]
+    wrong = {"task": osworld("b", split="exam")}
+    refused = client.post("/api/v1/tasks/mine", wrong, content_type="application/json")
+    assert "task.split" in refused.json()["error"]["fields"]
+    file = SimpleUploadedFile("train.parquet", parquet(ROWS))
+    told = client.post("/api/v1/tasks/mine/files", {"file": file, "heldout": "0"}).json()
+    assert "num_added" in told, told
+    assert (told["num_added"], told["num_unchanged"], told["revision"]) == (1, 0, 2)
+    assert [row["task_id"] for row in client.get("/api/v1/tasks/mine").json()["items"]] == ["a", "b"]
+    leak = SimpleUploadedFile("x.json", LEAK.encode())
+    assert client.post("/api/v1/tasks/mine/files", {"file": leak}).status_code == 400

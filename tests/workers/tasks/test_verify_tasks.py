@@ -1,13 +1,9 @@
 """`manage.py verify_tasks` proves tasks through the queue: real env worker code on a real desktop."""
 
-import threading
-from collections.abc import Iterator
-
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
 
-from training.contracts.types import Source, Task, TrajectoryStatus
+from training.contracts.types import Source, Task
 from training.tasks.sets.first_desk import generate
 from webapp.accounts.models import Team
 from webapp.experiments.import_task_set import import_task_set
@@ -15,34 +11,12 @@ from webapp.experiments.models import TaskRecord
 from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.models import Trajectory
 from workers import identity
-from workers.env import slots, trajectory_job
 from workers.env.reporting.claims import claim
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 
 TASKS = {task.task_id: task for task in generate()}
 MENU, COLOUR = TASKS["first-desk/menu/0000"], TASKS["first-desk/colour/0000"]
-
-
-@pytest.fixture
-def env_thread(desk_client, settings, tmp_path) -> Iterator[None]:
-    """Runs every queued trajectory as an env worker's slot does; only the broker in between is left out."""
-    settings.DESKHOST_SOCKET = desk_client.socket_path
-    settings.MEDIA_ROOT = str(tmp_path)
-    stopping = threading.Event()
-
-    def work() -> None:
-        while not stopping.wait(0.05):
-            for row in Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("pk"):
-                trajectory_job.run(row.pk)
-        slots.drop_environment()
-        connection.close()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    yield
-    stopping.set()
-    thread.join(60)
 
 
 @pytest.fixture

@@ -131,8 +131,9 @@ def start_demonstration(request: MemberRequest, body: DemonstrationIn) -> Any:
     offer = offer_named(body.desktop) if body.desktop else offers()[0]
     if offer is None:
         raise BadValue("desktop", "no such kind; see /api/v1/demonstrations/desktops")
+    runnable = TaskRecord.objects.of(membership.team).runnable(offer.desktops)
     control = screen_control.start_demonstration(
-        task=get_object_or_404(TaskRecord.objects.runnable(offer.desktops), pk=body.task),
+        task=get_object_or_404(runnable, pk=body.task),
         team_id=membership.team_id,
         user=request.user,
         desktops=offer.desktops,

@@ -33,7 +33,7 @@ class KnownTasks:
         if takes_unknown:
             shown = TaskRecord.objects.filter(task_set__name=DEMONSTRATIONS)
             found |= {task.task_id: task for task in shown}
-        return cls(task_set, takes_unknown, found | {task.task_id: task for task in task_set.tasks.all()})
+        return cls(task_set, takes_unknown, found | {task.task_id: task for task in task_set.tasks.current()})
 
     def find(self, data: dict[str, Any], metadata: dict[str, Any], *, instruction: str) -> TaskRecord:
         """By metadata.task_id, id or task_id, without a chunk's suffix. An unknown one is not saved yet."""

@@ -23,6 +23,7 @@ from webapp.trajectories.lifecycle.status_changes import (
 from webapp.trajectories.lifecycle.turns import (
     close_turn,
     open_turn,
+    record_checks,
     record_final_frame,
     record_fingerprint,
     record_turn_terms,
@@ -45,6 +46,7 @@ __all__ = [
     "members_that_count",
     "move_trajectory",
     "open_turn",
+    "record_checks",
     "record_final_frame",
     "record_member_updates",
     "record_fingerprint",

@@ -6,10 +6,11 @@ from typing import Any
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from training.contracts.types import Source
+from training.contracts.types import Purpose, Source
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle.branch_turns import copy_parents_turns
+from webapp.trajectories.lifecycle.verifications import note_verification
 from webapp.trajectories.models import Group, Trajectory
 
 LASTING_ERRORS = ("snapshot_gone", "host_gone")
@@ -75,6 +76,8 @@ def count_place(trajectory: Trajectory, *, scored: bool) -> None:
     if finished:
         values["finished_at"] = timezone.now()
     Group.objects.filter(pk=group.pk).update(**values)
+    if finished and group.purpose == Purpose.VERIFICATION and not group.is_cancelled:
+        note_verification(group)
     if not group.experiment_id:
         return
     seq = publish(

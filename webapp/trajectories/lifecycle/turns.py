@@ -105,6 +105,11 @@ def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str,
         TurnRecord.objects.filter(trajectory=trajectory, index=index).update(terms=of_turn)
 
 
+def record_checks(*, trajectory: Trajectory, checks: list[dict[str, Any]]) -> None:
+    """What its evaluator looked at."""
+    Trajectory.objects.filter(pk=trajectory.pk).update(checks=storable(checks))
+
+
 def record_fingerprint(*, trajectory: Trajectory, fingerprint: str) -> None:
     """What made its token ids; "" = unknown, or nothing was sampled."""
     if fingerprint:

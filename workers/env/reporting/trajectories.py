@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from django.db import transaction
 
 from training.contracts.context_fingerprint import shared_fingerprint
+from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import Reward
@@ -28,6 +29,7 @@ _begin_running = through(door.begin_running)
 _begin_evaluating = through(door.begin_evaluating)
 _close_turn = through(door.close_turn)
 _record_final_screen = through(door.record_final_screen)
+_record_checks = through(door.record_checks)
 _finish = through(door.finish)
 _end_errored = through(door.end_errored)
 _end_cancelled = through(door.end_cancelled)
@@ -148,6 +150,12 @@ def record_final_screen(row: ClaimedTrajectory, frame: Frame) -> None:
         return
     _store_frame(row.team_id, frame.png, frame.image(), frame.sha256)
     _record_final_screen(row.pk, frame.sha256)
+
+
+def record_checks(row: ClaimedTrajectory, checks: Sequence[EvaluatorCheck]) -> None:
+    """What the evaluator looked at, for people."""
+    if checks:
+        _record_checks(row.pk, list(checks))
 
 
 def finish(

@@ -15,6 +15,7 @@ import redis
 from django.conf import settings
 
 from training.contracts.config import GatewayConfig
+from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError
 from workers.desktops.frame import Frame
@@ -40,6 +41,7 @@ class GatewayEnvironment:
         self._vendor = vendor
         self._holder = request.holder
         self._is_closed = False
+        self.checks: tuple[EvaluatorCheck, ...] = ()
         self.desktop = SandboxDesktop(vendor, sandbox, lossless_only=knobs.screenshot_format == "png")
 
     @classmethod
@@ -92,7 +94,8 @@ class GatewayEnvironment:
         self.desktop.act(action)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
-        return prepare_and_score.evaluate(task, self.desktop, last_action)
+        score, self.checks = prepare_and_score.judge(task, self.desktop, last_action)
+        return score
 
     def reset(self) -> None:
         """Nothing is kept: an idle sandbox costs money and quota."""

@@ -3,6 +3,6 @@
 A missing file is a wrong answer (score 0). A desktop that does not answer is an EvaluatorError.
 """
 
-from workers.tasks.evaluators.evaluate import evaluate
+from workers.tasks.evaluators.evaluate import Judgement, evaluate, judge
 
-__all__ = ["evaluate"]
+__all__ = ["Judgement", "evaluate", "judge"]

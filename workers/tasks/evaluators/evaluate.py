@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.types import Action, ActionKind
 from training.tasks.supported_by.deskhand import INFEASIBLE, as_list, column
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
@@ -15,10 +16,37 @@ from workers.tasks.evaluators.metrics import METRICS
 from workers.tasks.task_desktop_contract import TaskDesktop
 
 POLL_S = 0.02
+MAX_SHOWN = 400
+"""Characters of what a check expected or got."""
+
+
+class Judgement(NamedTuple):
+    """A score and where it comes from."""
+
+    score: float
+    """In [0, 1]."""
+    checks: tuple[EvaluatorCheck, ...]
+    """One per func, as it was at the last look."""
+
+
+class Look(NamedTuple):
+    """One func at one moment."""
+
+    metric: str
+    value: float
+    result: dict[str, Any]
+    """Its getter."""
+    got: Any
+    expected: Any
 
 
 def evaluate(evaluator: dict[str, Any], desktop: TaskDesktop, last_action: Action | None) -> float:
-    """Score in [0, 1]; asks again until it is 1 or the evaluator's `wait_s` is over.
+    """The score alone; see `judge`."""
+    return judge(evaluator, desktop, last_action).score
+
+
+def judge(evaluator: dict[str, Any], desktop: TaskDesktop, last_action: Action | None) -> Judgement:
+    """Asks again until the score is 1 or the evaluator's `wait_s` is over.
 
     Raises EvaluatorError; errors of the desktop itself pass through.
     """
@@ -26,23 +54,57 @@ def evaluate(evaluator: dict[str, Any], desktop: TaskDesktop, last_action: Actio
     has_given_up = last_action is not None and (
         last_action.kind is ActionKind.TERMINATE and last_action.status == "failure"
     )
-    if functions == [INFEASIBLE]:
-        return float(has_given_up)
-    if has_given_up:
-        return 0.0  # as in OSWorld: giving up on a feasible task is a failure
+    if functions == [INFEASIBLE] or has_given_up:
+        # As in OSWorld: giving up on a feasible task is a failure.
+        score = float(has_given_up and functions == [INFEASIBLE])
+        said = "that it cannot be done" if has_given_up else "that it is done"
+        expected = "that it cannot be done" if functions == [INFEASIBLE] else "that it is done"
+        return Judgement(
+            score, (EvaluatorCheck(metric="claim of the agent", value=score, expected=expected, got=said),)
+        )
     deadline = time.monotonic() + float(evaluator.get("wait_s", 0.0))
-    score = _score(evaluator, functions, desktop)
-    while score < 1.0 and time.monotonic() < deadline:
+    looks = _look(evaluator, functions, desktop)
+    while (score := _score(evaluator, looks)) < 1.0 and time.monotonic() < deadline:
         time.sleep(POLL_S)
-        score = _score(evaluator, functions, desktop)
-    return score
+        looks = _look(evaluator, functions, desktop)
+    return Judgement(score, tuple(map(_check, looks)))
 
 
-def _score(evaluator: dict[str, Any], functions: list[str], desktop: TaskDesktop) -> float:
-    """Mean of the metrics, under "and" 0 when one is 0; the best one under "or".
+def _score(evaluator: dict[str, Any], looks: list[Look]) -> float:
+    """Mean of the metrics, under "and" 0 when one is 0; the best one under "or"."""
+    scores = [look.value for look in looks]
+    conj = evaluator.get("conj", "and")
+    if conj == "or":
+        return max(scores)
+    return 0.0 if conj == "and" and 0.0 in scores else sum(scores) / len(scores)
 
-    What several of them ask for is read once: programs go on, and must not show each another content.
-    """
+
+def _check(look: Look) -> EvaluatorCheck:
+    kind = str(look.result.get("type"))
+    parameters = {key: value for key, value in look.result.items() if key != "type"}
+    return EvaluatorCheck(
+        metric=look.metric,
+        value=look.value,
+        expected=_shown(look.expected),
+        got=_shown(look.got),
+        source=f"{kind} {_shown(parameters)}" if parameters else kind,
+    )
+
+
+def _shown(value: Any) -> str:
+    """A value of task or desktop as text for people."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bytes):
+        text = value[: 4 * MAX_SHOWN].decode(errors="replace")
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+
+
+def _look(evaluator: dict[str, Any], functions: list[str], desktop: TaskDesktop) -> list[Look]:
+    """Every func once. What several of them ask for is read once: programs go on, and must not show each
+    another content."""
     answers: dict[str, Any] = {}
 
     def read_once(getter: dict[str, Any]) -> Any:
@@ -55,13 +117,7 @@ def _score(evaluator: dict[str, Any], functions: list[str], desktop: TaskDesktop
     if not functions or any(len(entries) != len(functions) for entries in columns):
         raise EvaluatorError(TaskErrorKind.TASK, "result, expected and options need one entry per func")
     parts = zip(functions, *columns, strict=True)
-    scores = [
-        _metric(name, result, expected, options, read_once) for name, result, expected, options in parts
-    ]
-    conj = evaluator.get("conj", "and")
-    if conj == "or":
-        return max(scores)
-    return 0.0 if conj == "and" and 0.0 in scores else sum(scores) / len(scores)
+    return [_metric(name, result, expected, options, read_once) for name, result, expected, options in parts]
 
 
 def _metric(
@@ -70,13 +126,14 @@ def _metric(
     expected: dict[str, Any],
     options: dict[str, Any] | None,
     read_getter: Callable[[dict[str, Any]], Any],
-) -> float:
+) -> Look:
     function = METRICS.get(name)
     if function is None:
         raise EvaluatorError(TaskErrorKind.UNSUPPORTED, f"metric {name} is not supported")
     if not isinstance(result, dict) or not isinstance(expected, dict):
         raise EvaluatorError(TaskErrorKind.TASK, f"metric {name} needs a result and an expected getter")
     try:
-        return function(read_getter(result), read_getter(expected), options or {})
+        got, wanted = read_getter(result), read_getter(expected)
+        return Look(name, function(got, wanted, options or {}), result, got, wanted)
     except (ValueError, KeyError, TypeError) as error:
         raise EvaluatorError(TaskErrorKind.TASK, f"metric {name}: {error}") from error
