@@ -28,6 +28,8 @@ SHORTEST_PAUSE_S = 0.5
 LONGEST_HINT_S = 600.0
 """Of what a service asks for: one that says tomorrow, or a wrong clock, may have a place long before."""
 JITTER = 1.1
+LONGEST_QUESTION_S = 300.0
+"""Until it is sent, claimed and answered again: what takes longer counts as this."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,8 @@ def park_trajectory(*, trajectory: Trajectory, notice: ParkingNotice) -> bool:
         "position": notice.position,
         "wait_s": notice.wait_s,
         "asked": asked,
+        "waited_s": waited_s(trajectory),
+        "asked_at": now.timestamp(),
     }
     with transaction.atomic():
         parked = Trajectory.objects.filter(
@@ -70,6 +74,15 @@ def park_trajectory(*, trajectory: Trajectory, notice: ParkingNotice) -> bool:
         if parked:
             announce(trajectory, TrajectoryStatus.PARKED, **parking)
     return bool(parked)
+
+
+def waited_s(trajectory: Trajectory) -> float:
+    """Since it was parked, seconds; a clock that is set between two questions adds no hours to it."""
+    before = trajectory.parking or {}
+    if "asked_at" not in before:
+        return 0.0
+    since_s = timezone.now().timestamp() - before["asked_at"]
+    return before["waited_s"] + min(max(since_s, 0.0), LONGEST_HINT_S * JITTER + LONGEST_QUESTION_S)
 
 
 def pause_s(retry_after_s: float | None, asked: int) -> float:

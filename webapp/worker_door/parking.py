@@ -42,7 +42,7 @@ def park(
 ) -> None:
     """No desktop is free: the trajectory waits without a slot, `limit_s` at most; 0 = without limit."""
     row = own_trajectory(trajectory_id)
-    waited_s = (timezone.now() - row.parked_at).total_seconds() if row.parked_at else 0.0
+    waited_s = parked_trajectories.waited_s(row)
     if limit_s and waited_s > limit_s:
         end_errored(row.pk, "parked_too_long", f"no desktop for {waited_s:.0f} s: {reason}")
         return

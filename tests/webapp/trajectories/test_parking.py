@@ -171,6 +171,14 @@ def test_a_hint_is_kept_and_never_undercut() -> None:
     assert parked_trajectories.pause_s(0, 1) >= parked_trajectories.SHORTEST_PAUSE_S
 
 
+def test_a_clock_that_was_set_ahead_is_no_time_that_was_waited() -> None:
+    row = parked()
+    row.parking["asked_at"] -= 24 * 3600
+    assert parked_trajectories.waited_s(row) < 1000
+    row.parking |= {"asked_at": row.parking["asked_at"] + 48 * 3600, "waited_s": 40.0}
+    assert parked_trajectories.waited_s(row) == 40.0
+
+
 def test_a_hint_of_hours_is_not_waited_for() -> None:
     assert 600 <= parked_trajectories.pause_s(86_400, 1) <= 660
 
