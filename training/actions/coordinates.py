@@ -14,13 +14,15 @@ Point = tuple[float, float]
 def space_size(space: CoordinateSpace, screen: Size, image: Size | None = None) -> Size:
     """Extent of `space` so that its last coordinate is the last pixel of the screen.
 
-    Pixel spaces count from 0 to size - 1; permille counts from 0 to 1000.
+    Pixel spaces count from 0 to size - 1; permille counts from 0 to 1000, relative-1000 to 999.
     Raises ValueError for the resized space when the image's size is not given.
     """
     if space is CoordinateSpace.SCREEN:
         return screen
     if space is CoordinateSpace.PERMILLE:
         return 1001, 1001
+    if space is CoordinateSpace.RELATIVE:
+        return 1000, 1000
     if image is None:
         raise ValueError("coordinate_space resized needs the size of the resized image")
     return image

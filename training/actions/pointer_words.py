@@ -24,5 +24,11 @@ TAG_POINTER: dict[ActionKind, str] = {
     ActionKind.RIGHT_CLICK: "rightclick",
     ActionKind.MOVE: "move",
 }
+UI_TARS_POINTER: dict[ActionKind, str] = {
+    ActionKind.CLICK: "click",
+    ActionKind.DOUBLE_CLICK: "left_double",
+    ActionKind.RIGHT_CLICK: "right_single",
+    ActionKind.MOVE: "hover",
+}
 DIRECTIONS = {"down": (0, 1), "up": (0, -1), "right": (1, 0), "left": (-1, 0)}
 """Word -> one notch of the wheel as (scroll_x, scroll_y)."""

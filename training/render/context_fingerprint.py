@@ -43,6 +43,8 @@ def _image(processor: Any) -> str:
 def _history(prompt: PromptConfig) -> str:
     if prompt.history == "full":
         return "full"
+    if prompt.history == "actions":
+        return f"actions-{prompt.keep_last_images}-{prompt.window_slack}"
     return f"window-{prompt.keep_first_images}-{prompt.keep_last_images}-{prompt.window_slack}"
 
 

@@ -1,10 +1,14 @@
-"""What a policy sees of the turns before: everything, or a window of the screenshots.
+"""What a policy sees of the turns before: everything, a window of the screenshots, or a list of actions.
 
 With `prompt.history: window` the context of turn k keeps the screenshots of the first
 `keep_first_images` turns and of the last `keep_last_images` turns up to k; every other turn
 keeps its words and its completion, and a short note stands where its screenshot was. The
 window's start moves in strides of `window_slack` + 1 turns, so that most contexts still only
 grow: what only grows shares its prefix in the engine's cache and in the trainer's sequence.
+
+With `prompt.history: actions` the turns before the window are not there at all: the message of
+the window's first turn holds the task and a list of what those turns did, in the policy's own
+words. That is how published agents show their models a long trajectory.
 
 The policy server and the trainer build contexts by the one function that uses this module,
 `training.render.renderer.Renderer.context`.
@@ -45,9 +49,14 @@ class Context:
 
 def keeps_image(turn: int, current: int, prompt: PromptConfig) -> bool:
     """Whether the context of turn `current` has the screenshot of `turn` (0-based, turn <= current)."""
-    if prompt.history == "full" or turn < prompt.keep_first_images:
+    if prompt.history == "full" or (prompt.history == "window" and turn < prompt.keep_first_images):
         return True
     return turn >= window_start(current, prompt)
+
+
+def first_told_turn(current: int, prompt: PromptConfig) -> int:
+    """First turn that the context of turn `current` has a message of; those before are a list of actions."""
+    return window_start(current, prompt) if prompt.history == "actions" else 0
 
 
 def window_start(current: int, prompt: PromptConfig) -> int:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from training.contracts.config import CoordinateSpace, PromptConfig
+
+MAX_ACTION_WORDS = 300
+"""Characters of a turn in the list of previous actions."""
 
 COORDINATE_HELP = {
     CoordinateSpace.PERMILLE: "Coordinates are {form}, each from 0 to 1000, relative to the screenshot.",
+    CoordinateSpace.RELATIVE: "Coordinates are {form} on a grid of 1000 x 1000 over the screenshot.",
     CoordinateSpace.SCREEN: "Coordinates are {form} in pixels of the desktop screen.",
     CoordinateSpace.RESIZED: "Coordinates are {form} in pixels of the screenshot as you see it.",
 }
@@ -51,8 +57,35 @@ MOUSE_ACTIONS = """<action>click x y</action>  press the left mouse button; also
 """
 
 
+TOOL_CALL = """You operate a desktop computer with the tool computer_use. Every message shows you the \
+current screen.
+
+Answer with two things: a line "Action: " that says in a few words what you do, then one call of the tool:
+<tool_call>
+{{"name": "computer_use", "arguments": {{"action": ...}}}}
+</tool_call>
+
+Arguments by action:
+left_click, right_click, middle_click, double_click, triple_click, mouse_move: "coordinate": [x, y]
+left_click_drag: "coordinate": [x, y], the end; it starts where the pointer is
+scroll: "pixels": n, positive is up; hscroll: "pixels": n, positive is right
+type: "text": "..."; key: "keys": ["ctrl", "s"]; wait: "time": seconds
+answer: "text": "..."; terminate: "status": "success" or "failure"
+
+{coordinates}"""
+
+TASK = """Do the next step of this task.
+
+Task: {instruction}
+
+Done so far:
+{previous_actions}"""
+
+
 def system_text(prompt: PromptConfig) -> str:
     """The system message; empty for the short style, whose agent learned the actions by heart."""
+    if prompt.system_text:
+        return prompt.system_text
     if prompt.style == "first-desk":
         return ""
     help_text = COORDINATE_HELP[prompt.coordinate_space]
@@ -61,16 +94,41 @@ def system_text(prompt: PromptConfig) -> str:
     if prompt.dialect == "keyboard-mouse":
         coordinates = help_text.format(form="x y") + "\n"
         return KEYBOARD.format(mouse=" and mouse", mouse_actions=MOUSE_ACTIONS, coordinates=coordinates)
+    if prompt.style == "tool-call":
+        return TOOL_CALL.format(coordinates=help_text.format(form="[x, y]"))
     return COMPUTER_USE.format(coordinates=help_text.format(form="[x, y]"))
 
 
-def turn_text(prompt: PromptConfig, turn_index: int, text: str, instruction: str) -> str:
-    """The words of one user message.
+def first_text(prompt: PromptConfig, instruction: str, previous_actions: Sequence[str]) -> str:
+    """The words of the first user message; `previous_actions` are those of turns that are not shown."""
+    template = prompt.task_text or (TASK if prompt.style == "tool-call" else "")
+    if template:
+        listed = "\n".join(f"Step {number}: {words}" for number, words in enumerate(previous_actions, 1))
+        # One after the other: an instruction may hold the other mark.
+        before, _, after = template.partition("{instruction}")
+        return f"{_listed(before, listed)}{instruction}{_listed(after, listed)}"
+    words = instruction if prompt.style == "first-desk" else f"Task: {instruction}"
+    return "\n".join([words, *(f"Done before: {action}" for action in previous_actions)])
 
-    `text` is the observation's text: the instruction at turn 0, the last action's result later. The
-    short style repeats the instruction right before the answer: a small model need not look back.
+
+def later_text(prompt: PromptConfig, text: str, instruction: str) -> str:
+    """The words of a later user message; `text` is the last action's result.
+
+    The short style repeats the instruction right before the answer: a small model need not look back.
     """
-    if turn_index == 0:
-        return text if prompt.style == "first-desk" else f"Task: {text}"
+    if prompt.style == "tool-call":
+        return ""
     parts = [text, instruction] if prompt.style == "first-desk" else [text or "The screen now:"]
     return "\n".join(part for part in parts if part)
+
+
+def action_words(completion: str) -> str:
+    """What a completion says that it does: its "Action:" line, else its first one."""
+    lines = [line.strip() for line in completion.splitlines() if line.strip()]
+    named = [line for line in lines if line.lower().startswith("action:")]
+    words = named[0].split(":", 1)[1] if named else (lines[0] if lines else "nothing")
+    return words.strip()[:MAX_ACTION_WORDS]
+
+
+def _listed(text: str, actions: str) -> str:
+    return text.replace("{previous_actions}", actions or "None")

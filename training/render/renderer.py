@@ -26,8 +26,8 @@ from training.actions.write.completion_text import completion_text
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.render.context_fingerprint import fingerprint_of
-from training.render.history_window import LEFT_OUT, Context, SeenTurn, keeps_image
-from training.render.prompts import system_text, turn_text
+from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
+from training.render.prompts import action_words, first_text, later_text, system_text
 from training.render.rendered_sequence import Grid, RenderedSequence
 
 MAX_ENCODED = 10_000
@@ -94,8 +94,9 @@ class Renderer:
         instruction: str = "",
         previous_stopped: bool = True,
         is_left_out: bool = False,
+        previous_actions: Sequence[str] = (),
     ) -> list[int]:
-        """Exactly the tokens appended before completion `turn_index`.
+        """Exactly the tokens appended before completion `turn_index`; 0 is the first that is shown.
 
         `image_size` is (width, height) in pixels, None when the turn has no screenshot. `instruction`
         is the text of turn 0. `previous_stopped` is False when the last completion hit its length
@@ -105,11 +106,13 @@ class Renderer:
         if turn_index == 0:
             system = system_text(self.prompt)
             ids += self._message("system", self.encode(system)) + self.encode("\n") if system else []
+            words = first_text(self.prompt, text, previous_actions)
         else:
             ids += ([] if previous_stopped else [self.stop_id]) + self.encode("\n")
+            words = later_text(self.prompt, text, instruction)
         content = self.image_tokens(image_size) if image_size else []
         content += self.encode(LEFT_OUT) if is_left_out else []
-        content += self.encode(turn_text(self.prompt, turn_index, text, instruction))
+        content += self.encode(words)
         return ids + self._message("user", content) + self.encode("\n") + self.answer_header()
 
     def answer_header(self) -> list[int]:
@@ -143,19 +146,22 @@ class Renderer:
         context, current = Context(), len(turns) - 1
         instruction = turns[0].text if turns else ""
         previous_stopped = True
-        for index, turn in enumerate(turns):
+        first = first_told_turn(current, self.prompt)
+        told = [action_words(self.decode(list(turn.completion))) for turn in turns[:first]]
+        for index, turn in enumerate(turns[first:], first):
             is_kept = keeps_image(index, current, self.prompt)
             size = turn.image_size if is_kept else None
             if size:
                 context.images.append(index)
                 context.grids.append(self.image_grid(size))
             context.token_ids += self.render_turn(
-                index,
-                turn.text,
+                index - first,
+                instruction if index == first else turn.text,
                 size,
                 instruction=instruction,
                 previous_stopped=previous_stopped,
                 is_left_out=turn.image_size is not None and not is_kept,
+                previous_actions=told,
             )
             context.token_ids += turn.completion
             previous_stopped = bool(turn.completion) and turn.completion[-1] == self.stop_id

@@ -36,7 +36,12 @@ KEY_SYMBOLS = {
     "page_up": "PgUp",
     "page_down": "PgDn",
 }
-SPACE_UNITS = {"permille": "‰ of the screen", "resized": "px of the resized image", "screen": "px"}
+SPACE_UNITS = {
+    "permille": "‰ of the screen",
+    "relative-1000": "of 1000 x 1000",
+    "resized": "px of the resized image",
+    "screen": "px",
+}
 
 
 def turn_json(turn: TurnRecord, coordinate_space: str = "", *, with_raw: bool = True) -> dict[str, Any]:

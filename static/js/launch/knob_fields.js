@@ -3,7 +3,7 @@ export const form = document.getElementById("launch");
 
 export const knobsIn = (root = form) => [...root.querySelectorAll("[data-knob]")];
 export const sectionsOf = () => [...form.querySelectorAll("[data-section]")];
-export const fieldOf = (knob) => knob.querySelector("input:not([type=hidden]), select");
+export const fieldOf = (knob) => knob.querySelector("input:not([type=hidden]), select, textarea");
 export const valueOf = (field) => (field.type === "checkbox" ? String(field.checked) : field.value.trim());
 export const numChanged = () => Number(form.querySelector("[data-changed-total]").textContent);
 
@@ -13,7 +13,7 @@ export function markChanges() {
     let count = 0;
     for (const knob of knobsIn(section)) {
       const field = fieldOf(knob);
-      const isChanged = valueOf(field) !== knob.dataset.baseline;
+      const isChanged = valueOf(field) !== knob.dataset.baseline.trim();
       knob.classList.toggle("is-changed", isChanged);
       if (field.type === "checkbox") knob.querySelector("[data-switch-word]").textContent = field.checked ? "on" : "off";
       count += isChanged;

@@ -7,7 +7,14 @@ from types import ModuleType
 
 from training.actions.coordinates import Size, space_size
 from training.actions.errors import ActionTextError
-from training.actions.parse import control_words, json_call, keyboard_mouse, keyboard_tags, pyautogui_call
+from training.actions.parse import (
+    control_words,
+    json_call,
+    keyboard_mouse,
+    keyboard_tags,
+    pyautogui_call,
+    ui_tars,
+)
 from training.actions.parse.argument_values import Points
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import ParsedCompletion
@@ -20,6 +27,8 @@ _END_MARKS = re.compile(r"(?:\s|<\|(?:im_end|endoftext|eot_id)\|>|</s>)+\Z")
 DIALECTS: dict[str, tuple[ModuleType, ...]] = {
     "auto": (control_words, keyboard_mouse, pyautogui_call, json_call),
     "json": (json_call,),
+    "tool-call": (json_call,),
+    "ui-tars": (ui_tars,),
     "pyautogui": (control_words, pyautogui_call),
     "keyboard": (keyboard_tags,),
     "keyboard-mouse": (keyboard_mouse,),

@@ -1,6 +1,9 @@
 """Dialect pyautogui: one call as text, read with `ast`; only literals, only listed names.
 
 pyautogui.click(350, 720)    pyautogui.hotkey("ctrl", "s")    time.sleep(2)
+
+OpenCUA's models write the same in a code block, with three functions of their own: computer.wait(),
+computer.tripleClick(x, y) and computer.terminate(status='success').
 """
 
 from __future__ import annotations
@@ -26,9 +29,10 @@ from training.actions.pointer_words import PYAUTOGUI_POINTER
 from training.contracts.types import Action, ActionKind
 
 NAME = "pyautogui"
-_FENCE = re.compile(r"```(?:python)?[ \t]*\n?(.*?)```", re.DOTALL)
-_START = re.compile(r"^(?:import pyautogui|import time|pyautogui\.|time\.sleep)", re.MULTILINE)
+_FENCE = re.compile(r"```(?:python|code)?[ \t]*\n?(.*?)```", re.DOTALL)
+_START = re.compile(r"^(?:import pyautogui|import time|pyautogui\.|time\.sleep|computer\.)", re.MULTILINE)
 _IMPORTABLE = {"pyautogui", "time"}
+OPENCUA_WAIT_S = 3.0
 Values = dict[str, Any]
 
 
@@ -43,7 +47,7 @@ class Row:
 
 
 def start(text: str) -> int | None:
-    """Where the code begins; None when no line starts with pyautogui or time.sleep."""
+    """Where the code begins; None when no line starts with one of its modules."""
     match = _START.search(text)
     return match.start() if match else None
 
@@ -201,6 +205,20 @@ def _sleep(values: Values, points: Points) -> Action:
     return Action(kind=ActionKind.WAIT, seconds=seconds(values.get("secs")))
 
 
+def _wait(values: Values, points: Points) -> Action:
+    return Action(kind=ActionKind.WAIT, seconds=seconds(values.get("seconds", OPENCUA_WAIT_S)))
+
+
+def _terminate(values: Values, points: Points) -> Action:
+    status = values.get("status", "success")
+    if status not in ("success", "failure"):
+        raise ActionTextError("status must be success or failure")
+    answer = values.get("answer")
+    return Action(
+        kind=ActionKind.TERMINATE, status=status, text=typed_text(answer) if answer is not None else None
+    )
+
+
 _XY = ("x", "y")
 _SCROLL = ("clicks", "x", "y")
 FUNCTIONS: dict[str, Row] = {
@@ -223,6 +241,9 @@ FUNCTIONS: dict[str, Row] = {
     "pyautogui.scroll": Row(_scroll, _SCROLL),
     "pyautogui.vscroll": Row(_scroll, _SCROLL),
     "pyautogui.hscroll": Row(_hscroll, _SCROLL),
+    "computer.wait": Row(_wait, ("seconds",), frozenset()),
+    "computer.tripleClick": Row(_clicks(ActionKind.TRIPLE_CLICK), _XY),
+    "computer.terminate": Row(_terminate, ("status", "answer"), frozenset()),
     "time.sleep": Row(_sleep, ("secs",), frozenset()),
 }
 """Whitelist of functions."""

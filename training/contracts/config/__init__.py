@@ -1,7 +1,14 @@
 """The experiment config: the only definition of every knob; one file per group of sections."""
 
 from training.contracts.config.algorithm import AlgorithmConfig, RewardControl
-from training.contracts.config.config_yaml import ConfigError, from_yaml, parse_config, read_yaml, to_yaml
+from training.contracts.config.config_yaml import (
+    ConfigError,
+    from_yaml,
+    laid_over,
+    parse_config,
+    read_yaml,
+    to_yaml,
+)
 from training.contracts.config.desktops import PROVIDERS, DesktopConfig
 from training.contracts.config.experiment import ExperimentConfig, FamilyShares, Preset, TaskConfig
 from training.contracts.config.learning import LoraConfig, OptimiserConfig, ReplayConfig, SftConfig
@@ -61,6 +68,7 @@ __all__ = [
     "TaskConfig",
     "WindowsConfig",
     "from_yaml",
+    "laid_over",
     "parse_config",
     "read_yaml",
     "to_yaml",

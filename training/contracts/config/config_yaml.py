@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -71,3 +72,14 @@ def read_yaml(text: str) -> dict[str, Any]:
 def from_yaml(text: str) -> ExperimentConfig:
     """Validated config from YAML; raises ConfigError (field "yaml" for a syntax error)."""
     return parse_config(read_yaml(text))
+
+
+def laid_over(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` with those of `changes`, section by section; unknown names stay in, for validation to tell."""
+    found = dict(values)
+    for name, value in changes.items():
+        inner = found.get(name)
+        if isinstance(inner, Mapping) and isinstance(value, Mapping):
+            value = laid_over(inner, value)
+        found[name] = value
+    return found

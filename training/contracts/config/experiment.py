@@ -199,11 +199,7 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
     yield from reward_problems(config.rewards)
     yield from algorithm_problems(algorithm)
     yield from engine_problems(config.engine, optimiser.num_processes)
-    if config.prompt.history == "window" and algorithm.aggregation == "sequence_mean":
-        yield (
-            "algorithm.aggregation",
-            "with prompt.history window a trajectory is several sequences: use trajectory_mean",
-        )
+    yield from _prompt_problems(config.prompt, algorithm.aggregation)
     yield from _control_problems(config)
     if imitates_successes(algorithm) and config.replay.enabled:
         yield "replay.enabled", "rejection_fine_tuning imitates the policy's own successes alone: turn it off"
@@ -230,6 +226,16 @@ def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
     if config.prompt.text_only and config.sft.enabled:
         yield "prompt.text_only", "the blind ablation cannot be combined with an SFT stage"
     yield from config.desktops.provider_section.problems(config.desktops.num_desktops)
+
+
+def _prompt_problems(prompt: PromptConfig, aggregation: str) -> Iterator[Problem]:
+    if prompt.task_text and "{instruction}" not in prompt.task_text:
+        yield "prompt.task_text", "must hold {instruction}, where the task's words go"
+    if prompt.history != "full" and aggregation == "sequence_mean":
+        yield (
+            "algorithm.aggregation",
+            f"with prompt.history {prompt.history} a trajectory is several sequences: use trajectory_mean",
+        )
 
 
 def _control_problems(config: ExperimentConfig) -> Iterator[Problem]:

@@ -9,6 +9,8 @@ from typing import Literal
 from training.contracts.config.plain_values import PathText
 from training.contracts.config.section import Problem, Section, knob
 
+Dialect = Literal["auto", "json", "tool-call", "pyautogui", "ui-tars", "keyboard", "keyboard-mouse"]
+
 
 class CoordinateSpace(StrEnum):
     """What the numbers in a completion mean."""
@@ -19,6 +21,8 @@ class CoordinateSpace(StrEnum):
     """Pixels of the image after the processor's resize."""
     PERMILLE = "permille"
     """0-1000 relative, Qwen3-VL's native form."""
+    RELATIVE = "relative-1000"
+    """0-999 of a grid of 1000 x 1000 points, which Qwen3-VL's published computer-use prompt names."""
 
 
 class ModelConfig(Section):
@@ -42,28 +46,41 @@ class ModelConfig(Section):
 class PromptConfig(Section):
     """How a trajectory becomes tokens, and how completions become actions."""
 
-    style: Literal["first-desk", "computer-use"] = knob(
+    style: Literal["first-desk", "computer-use", "tool-call"] = knob(
         "first-desk",
         "Prompt template. first-desk is short, for tiny models, whose permille coordinates are multiples of "
-        "10; computer-use lists the whole tool schema.",
+        "10; computer-use lists the whole tool schema; tool-call is laid out as published models' "
+        "computer-use prompts are: the tool in the system message, the task once, then screenshots alone.",
     )
-    dialect: Literal["auto", "json", "pyautogui", "keyboard", "keyboard-mouse"] = knob(
+    system_text: str = knob(
+        "", "Words of the system message instead of the style's own; as published models were trained with.",
+        max_length=20_000,
+    )  # fmt: skip
+    task_text: str = knob(
+        "",
+        "Words beside the first screenshot instead of the style's own, with {instruction} and, with history "
+        "actions, {previous_actions} in it.",
+        max_length=4000,
+    )
+    dialect: Dialect = knob(
         "auto",
-        "Which action dialects the parser accepts; auto tries all. The keyboard dialects are also what the "
+        "Which action dialects the parser accepts; auto tries json, pyautogui (OpenCUA's code too) and the "
+        "keyboard ones. Demonstrations are written in it. The keyboard dialects are also what the "
         "computer-use prompt then explains.",
     )
     coordinate_space: CoordinateSpace = knob(CoordinateSpace.PERMILLE, "Unit of coordinates in completions.")
     text_only: bool = knob(False, "Ablation: leave the screenshots out (the blind policy).")
-    history: Literal["full", "window"] = knob(
+    history: Literal["full", "window", "actions"] = knob(
         "full",
-        "window: older screenshots between the first and the last ones are left out, their texts stay.",
+        "window: older screenshots between the first and the last ones are left out, their texts stay. "
+        "actions: turns before the last screenshots are told as a list of what was done.",
     )
     keep_first_images: int = knob(1, "With a window: first turns that keep their screenshot.", ge=0)
-    keep_last_images: int = knob(2, "With a window: last turns that keep their screenshot.", ge=1)
+    keep_last_images: int = knob(2, "With a window or actions: last turns that keep their screenshot.", ge=1)
     window_slack: int = knob(
         0,
-        "With a window: the last screenshots may grow by this many before they are cut back. Fewer cuts mean "
-        "fewer distinct prefixes: more cache hits, fewer training sequences.",
+        "With a window or actions: the last screenshots may grow by this many before they are cut back. "
+        "Fewer cuts mean fewer distinct prefixes: more cache hits, fewer training sequences.",
         ge=0,
     )
 

@@ -77,7 +77,8 @@ def nested(values: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """What the config model reads: sections of texts, lists split at commas."""
     found: dict[str, Any] = {}
     for knob in knobs():
-        text = values.get(knob.path, knob.default).strip()
+        text = values.get(knob.path, knob.default)
+        text = text.replace("\r\n", "\n") if knob.kind == "words" else text.strip()
         value = [part.strip() for part in text.split(",") if part.strip()] if knob.kind == "list" else text
         section = found
         for name in knob.path.split(".")[:-1]:

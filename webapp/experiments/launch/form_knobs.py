@@ -32,6 +32,8 @@ ACRONYMS = {
     "vm": "VM",
     "vcpus": "Processors",
 }
+LONG = 1000
+"""Characters that a text may have from which on it gets several lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +51,8 @@ class Knob:
     """What makes the group matter, any of "path=value path=value"; "" = it always does."""
     help: str
     unit: str
-    kind: Literal["switch", "whole", "decimal", "choice", "list", "text", "structure"]
-    """structure = a nested value, as JSON; people make it elsewhere."""
+    kind: Literal["switch", "whole", "decimal", "choice", "list", "text", "words", "structure"]
+    """words = text of several lines; structure = a nested value, as JSON; people make it elsewhere."""
     choices: tuple[str, ...]
     bounds: str
     """ "2 – 128", "≥ 1", "> 0"; empty without bounds."""
@@ -117,6 +119,8 @@ def _condition(name: str, neighbours: list[Knob]) -> str:
 
 def _knob(section: str, name: str, info: FieldInfo, group: str = "") -> Knob:
     kind, choices = _kind(info.annotation)
+    if kind == "text" and any(getattr(rule, "max_length", 0) >= LONG for rule in info.metadata):
+        kind = "words"
     extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
     return Knob(
         path=f"{section}.{name}",

@@ -38,6 +38,7 @@ def test_every_field_of_the_config_is_a_knob_with_help():
         ("algorithm.group_size", "2 – 128", "trajectories", "whole"),
         ("sampling.temperature", "> 0, ≤ 2", "", "decimal"),
         ("sampling.top_p", "1", "", "decimal"),
+        ("prompt.system_text", "", "", "words"),
         ("desktops.turn_timeout_s", "> 0", "s", "decimal"),
         ("tasks.families", "", "", "list"),
         ("prompt.coordinate_space", "", "", "choice"),
@@ -58,6 +59,13 @@ def test_the_texts_of_a_config_make_the_same_config_again():
         }
     )
     assert parse_config(nested(flatten(config))) == config
+
+
+def test_a_text_of_several_lines_stays_as_it_was_written():
+    text = "\n  Two lines,\nand {instruction} \n"
+    draft = read_form(post(prompt__task_text=text.replace("\n", "\r\n")), DEFAULTS)
+    assert draft.errors == {}
+    assert draft.config.prompt.task_text == text
 
 
 def test_a_valid_form_has_a_config_and_its_yaml():

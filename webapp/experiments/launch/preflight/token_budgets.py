@@ -39,13 +39,14 @@ def _screenshots(config: ExperimentConfig) -> Iterator[Check]:
         return
     prompt = config.prompt
     wanted = config.desktops.max_turns
-    if prompt.history == "window":
-        wanted = min(wanted, prompt.keep_first_images + prompt.keep_last_images + prompt.window_slack)
+    if prompt.history != "full":
+        first = prompt.keep_first_images if prompt.history == "window" else 0
+        wanted = min(wanted, first + prompt.keep_last_images + prompt.window_slack)
     if largest * wanted > room:
         text = (
             f"{wanted} screenshots of the largest size ({largest} tokens, model.max_pixels) need "
             f"{largest * wanted} of {room} tokens. Longer trajectories are truncated: fine if screens "
-            "are smaller, else raise it, lower model.max_pixels, or use prompt.history window."
+            "are smaller, else raise it, lower model.max_pixels, or use prompt.history window or actions."
         )
         yield Check("info", f"Room for {room // largest} full screenshots", text, name)
 

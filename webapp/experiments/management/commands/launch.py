@@ -8,7 +8,13 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 from pydantic import ValidationError
 
-from training.contracts.config import ConfigError, ExperimentConfig, parse_config, read_yaml
+from training.contracts.config import (
+    ConfigError,
+    ExperimentConfig,
+    laid_over,
+    parse_config,
+    read_yaml,
+)
 from training.planning.presets import load_presets
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
@@ -26,6 +32,9 @@ class Command(BaseCommand):
         source = parser.add_mutually_exclusive_group(required=True)
         source.add_argument("--preset", help="name of a preset, e.g. first-desk")
         source.add_argument("--config", type=Path, help="YAML file with a whole config")
+        parser.add_argument(
+            "--with", type=Path, dest="laid_over", help="YAML file whose values are laid over the preset's"
+        )
         parser.add_argument("--name", default="", help="default: the preset's or file's name")
         parser.add_argument("--team", default="", help="default: the first team")
         parser.add_argument("--priority", type=int, default=0)
@@ -46,6 +55,7 @@ class Command(BaseCommand):
         name, values = _starting_point(options["preset"], options["config"])
         team = _team(options["team"])
         try:
+            values = _laid_over(values, options["laid_over"])
             config = parse_config(with_saved_terms(_changed(values, options["changes"]), team))
             asked: dict[str, Any] = {
                 "team": team,
@@ -122,6 +132,15 @@ def _starting_point(preset: str | None, path: Path | None) -> tuple[str, dict[st
     if preset not in presets:
         raise CommandError(f"--preset: no preset {preset!r}; known: {', '.join(sorted(presets))}")
     return presets[preset].title, presets[preset].config.model_dump(mode="json")
+
+
+def _laid_over(values: dict[str, Any], path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return values
+    try:
+        return laid_over(values, read_yaml(path.read_text()))
+    except (OSError, ConfigError) as error:
+        raise CommandError(f"--with {path}: {error}") from error
 
 
 def _changed(values: dict[str, Any], changes: list[str]) -> dict[str, Any]:

@@ -1,0 +1,106 @@
+"""The layout tool-call is that of the agent with which Qwen3-VL's results on OSWorld were published.
+
+The messages are asked of OSWorld's own package (`make osworld-env`, part of the tests' set-up).
+"""
+
+import json
+import subprocess
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import yaml
+
+from testing.paths import REPOSITORY
+from testing.training.tiny_model import renderer
+from training.actions.parse import parse_completion
+from training.contracts.config import CoordinateSpace
+from training.render.history_window import SeenTurn
+from training.render.prompts import action_words
+from training.render.renderer import Renderer
+
+PYTHON = REPOSITORY / ".venv-osworld" / "bin" / "python"
+SCRIPT = REPOSITORY / "scripts" / "published_prompt.py"
+SIZE = (256, 192)
+INSTRUCTION = "Open the file {x}."
+"""As in the script; braces must stay."""
+REPLIES = [
+    f"Action: Do thing {number}.\n<tool_call>\n"
+    f'{{"name": "computer_use", "arguments": {{"action": "left_click", "coordinate": [{number}, 999]}}}}\n'
+    "</tool_call>"
+    for number in range(9)
+]
+
+
+def ask(*arguments: str, text: str = "") -> str:
+    return subprocess.run(
+        [PYTHON, SCRIPT, *arguments], input=text, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def published() -> Renderer:
+    words = yaml.safe_load(ask())["prompt"]
+    return renderer(
+        style="tool-call",
+        dialect="tool-call",
+        coordinate_space=CoordinateSpace.RELATIVE,
+        history="actions",
+        keep_last_images=5,
+        **words,
+    )
+
+
+def as_template(message: dict[str, Any]) -> dict[str, Any]:
+    """The message as chat templates take it."""
+    parts = [{"type": "image"} if part["type"] == "image_url" else part for part in message["content"]]
+    return {"role": message["role"], "content": parts}
+
+
+def test_every_step_has_the_tokens_of_the_published_agents_messages(published: Renderer) -> None:
+    steps = json.loads(ask("--replies", text="\n".join(map(json.dumps, REPLIES))))
+    assert len(steps) == len(REPLIES)
+    turns: list[SeenTurn] = []
+    pads = "<|image_pad|>" * published.image_tokens(SIZE).count(published.image_pad_id)
+    for messages, reply in zip(steps, REPLIES, strict=True):
+        turns.append(SeenTurn(text=INSTRUCTION if not turns else "a result", image_size=SIZE))
+        text = published.tokenizer.apply_chat_template(
+            list(map(as_template, messages)), tokenize=False, add_generation_prompt=True
+        )
+        text = text.replace("<|image_pad|>", pads)
+        assert published.context(turns).token_ids == published.tokenizer(text)["input_ids"]
+        turns[-1] = replace(turns[-1], completion=tuple(published.completion_ids(reply)))
+    told = published.tokenizer.decode(published.context([*turns, turns[0]]).token_ids)
+    assert "Step 5: Do thing 4.<|im_end|>" in told
+    assert "Do thing 4.\n<tool_call>" not in told
+
+
+def test_a_published_completion_is_read_on_its_grid(published: Renderer) -> None:
+    prompt = published.prompt
+    parsed = parse_completion(
+        REPLIES[0], dialect=prompt.dialect, space=prompt.coordinate_space, screen=(1920, 1080)
+    )
+    assert parsed.action is not None
+    assert (parsed.action.x, parsed.action.y) == (0, 1079)
+    assert parsed.thought == "Action: Do thing 0."
+
+
+def test_without_the_published_words_the_layout_has_our_own() -> None:
+    own = renderer(style="tool-call", history="actions", keep_last_images=1)
+    first = SeenTurn(text="Save it.", completion=tuple(own.completion_ids("no call\nat all")))
+    told = own.tokenizer.decode(own.context([first, SeenTurn(text="")]).token_ids)
+    assert "<tool_call>" in told
+    assert "Task: Save it.\n\nDone so far:\nStep 1: no call<|im_end|>" in told
+
+
+@pytest.mark.parametrize(
+    ("completion", "words"),
+    [
+        ("Thinking\naction: Click it. \n{}", "Click it."),
+        ("{}", "{}"),
+        ("", "nothing"),
+        ("x" * 999, "x" * 300),
+    ],
+)
+def test_what_a_completion_says_that_it_does(completion: str, words: str) -> None:
+    assert action_words(completion) == words

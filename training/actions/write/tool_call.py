@@ -1,0 +1,44 @@
+"""Actions as published Qwen3-VL models write them: an "Action:" line, then the call in its tags."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from training.actions.write.json_call import WritePoint, json_arguments
+from training.contracts.types import Action, ActionKind
+
+WORDS = {
+    ActionKind.CLICK: "Click.",
+    ActionKind.RIGHT_CLICK: "Click with the right button.",
+    ActionKind.MIDDLE_CLICK: "Click with the middle button.",
+    ActionKind.DOUBLE_CLICK: "Click twice.",
+    ActionKind.TRIPLE_CLICK: "Click three times.",
+    ActionKind.MOVE: "Move the pointer.",
+    ActionKind.DRAG: "Drag to there.",
+    ActionKind.SCROLL: "Turn the wheel.",
+    ActionKind.TYPE: "Type the text.",
+    ActionKind.KEY: "Press the keys.",
+    ActionKind.WAIT: "Wait.",
+    ActionKind.TERMINATE: "End the task.",
+}
+"""What a demonstration, which has no words of its own, says that it does."""
+
+
+def tool_call(action: Action, point: WritePoint) -> str:
+    """The completion that does `action`. Raises ValueError when the tool has no such arguments."""
+    call = json.dumps({"name": "computer_use", "arguments": _arguments(action, point)}, ensure_ascii=False)
+    return f"Action: {WORDS[action.kind]}\n<tool_call>\n{call}\n</tool_call>"
+
+
+def _arguments(action: Action, point: WritePoint) -> dict[str, Any]:
+    """As the json dialect's, with this tool's names of a scroll's and a drag's arguments."""
+    if action.kind is ActionKind.DRAG and action.x is not None:
+        raise ValueError("the tool's drag starts where the pointer is; write a mouse_move first")
+    arguments = json_arguments(action, point)
+    if action.kind is not ActionKind.SCROLL:
+        return arguments
+    place = {"coordinate": arguments["coordinate"]} if "coordinate" in arguments else {}
+    if action.scroll_x:
+        return {"action": "hscroll", **place, "pixels": action.scroll_x}
+    return {"action": "scroll", **place, "pixels": -action.scroll_y}
