@@ -44,7 +44,7 @@ def list_trajectories(
 ) -> Any:
     """Trajectories of the current team, newest first."""
     rows = Trajectory.objects.filter(team=member(request).team)
-    rows = filters.filter(rows.select_related("task", "group").defer("terms", "task__spec"))
+    rows = filters.filter(rows.select_related("task", "group").defer("terms", "checks", "task__spec"))
     return page_of(rows, after, limit)
 
 

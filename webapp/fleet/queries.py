@@ -204,7 +204,9 @@ def _latest_trajectories(desktop_ids: list[int]) -> dict[int, Any]:
     model: Any = Desktop._meta.get_field("trajectory").related_model
     ids = model.objects.filter(desktop_id__in=desktop_ids).values("desktop").annotate(last=Max("id"))
     found = model.objects.filter(pk__in=ids.values("last"))
-    found = found.select_related("task", "experiment").defer("task__spec", "terms", "experiment__config")
+    found = found.select_related("task", "experiment").defer(
+        "task__spec", "terms", "checks", "experiment__config"
+    )
     return {row.desktop_id: row for row in found}
 
 

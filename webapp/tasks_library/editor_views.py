@@ -66,11 +66,12 @@ def check(request: MemberRequest) -> HttpResponse:
     team = member(request, Role.OPERATOR).team
     base, text = _version(request.POST, team), request.POST.get("text", "")
     reading = read_task(text)
-    leak = ""
-    try:
-        own = set_named(request.POST.get("set", "").strip(), team)
-    except BadValue as refused:
-        own, leak = None, str(refused)
+    own, leak = None, ""
+    if name := request.POST.get("set", "").strip():
+        try:
+            own = set_named(name, team)
+        except BadValue as refused:
+            leak = str(refused)
     if reading.task is not None and not leak:
         leak = next((f"split: {reason}" for _, reason in leaking(own, [reading.task])), "")
     changes = []

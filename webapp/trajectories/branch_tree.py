@@ -91,7 +91,7 @@ def _descendants(root: Trajectory) -> dict[int, list[Trajectory]]:
     level = [root.pk]
     while level:
         rows: QuerySet[Trajectory] = Trajectory.objects.filter(group__parent_id__in=level)
-        rows = rows.select_related("group", "desktop").defer("terms")
+        rows = rows.select_related("group", "desktop").defer("terms", "checks")
         branches = list(rows.order_by("-group__branch_turn", "group_id", "member", "tries", "id"))
         for branch in branches:
             assert branch.group.parent_id is not None

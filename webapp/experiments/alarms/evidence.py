@@ -89,7 +89,7 @@ def evidence_of(alarm: AlarmRecord) -> Evidence | None:
     if alarm.name in TRAJECTORIES:
         title, telling = TRAJECTORIES[alarm.name]
         rows = telling(alarm.experiment.trajectories.filter(**at_onset)).select_related("task")
-        found = tuple(rows.defer("task__spec", "terms")[:MOST_TELLING])
+        found = tuple(rows.defer("task__spec", "terms", "checks")[:MOST_TELLING])
         return Evidence(title=title, trajectories=found, **place)
     if alarm.name in GROUPS:
         groups = alarm.experiment.groups.filter(**at_onset, is_cancelled=False)

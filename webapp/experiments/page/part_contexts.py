@@ -149,7 +149,7 @@ def wall(experiment: Experiment, request: MemberRequest) -> Context:
         last_action=Subquery(answered.values("action")[:1]),
         last_parse_error=Subquery(answered.values("parse_error")[:1]),
     )
-    for row in rows.defer("task__spec", "terms").order_by("-id")[: wanted * RECENT_PER_TILE]:
+    for row in rows.defer("task__spec", "terms", "checks").order_by("-id")[: wanted * RECENT_PER_TILE]:
         tiles.setdefault(row.desktop_id, row)
     shown = sorted(tiles.values(), key=lambda row: row.desktop.name)[:wanted]
     return {

@@ -74,7 +74,9 @@ def _sides(evaluations: list[Evaluation], task: TaskRecord) -> list[Side]:
     """Each with the scored trajectories of its group."""
     outcomes = task_outcomes(evaluations)
     groups = [_group_of(outcomes, evaluation, task) for evaluation in evaluations]
-    scored = Trajectory.objects.filter(group_id__in=groups, score__isnull=False).defer("terms", "parking")
+    scored = Trajectory.objects.filter(group_id__in=groups, score__isnull=False).defer(
+        "terms", "checks", "parking"
+    )
     members: dict[int, list[Trajectory]] = defaultdict(list)
     for one in scored.order_by("member", "id"):
         members[one.group_id].append(one)
