@@ -85,7 +85,8 @@ def _fill_family(experiments: list[Experiment]) -> None:
     for place, experiment in enumerate(experiments):
         experiment.cloned_from = experiments[place - 1] if place else None
         experiment.step = NUM_STEPS
-        experiment.config["optimiser"] |= {"learning_rate": 1e-6 * (place // 2 + 1), "seed": place % 2}
+        changed = {"learning_rate": 1e-6 * (place // 2 + 1), "seed": place % 2}
+        experiment.config = {**experiment.config, "optimiser": experiment.config["optimiser"] | changed}
     Experiment.objects.bulk_update(experiments, ["cloned_from", "step", "config"])
     _fill_points(experiments, SERIES)
 
