@@ -21,6 +21,7 @@ from webapp.experiments.page.chart_panels import PANELS, Panel
 from webapp.experiments.page.comparison import MAX_COMPARED, differences
 from webapp.experiments.page.experiment_table import list_rows
 from webapp.experiments.page.metric_series import evaluation_points, series_of
+from webapp.experiments.templatetags.deskhand import interval, percent
 from webapp.lib.request_values import BadValue, check_text
 from webapp.reports.models import Report, ReportVersion
 from webapp.trajectories.frames import SHA256, read_frame
@@ -169,7 +170,7 @@ def _summary(experiments: list[Experiment]) -> dict[str, Any]:
         one, last = row.experiment, row.last
         found = (last.sampled, last.greedy) if last else (None, None)
         shares = [
-            f"{each.success:.0%}, {each.low:.0%}–{each.high:.0%}, n = {each.num_samples}" if each else "–"
+            f"{percent(each.success)}, {interval(each)}, n = {each.num_samples}" if each else "–"
             for each in found
         ]
         started = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "–"
