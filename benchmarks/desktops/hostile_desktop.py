@@ -5,7 +5,9 @@ it is, and against one without the defence that holds it off, where it must succ
 one desktop with programs apart from the agent and one with both together, in turn.
 
 Bar: at least 40 attacks; none succeeds; each does without its defence; the next lease is clean every time;
-no process and no folder is left; reset p50 <= 60 ms, and at most 1/0.9 of what it costs without.
+no process and no folder is left; reset p50 <= 60 ms, and at most 1/0.9 of what it costs without. Called
+again it measures what did not finish, attacks that did no harm to a weak desktop, and resets that were too
+slow; an attack that succeeded stays on record until `--anew`.
 
     python -m benchmarks.desktops.hostile_desktop                    # X11 desktops
     python -m benchmarks.desktops.hostile_desktop --provider qemu    # virtual machines: hostile_machine.py
@@ -20,18 +22,21 @@ import shutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from benchmarks.desktops import hostile_machine
-from benchmarks.report import finish, percentile, print_table
+from benchmarks.finished_runs import FinishedRuns
+from benchmarks.report import RESULTS, finish, percentile, print_table
 from testing.hostile_desktop.run_attacks import Verdict, all_attacks, attacks_on_root, run_attack
-from testing.hostile_desktop.stage import SPEC, Canaries, canaries
+from testing.hostile_desktop.stage import SPEC, Attack, Canaries, canaries
 from workers.desktops.x11.provider import X11Provider
 from workers.processes.own_account import give, go_on_as, own_account
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS = "DESKHAND_BENCHMARK_RESULTS"
+RESULTS_VARIABLE = "DESKHAND_BENCHMARK_RESULTS"
+LOOP_TURNS = 1_000_000
 MIN_ATTACKS = 40
 MAX_RESET_MS = 60.0
 MAX_COST = 1 / 0.9
@@ -45,34 +50,39 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--provider", choices=("x11", "qemu"), default="x11")
-    provider = parser.parse_args().provider
+    parser.add_argument("--anew", action="store_true", help="forget what was measured before")
+    options = parser.parse_args()
     if os.geteuid() == 0:
-        return as_ordinary_user(provider)
-    if provider == "qemu":
+        return as_ordinary_user(options.provider, anew=options.anew)
+    if options.provider == "qemu":
         figures = hostile_machine.measure(ROOT)
-        return end("hostile_machine", figures, passed=hostile_machine.held(figures))
-    return report(asyncio.run(measure()))
+        passed = hostile_machine.held(figures)
+        return finish("hostile_machine", figures, passed=passed, results=results_folder())
+    return measure(anew=options.anew)
 
 
-def as_ordinary_user(provider: str) -> int:
+def as_ordinary_user(provider: str, *, anew: bool) -> int:
     """Run the attacks that need root's user number, then all others as desktops really run."""
     root = asyncio.run(attack_as_root()) if provider == "x11" else []
     images = hostile_machine.folders(ROOT) if provider == "qemu" else []
     results = Path(tempfile.mkdtemp(prefix="dh-"))
+    if provider == "x11" and not anew and (known := RESULTS / "hostile_desktop.json").exists():
+        shutil.copy(known, results)
     child = os.fork()
     if child == 0:
         account = own_account()
         give([results, *images], account)
-        os.environ[RESULTS] = str(results)
+        os.environ[RESULTS_VARIABLE] = str(results)
         os.environ["DESKHAND_ON_ROOT"] = ",".join(root)
         os.environ.pop("DESKHAND_DATA_DIR", None)
         argv = [sys.executable, "-m", "benchmarks.desktops.hostile_desktop", "--provider", provider]
         go_on_as(account, argv, shown=[ROOT, results, *images], home=results)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    for found in results.glob("*.json"):
-        shutil.copy(found, ROOT / "benchmarks" / "results" / found.name)
-    shutil.rmtree(results)
-    return code
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        for found in results.glob("*.json"):
+            shutil.copy(found, RESULTS / found.name)
+        shutil.rmtree(results)
 
 
 async def attack_as_root() -> list[str]:
@@ -85,47 +95,80 @@ async def attack_as_root() -> list[str]:
         ]
 
 
-async def measure() -> dict[str, Any]:
+def measure(*, anew: bool) -> int:
+    runs = FinishedRuns(
+        name="hostile_desktop", budget={}, anew=anew, results=results_folder(), loop_turns=LOOP_TURNS
+    )
     on_root = os.environ.get("DESKHAND_ON_ROOT", "").split(",")
     with canaries() as canary:
-        rows = []
-        for attack in all_attacks(canary):
-            rows.append(await try_twice(attack, canary))
-        for attack in attacks_on_root():
-            strong = await run_attack(attack, canary, weakened=False)
-            rows.append((strong, attack.name in on_root))
+        rows = [
+            runs.once({"attack": attack.name}, lambda attack=attack: try_twice(attack, canary))
+            for attack in all_attacks(canary)
+        ]
+        rows += [
+            runs.once(
+                {"attack": attack.name},
+                lambda attack=attack: told(
+                    asyncio.run(run_attack(attack, canary, weakened=False)), attack.name in on_root
+                ),
+            )
+            for attack in attacks_on_root()
+        ]
         left = [path.name for path in canary.folder.iterdir() if path.is_dir()]
-    old, new = await reset_times(frozenset({"namespaces"})), await reset_times(frozenset())
-    old, new = old + await reset_times(frozenset({"namespaces"})), new + await reset_times(frozenset())
-    return {
+    resets = runs.once({"attack": "none: what resets cost"}, measure_resets)
+    figures = {
         "attacks": len(rows),
-        "succeeded": [row.name for row, _ in rows if row.succeeded],
-        "not_clean_afterwards": [row.name for row, _ in rows if not row.is_next_clean],
-        "harmless_without_their_defence": [row.name for row, weak in rows if not weak],
+        "succeeded": [row["attack"] for row in rows if row["succeeded"]],
+        "not_clean_afterwards": [row["attack"] for row in rows if not row["is_next_clean"]],
+        "harmless_without_their_defence": [row["attack"] for row in rows if not row["weak_succeeded"]],
         "folders_left": left,
-        "by_defence": {d: sum(row.without == d for row, _ in rows) for d in {row.without for row, _ in rows}},
-        "names": [row.name for row, _ in rows],
-        "reset_ms": {
-            "p50": round(percentile(new, 0.5), 1),
-            "p90": round(percentile(new, 0.9), 1),
-            "n": len(new),
-        },
-        "reset_ms_programs_beside_the_agent": {
-            "p50": round(percentile(old, 0.5), 1),
-            "p90": round(percentile(old, 0.9), 1),
-            "n": len(old),
-        },
-        "load": round(os.getloadavg()[0], 1),
+        "by_defence": dict(sorted(Counter(row["without"] for row in rows).items())),
+        "reset_ms": resets["reset_ms"],
+        "reset_ms_programs_beside_the_agent": resets["reset_ms_programs_beside_the_agent"],
+    }
+    return runs.finish(passed=held(figures), **figures)
+
+
+def try_twice(attack: Attack, canary: Canaries) -> dict[str, Any]:
+    """Against the whole sandbox, and against one without the defence."""
+    strong = asyncio.run(run_attack(attack, canary, weakened=False))
+    weak = asyncio.run(run_attack(attack, canary, weakened=True))
+    return told(strong, weak.succeeded)
+
+
+def told(strong: Verdict, weak_succeeded: bool) -> dict[str, Any]:
+    """A row. What succeeded once stays; only an attack that did no harm to a weak desktop is tried again."""
+    word = "HELD" if not strong.succeeded and strong.is_next_clean and weak_succeeded else "FAILED"
+    print(f"{word:7} {strong.name} (without {strong.without})", flush=True)
+    return {
+        "without": strong.without,
+        "succeeded": strong.succeeded,
+        "is_next_clean": strong.is_next_clean,
+        "weak_succeeded": weak_succeeded,
+        "status": "finished" if weak_succeeded or strong.succeeded else "harmless",
     }
 
 
-async def try_twice(attack: Any, canary: Canaries) -> tuple[Verdict, bool]:
-    """Its verdict against the whole sandbox, and whether it succeeds without its defence."""
-    strong = await run_attack(attack, canary, weakened=False)
-    weak = await run_attack(attack, canary, weakened=True)
-    word = "HELD" if not strong.succeeded and strong.is_next_clean and weak.succeeded else "FAILED"
-    print(f"{word:7} {attack.name} (without {attack.without}: {weak.report or weak.succeeded})", flush=True)
-    return strong, weak.succeeded
+def measure_resets() -> dict[str, Any]:
+    """In turn: with programs apart from the agent, and with both together."""
+    times: dict[bool, list[float]] = {True: [], False: []}
+    for is_apart in (False, True, False, True):
+        without = frozenset() if is_apart else frozenset({"namespaces"})
+        times[is_apart] += asyncio.run(reset_times(without))
+    found = {
+        is_apart: {
+            "p50": round(percentile(some, 0.5), 1),
+            "p90": round(percentile(some, 0.9), 1),
+            "n": len(some),
+        }
+        for is_apart, some in times.items()
+    }
+    is_cheap = found[True]["p50"] <= min(MAX_RESET_MS, found[False]["p50"] * MAX_COST)
+    return {
+        "reset_ms": found[True],
+        "reset_ms_programs_beside_the_agent": found[False],
+        "status": "finished" if is_cheap else "slow",
+    }
 
 
 async def reset_times(without: frozenset[str]) -> list[float]:
@@ -145,29 +188,25 @@ async def reset_times(without: frozenset[str]) -> list[float]:
     return times
 
 
-def report(figures: dict[str, Any]) -> int:
+def held(figures: dict[str, Any]) -> bool:
+    """Whether the bar is met; prints the table."""
     new, old = figures["reset_ms"]["p50"], figures["reset_ms_programs_beside_the_agent"]["p50"]
-    held = not (figures["succeeded"] or figures["not_clean_afterwards"] or figures["folders_left"])
-    can_fail = not figures["harmless_without_their_defence"]
+    worst = ("succeeded", "not_clean_afterwards", "harmless_without_their_defence", "folders_left")
     print_table(
         ("what", "bar", "found"),
         (
             ("attacks", f">= {MIN_ATTACKS}", figures["attacks"]),
-            ("succeeded", "0", len(figures["succeeded"])),
-            ("next lease not clean", "0", len(figures["not_clean_afterwards"])),
-            ("harmless without their defence", "0", len(figures["harmless_without_their_defence"])),
+            *((name.replace("_", " "), "0", len(figures[name])) for name in worst),
             ("reset p50, ms", f"<= {MAX_RESET_MS:.0f}", new),
             ("the same, programs beside the agent", f">= {new / MAX_COST:.0f}", old),
         ),
     )
     is_cheap = new <= MAX_RESET_MS and new <= old * MAX_COST
-    passed = figures["attacks"] >= MIN_ATTACKS and held and can_fail and is_cheap
-    return end("hostile_desktop", figures, passed=passed)
+    return figures["attacks"] >= MIN_ATTACKS and not any(figures[name] for name in worst) and is_cheap
 
 
-def end(name: str, figures: dict[str, Any], *, passed: bool) -> int:
-    where = os.environ.get(RESULTS)
-    return finish(name, figures, passed=passed, **({"results": Path(where)} if where else {}))
+def results_folder() -> Path:
+    return Path(os.environ.get(RESULTS_VARIABLE) or RESULTS)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from testing.hostile_desktop.stage import RIGHT, Attack, Attacked
 
 ANSWER = "/home/user/answer.txt"
 OTHER = "other"
-LOOKS = 300
-"""A swap takes microseconds; on a busy machine few of them fall between two steps of a look."""
+LOOKS, WEAK_LOOKS = 300, 6000
+"""A swap takes microseconds; on a busy machine few of them fall between two steps of a look, so a desktop
+without its defence is looked at until one does."""
 SWAP = f"""
 @make
 report('begun')
@@ -29,13 +30,17 @@ SOCKET = f"os.unlink('{ANSWER}'); s = socket.socket(socket.AF_UNIX); s.bind('{AN
 CLOSED_HOME = "report('begun'); time.sleep(1); os.chmod('/home/user', 0)"
 
 
+def looks(stage: Attacked) -> int:
+    return WEAK_LOOKS if stage.weakened else LOOKS
+
+
 def starves_once(stage: Attacked) -> bool:
-    return any(stage.score() != 0.0 for _ in range(LOOKS))
+    return any(stage.score() != 0.0 for _ in range(looks(stage)))
 
 
 def contradiction_holds(stage: Attacked) -> bool:
     """One file has two contents, says an evaluator of two parts."""
-    return any(stage.score_parts(RIGHT, OTHER) == 1.0 for _ in range(LOOKS))
+    return any(stage.score_parts(RIGHT, OTHER) == 1.0 for _ in range(looks(stage)))
 
 
 def command_starves_later(stage: Attacked) -> bool:
