@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 MAX_LISTED = 100
 """Of known lines; all are counted."""
 MAX_BAD = 1000
-"""So many end the check; all up to then are listed."""
+"""As many end the check; all up to then are listed."""
 
 
 @dataclass(slots=True)
