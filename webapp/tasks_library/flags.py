@@ -40,6 +40,9 @@ class Tries:
         return self.num_solved / self.num if self.num else None
 
 
+NO_TRIES = Tries()
+
+
 def scored(team_id: int) -> QuerySet[Trajectory]:
     """What counts for a task: scored trajectories of the team, of any source."""
     return Trajectory.objects.filter(team_id=team_id, score__isnull=False)
@@ -48,6 +51,17 @@ def scored(team_id: int) -> QuerySet[Trajectory]:
 def tries_of(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
     """Task -> tries of policies; those without any are left out."""
     rows = scored(team_id).filter(task_id__in=list(tasks), source=Source.POLICY)
+    counted = (
+        rows.order_by()
+        .values_list("task_id")
+        .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED)))
+    )
+    return {pk: Tries(num, num_solved) for pk, num, num_solved in counted}
+
+
+def oracle_runs(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
+    """Task -> the oracle's runs; their flake rate is what of them did not score 1 beside some that did."""
+    rows = scored(team_id).filter(task_id__in=list(tasks), source=Source.ORACLE)
     counted = (
         rows.order_by()
         .values_list("task_id")
@@ -68,7 +82,13 @@ def flaky_screens(team_id: int, tasks: Iterable[int]) -> dict[int, list[str]]:
 
 
 def flags_of(
-    task: TaskRecord, tries: Tries, screens: list[str], leaks: list[int], *, num_replay: int | None = None
+    task: TaskRecord,
+    tries: Tries,
+    screens: list[str],
+    leaks: list[int],
+    *,
+    num_replay: int | None = None,
+    oracle: Tries = NO_TRIES,
 ) -> list[Flag]:
     """All that is to be said of one task, the worst first."""
     found = []
@@ -78,7 +98,10 @@ def flags_of(
     if screens:
         text = f"{len(screens)} final screens were scored differently"
         found.append(Flag("Flaky", "bad", text))
-    if task.oracle_score is not None and task.oracle_score < SOLVED:
+    if 0 < oracle.num_solved < oracle.num:
+        text = f"the oracle scored 1 in {oracle.num_solved} of {oracle.num} runs"
+        found.append(Flag("Flaky oracle", "bad", text))
+    elif task.oracle_score is not None and task.oracle_score < SOLVED:
         found.append(Flag("Oracle fails", "bad", f"the oracle scored {task.oracle_score:g}"))
     if task.idle_score:
         found.append(Flag("Free", "bad", f"doing nothing scored {task.idle_score:g}"))

@@ -23,6 +23,7 @@ from webapp.tasks_library.flags import (
     as_text,
     flags_of,
     flaky_screens,
+    oracle_runs,
     scored,
     tries_of,
 )
@@ -82,12 +83,12 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
     page = paginate(rows, request.GET, sorts={"name": "task_id"}, default="name", noun="tasks")
     shown = [task.pk for task in page.rows]
     tries, screens = tries_of(team.pk, shown), flaky_screens(team.pk, shown)
-    entries = _replay_coverage(team.pk, shown)
+    entries, oracles = _replay_coverage(team.pk, shown), oracle_runs(team.pk, shown)
     ctx = {
         "nav": "tasks",
         "task_set": found,
         "page": page,
-        "rows": [_row(task, tries, screens, leaks, entries) for task in page.rows],
+        "rows": [_row(task, tries, screens, leaks, entries, oracles) for task in page.rows],
         "chosen": chosen,
         "families": found.tasks.current().order_by("family").values_list("family", flat=True).distinct(),
         "num_leaked": len(leaks),
@@ -104,6 +105,7 @@ def _row(
     screens: dict[int, list[str]],
     leaks: dict[int, list[int]],
     entries: dict[int, int],
+    oracles: dict[int, Tries],
 ) -> dict[str, object]:
     own, num_replay = tries.get(task.pk, Tries()), entries.get(task.pk, 0)
     flags = flags_of(
@@ -112,6 +114,7 @@ def _row(
         screens.get(task.pk, []),
         leaks.get(task.pk, []),
         num_replay=num_replay if own.num else None,
+        oracle=oracles.get(task.pk, Tries()),
     )
     return {"task": task, "tries": own, "num_replay": num_replay, "flags": flags}
 
