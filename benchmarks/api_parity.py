@@ -156,6 +156,9 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     "replay-detail": ("show_entry",),
     "replay-label": ("label_entry",),
     "replay-entry-undo": ("undo_label",),
+    # --- samples
+    "samples-seed": ("seed_samples",),
+    "samples-delete": ("delete_samples",),
     # --- tasks
     "task-sets": ("list_task_sets",),
     "task-set": ("list_tasks",),

@@ -153,6 +153,7 @@ INSTALLED_APPS = [
     "webapp.screens",
     "webapp.reports",
     "webapp.retention",
+    "webapp.samples",
     "webapp.trackers",
 ]
 MIDDLEWARE = [

@@ -250,6 +250,9 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "task-verification POST": act("/tasks/{task_set}/{task}/verification/", stranger=302),
     "task-upload": Row("get", "/task-upload/", 200, 403, 200),
     "task-upload POST": act("/task-upload/", 422, stranger=422),
+    # --- samples
+    "samples-seed": act("/samples/", stranger=302),
+    "samples-delete": act("/samples/delete/", stranger=302),
     # --- reward lab
     "reward-lab": page("/rewards/"),
     "reward-try": Row("post", "/rewards/try/", 200, 200, 200, body=REWARD),
@@ -379,6 +382,8 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
         "post", "/api/v1/rewards/try", 200, 200, 200, 401, f"{{{TERMS}}}", "application/json"
     ),
     "api:save_rewards": api_act("/api/v1/rewards", 201, stranger=201, body=f'{{"name": "mine", {TERMS}}}'),
+    "api:seed_samples": api_act("/api/v1/samples", 201, stranger=201),
+    "api:delete_samples": api_act("/api/v1/samples", 204, stranger=204, method="delete"),
     "api:list_members": api_read("/api/v1/team/members"),
     "api:add_member": by(
         Role.ADMIN, api_act("/api/v1/team/members", 201, stranger=201, body='{"username": "new"}')

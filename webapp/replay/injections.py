@@ -31,6 +31,7 @@ def usable_entries(*, team: Team, task: TaskRecord) -> QuerySet[ReplayEntry]:
         return ReplayEntry.objects.none()
     return (
         ReplayEntry.objects.filter(team=team, trajectory__task=task, verdict__in=USABLE_VERDICTS)
+        .exclude(trajectory__experiment__is_sample=True)
         .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
         # "gold" sorts after "accepted"
         .order_by("-verdict", "num_uses", "-id")

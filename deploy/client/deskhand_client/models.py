@@ -798,6 +798,13 @@ class RuleOut(TypedDict):
     max_bytes: int | None
 
 
+class SamplesOut(TypedDict):
+    """Ids of the sample experiments."""
+
+    finished: int
+    failed: int
+
+
 class SavedPreset(TypedDict):
     """One version of a preset that the team saved."""
 

@@ -932,6 +932,14 @@ class Operations(Transport):
         """Without a rule everything stays."""
         return self._call("DELETE", f"/team/retention/{_segment(pk)}")
 
+    def seed_samples(self) -> models.SamplesOut:
+        """Give the current team sample runs; a second call changes nothing."""
+        return self._call("POST", "/samples")
+
+    def delete_samples(self) -> None:
+        """Delete them with everything that they brought."""
+        return self._call("DELETE", "/samples")
+
     def list_audit(
         self,
         *,

@@ -119,7 +119,9 @@ def request_pause(*, experiment: Experiment, user: User | None = None, reason: s
 
 @transaction.atomic
 def resume_experiment(*, experiment: Experiment, user: User | None = None) -> bool:
-    """Queue a paused or failed experiment again; it goes on from its last checkpoint."""
+    """Queue a paused or failed experiment again; it goes on from its last checkpoint. Samples never run."""
+    if experiment.is_sample:
+        return False
     by = f" by {user}" if user else ""
     done = change_status(
         experiment.pk,

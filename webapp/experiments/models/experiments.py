@@ -67,6 +67,8 @@ class Experiment(models.Model):
     """The whole resolved `ExperimentConfig` as JSON; read it as `settings`."""
     note = models.TextField(blank=True)
     tags = models.JSONField(default=list)
+    is_sample = models.BooleanField(default=False)
+    """A recording that `webapp/samples` made: it never runs, and what it recorded trains nothing."""
     archived_at = models.DateTimeField(null=True)
     """Since when lists leave it out unless they are asked for it."""
     status = models.CharField(max_length=10, choices=S, default=S.QUEUED, db_index=True)

@@ -80,7 +80,8 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
         "message": "" if experiment.message == f"{experiment.status.capitalize()}." else experiment.message,
         "can_pause": bool(targets & {ExperimentStatus.PAUSING})
         or experiment.status == ExperimentStatus.QUEUED,
-        "can_resume": experiment.status in (ExperimentStatus.PAUSED, ExperimentStatus.FAILED),
+        "can_resume": experiment.status in (ExperimentStatus.PAUSED, ExperimentStatus.FAILED)
+        and not experiment.is_sample,
         "can_cancel": bool(targets & {ExperimentStatus.CANCELLING, ExperimentStatus.CANCELLED}),
         "may_operate": role.includes(Role.OPERATOR),
     }

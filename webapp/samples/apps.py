@@ -1,0 +1,7 @@
+"""Samples as a Django application, for its command."""
+
+from django.apps import AppConfig
+
+
+class SamplesConfig(AppConfig):
+    name = "webapp.samples"

@@ -1,0 +1,28 @@
+"""The buttons: look at samples, delete them."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_POST
+
+from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.models import Role
+from webapp.samples.delete import delete_samples
+from webapp.samples.seed import seed
+
+
+@require_POST
+def seed_samples(request: MemberRequest) -> HttpResponse:
+    """Make them, and show the one that finished."""
+    found = seed(team=member(request, Role.OPERATOR).team, user=request.user)
+    return redirect("experiment-detail", found.finished.pk)
+
+
+@require_POST
+def remove_samples(request: MemberRequest) -> HttpResponse:
+    """Delete them all."""
+    if delete_samples(team=member(request, Role.OPERATOR).team, user=request.user):
+        messages.success(request, "The samples are deleted.")
+    return redirect("experiment-list")
