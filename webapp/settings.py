@@ -233,6 +233,7 @@ DATABASES = {
         DATABASE_URL,
         pooled=env_bool("DESKHAND_DB_POOL", True),
         most=env_positive("DESKHAND_DB_CONNECTIONS", 16),
+        keeps=env_bool("DESKHAND_DB_KEEP", False),
     )
 }
 if JOINED:

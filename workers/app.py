@@ -12,6 +12,8 @@ from celery import Celery
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 # There may be forty of them at a database that takes a hundred connections; their threads wait for one.
 os.environ.setdefault("DESKHAND_DB_CONNECTIONS", "2")
+# With SQLite nothing is scarce; a connection for each job would cost as much as its queries.
+os.environ.setdefault("DESKHAND_DB_KEEP", "1")
 django.setup()
 
 from django.conf import settings  # noqa: E402  (settings need django.setup)

@@ -7,7 +7,9 @@ pooled blocking client (0.1 ms). A test sends through here and receives through 
 
 import logging
 import time
+from collections.abc import Sequence
 from functools import cache
+from typing import NamedTuple
 
 import redis
 from channels.layers import get_channel_layer
@@ -45,16 +47,29 @@ def picture_group(stream: str) -> str:
     return f"pictures.{stream}"
 
 
-def broadcast(stream: str, seq: int, event_type: str, payload: dict[str, object]) -> bool:
-    """Tell every subscriber of `stream` of a committed event; False when Redis could not be reached."""
-    message: dict[str, object] = {
-        "type": "live.event",
-        "stream": stream,
-        "seq": seq,
-        "event_type": event_type,
-        "payload": payload,
-    }
-    return _publish(group_name(stream), message, f"event {stream}#{seq}")
+class Published(NamedTuple):
+    """A committed event."""
+
+    stream: str
+    seq: int
+    type: str
+    payload: dict[str, object]
+
+    def message(self) -> dict[str, object]:
+        """What the consumer of the channel layer is called with."""
+        return {
+            "type": "live.event",
+            "stream": self.stream,
+            "seq": self.seq,
+            "event_type": self.type,
+            "payload": self.payload,
+        }
+
+
+def broadcast(events: Sequence[Published]) -> bool:
+    """Tell every subscriber of their streams of committed events; False when Redis could not be reached."""
+    names = ", ".join(f"{event.stream}#{event.seq}" for event in events)
+    return _publish([(group_name(event.stream), event.message()) for event in events], f"event {names}")
 
 
 def is_watched(stream: str) -> bool:
@@ -71,16 +86,24 @@ def is_watched(stream: str) -> bool:
 def send_picture(stream: str, head: dict[str, object], image: bytes) -> None:
     """Send a picture to those who want it, before the event that names it: a lost one is fetched then."""
     message: dict[str, object] = {"type": "live.picture", "stream": stream, "head": head, "image": image}
-    _publish(picture_group(stream), message, f"picture of {stream}")
+    _publish([(picture_group(stream), message)], f"picture of {stream}")
 
 
-def _publish(group: str, message: dict[str, object], name: str) -> bool:
-    """False when it was not sent; `name` says in the log what that was."""
+def _publish(messages: Sequence[tuple[str, dict[str, object]]], name: str) -> bool:
+    """Groups with messages, in one round trip. False when not sent; `name` tells the log what that was."""
     global _silent_until
     if time.monotonic() < _silent_until:
         return False
     try:
-        _client().publish(_channel(group), get_channel_layer().serialize(message))
+        serialize = get_channel_layer().serialize
+        if len(messages) == 1:
+            ((group, message),) = messages
+            _client().publish(_channel(group), serialize(message))
+        else:
+            pipeline = _client().pipeline(transaction=False)
+            for group, message in messages:
+                pipeline.publish(_channel(group), serialize(message))
+            pipeline.execute()
     except redis.RedisError as error:
         _silent_until = time.monotonic() + PAUSE_AFTER_FAILURE_S
         logger.warning("live %s not sent, browsers will catch up: %s", name, error)

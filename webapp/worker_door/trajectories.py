@@ -157,7 +157,7 @@ def finish(
         trajectories.end_trajectory(
             trajectory_id=row.pk, status=status, score=score, reward=reward, terms=_plain(terms), limit=limit
         )
-    row.refresh_from_db()
+    row = Trajectory.objects.get(pk=trajectory_id)
     if row.status == status and (
         row.purpose in (Purpose.TRAIN, Purpose.BRANCH) or row.source == Source.HUMAN
     ):

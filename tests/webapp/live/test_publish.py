@@ -6,9 +6,9 @@ import threading
 import pytest
 from django.db import connection, transaction
 
-from webapp.live import broadcast, database_upkeep
+from webapp.live import broadcast, database_upkeep, event_publishing
 from webapp.live.database_upkeep import prune_events
-from webapp.live.event_publishing import last_seq, publish
+from webapp.live.event_publishing import last_seq, publish, publish_to
 from webapp.live.event_size import MAX_EVENT_BYTES
 from webapp.live.models import Event, Stream
 
@@ -30,6 +30,20 @@ def test_a_new_stream_starts_at_one_and_counts_up():
 def test_publishing_takes_two_statements(django_assert_num_queries):
     with django_assert_num_queries(2):
         publish("fleet", "worker.joined", {})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_of_two_streams_is_numbered_in_each_and_told_in_one_round_trip(monkeypatch):
+    publish("experiment.1", "metrics.added", {})
+    told = []
+    monkeypatch.setattr(event_publishing, "broadcast", told.append)
+    with transaction.atomic():
+        assert publish_to(["trajectory.1", "experiment.1"], "turn.added", {"index": 3}) == [1, 2]
+        assert told == [], "not before the commit"
+    ((first, second),) = told
+    assert (first.stream, first.seq, first.payload) == ("trajectory.1", 1, {"index": 3})
+    assert (second.stream, second.seq, second.type) == ("experiment.1", 2, "turn.added")
+    assert [seqs(stream) for stream in ("trajectory.1", "experiment.1")] == [[1], [1, 2]]
 
 
 @pytest.mark.django_db

@@ -6,7 +6,7 @@ from django.dispatch import Signal
 
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
-from webapp.live.event_publishing import publish
+from webapp.live.event_publishing import publish_to
 from webapp.trajectories.models import Trajectory
 
 work_waiting = Signal()
@@ -23,9 +23,13 @@ def stream_of(trajectory_id: int) -> str:
     return f"trajectory.{trajectory_id}"
 
 
+def streams_of(trajectory: Trajectory) -> list[str]:
+    """The trajectory's, and its experiment's if it has one."""
+    names = [stream_of(trajectory.pk)]
+    return [*names, experiment_stream(trajectory.experiment_id)] if trajectory.experiment_id else names
+
+
 def announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> None:
     """Tell the watchers of the trajectory and of its experiment; inside the writing transaction."""
     payload = {"trajectory": trajectory.pk, "group": trajectory.group_id, "status": status, **more}
-    publish(stream_of(trajectory.pk), "trajectory.updated", payload)
-    if trajectory.experiment_id:
-        publish(experiment_stream(trajectory.experiment_id), "trajectory.updated", payload)
+    publish_to(streams_of(trajectory), "trajectory.updated", payload)

@@ -10,10 +10,9 @@ from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, Turn
-from webapp.experiments.lifecycle.status_changes import stream_of as experiment_stream
 from webapp.lib.storable_text import storable
-from webapp.live.event_publishing import publish
-from webapp.trajectories.lifecycle.announcements import stream_of
+from webapp.live.event_publishing import publish, publish_to
+from webapp.trajectories.lifecycle.announcements import stream_of, streams_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.telling_frame import most_telling
 
@@ -42,9 +41,7 @@ def open_turn(
             "height": observation.height,
             "observed_at_ms": int(observed_at.timestamp() * 1000),
         }
-        publish(stream_of(trajectory.pk), "turn.added", payload)
-        if trajectory.experiment_id:
-            publish(experiment_stream(trajectory.experiment_id), "turn.added", payload)
+        publish_to(streams_of(trajectory), "turn.added", payload)
 
 
 def close_turn(

@@ -21,6 +21,7 @@ from Xlib.support import connect as _xlib_connect
 
 from workers.desktops.contract import EnvError
 from workers.desktops.screen_settling import Pace
+from workers.processes.call_limits import CALLS
 from workers.processes.unix_socket import connect_unix
 
 CALL_LIMIT_S = 10.0
@@ -95,18 +96,14 @@ class X11Display:
     @contextlib.contextmanager
     def guarded(self, limit_s: float = CALL_LIMIT_S) -> Iterator[None]:
         """Turn a lost or frozen server into an EnvError."""
-        timer = threading.Timer(limit_s, self._cut)
-        timer.daemon = True
-        timer.start()
         try:
-            yield
+            with CALLS.cut_after(limit_s, self._cut):
+                yield
         except LOST as exc:
             raise EnvError(f"the desktop's display is gone ({self.socket_path}): {exc}") from exc
-        finally:
-            timer.cancel()
 
     def _cut(self) -> None:
-        """Called on the timer's thread: makes the blocked call fail."""
+        """Called on another thread: makes the blocked call fail."""
         display = getattr(self, "display", None)
         connection = display.display.socket if display else _opening.get(self._opened_by)
         if connection is not None:

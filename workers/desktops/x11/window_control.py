@@ -54,21 +54,21 @@ class Windows:
     def _send(self, window_id: int, message: str, data: list[int]) -> None:
         with self._x.guarded():
             request = event.ClientMessage(
-                window=window_id, client_type=self._display.intern_atom(message), data=(32, data)
+                window=window_id, client_type=self._display.get_atom(message), data=(32, data)
             )
             mask = X.SubstructureRedirectMask | X.SubstructureNotifyMask
             self._x.root.send_event(request, event_mask=mask)
             self._display.sync()
 
     def _cardinals(self, name: str, kind: int) -> list[int]:
-        value = self._x.root.get_full_property(self._display.intern_atom(name), kind)
+        value = self._x.root.get_full_property(self._display.get_atom(name), kind)
         return list(value.value) if value is not None else []
 
     def _describe(self, window_id: int, is_active: bool) -> Window | None:
         """None when the window closed while we asked."""
         window = self._display.create_resource_object("window", window_id)
         try:
-            modern = window.get_full_property(self._display.intern_atom("_NET_WM_NAME"), X.AnyPropertyType)
+            modern = window.get_full_property(self._display.get_atom("_NET_WM_NAME"), X.AnyPropertyType)
             plain = "" if modern is not None else window.get_wm_name() or ""
             wm_class = window.get_wm_class() or ("", "")
             geometry = window.get_geometry()
