@@ -27,6 +27,7 @@ from webapp.lib.environment_variables import (
 from webapp.lib.error_reports import report_errors_to
 from webapp.lib.host_links.joined_identity import read_identity
 from webapp.lib.host_links.service_address import read_service_address
+from webapp.lib.media.bucket_address import read_media_storage
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -34,6 +35,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(env_str("DESKHAND_DATA_DIR", str(BASE_DIR / "var"))).resolve()
 """Everything written at run time; a second data folder is a second, independent installation."""
 SECRETS_DIR = DATA_DIR / "secrets"
+MEDIA_STORAGE = read_media_storage()
 # Files of this process and of its children are its user's alone; the desk host sets its own mask.
 os.umask(0o077)
 make_private(DATA_DIR)
@@ -84,7 +86,7 @@ CONTENT_SECURITY_POLICY = {
         "script-src": ["'self'"],
         # Plotly and noVNC write styles, and bars carry their width as one.
         "style-src": ["'self'", "'unsafe-inline'"],
-        "img-src": ["'self'", "data:", "blob:"],
+        "img-src": ["'self'", "data:", "blob:", *MEDIA_STORAGE.image_sources],
         "font-src": ["'self'", "data:"],
         "connect-src": ["'self'"],
         "object-src": ["'none'"],
@@ -265,7 +267,7 @@ NODE_MODULES = Path(env_str("DESKHAND_NODE_MODULES", str(BASE_DIR / "node_module
 MEDIA_URL = "/media/"
 MEDIA_ROOT = DATA_DIR / "media"
 STORAGES = {
-    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "default": MEDIA_STORAGE.django_storage,
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
 }
 

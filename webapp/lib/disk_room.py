@@ -14,6 +14,7 @@ from pathlib import Path
 from django.conf import settings
 
 from webapp.lib.byte_text import read_size, size_text
+from webapp.lib.media.media_files import is_bucket
 
 
 class Kept(StrEnum):
@@ -105,9 +106,9 @@ def _shortage(kept: Kept, folder: Path, more_bytes: int = 0) -> Shortage | None:
 
 
 def folders_of(kept: Kept) -> list[Path]:
-    """Folders on this machine; a PostgreSQL server watches its own."""
+    """Folders on this machine; a PostgreSQL server and a bucket watch their own."""
     if kept is Kept.FRAMES:
-        return [Path(settings.MEDIA_ROOT)]
+        return [] if is_bucket() else [Path(settings.MEDIA_ROOT)]
     if kept is Kept.CHECKPOINTS:
         return [settings.EXPERIMENTS_DIR, *settings.CHECKPOINT_DIRS]
     path = Path(str(settings.DATABASES["default"]["NAME"]))

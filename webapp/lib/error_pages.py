@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.views import defaults
 from django.views.decorators.csrf import requires_csrf_token
 
+from webapp.lib.media.errors import StorageAway
 from webapp.lib.patience import is_disk_full
 
 API = "/api/"
@@ -77,9 +78,14 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 @requires_csrf_token
 def server_error(request: HttpRequest) -> HttpResponse:
-    """500; 503 when the database is busy or away, 507 when the disk is full: both pass by themselves or by
-    an operator's hand, and neither is a bug."""
+    """500; 503 when the database or the storage is busy or away, 507 when the disk is full: they pass by
+    themselves or by an operator's hand, and none is a bug."""
     error = sys.exc_info()[1]
+    if isinstance(error, StorageAway):
+        message = "The storage of screenshots does not answer. Try again in a moment."
+        response = answer_error(request, 503, "storage_away", message)
+        response["Retry-After"] = str(RETRY_AFTER_S)
+        return response
     if isinstance(error, OperationalError) and not is_disk_full(error):
         message = "The database is busy or does not answer; nothing was stored. Try again in a moment."
         response = answer_error(request, 503, "database_busy", message)

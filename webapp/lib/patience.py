@@ -1,4 +1,4 @@
-"""Waits for a database that is locked or away, and for a disk that is full: neither is anyone's mistake.
+"""Waits for a database or storage that is away or busy, and for a full disk: neither is anyone's mistake.
 
 What a worker reports is called through here, so that a lock of half a minute, a restart of PostgreSQL or a
 disk that is about to be cleared ends no trajectory and no attempt.
@@ -19,6 +19,7 @@ from django.db import InterfaceError, OperationalError, close_old_connections, c
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_exponential
 
 from webapp.lib.database_pool import give_back_connection
+from webapp.lib.media.errors import StorageAway
 
 log = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -52,7 +53,7 @@ def is_disk_full(error: BaseException) -> bool:
 def passes(error: BaseException) -> bool:
     """Whether the same call may work later, without anyone changing the program."""
     if isinstance(error, OSError):
-        return is_disk_full(error)
+        return is_disk_full(error) or isinstance(error, StorageAway)
     cause = error.__cause__
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", 0) & 0xFF in PASSING_SQLITE_ERRORS
@@ -101,7 +102,11 @@ def working_time() -> float:
 
 def _tell(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
-    what = "the disk is full" if error and is_disk_full(error) else "the database is locked or away"
+    what = "the database is locked or away"
+    if isinstance(error, StorageAway):
+        what = "the storage of screenshots is away"
+    elif error and is_disk_full(error):
+        what = "the disk is full"
     pause_s = state.next_action.sleep if state.next_action else 0.0
     log.warning("%s, trying again in %.1f s: %s", what, pause_s, error)
     close_old_connections()  # one that broke; a new one is opened by the next try

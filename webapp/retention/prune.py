@@ -9,14 +9,15 @@ from collections.abc import Iterator
 from django.db import transaction
 from django.utils import timezone
 
+from webapp.lib.media.errors import StorageAway, StorageRefused
 from webapp.retention.deletion_lock import deletion_allowed
 from webapp.retention.models import RetentionRule
 from webapp.retention.selection import Batch, batches, is_shown_by_others, measure_frames, prunable
-from webapp.trajectories.frames import delete_unused_frame
+from webapp.trajectories.frames import delete_unused_frames
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 
 log = logging.getLogger(__name__)
-MEASURED_AT_ONCE = 200
+MEASURED_AT_ONCE = 20
 UNUSED_S = 3600.0
 """A file that was stored or stored again lately may be about to be named by a turn."""
 
@@ -50,18 +51,21 @@ def delete(batch: Batch) -> None:
         )
     unused_since = time.time() - UNUSED_S
     unused = [sha for sha in batch.frames if not is_shown_by_others(sha, ())]
-    deleted = [sha for sha in unused if delete_unused_frame(sha, unused_since)]
+    deleted = delete_unused_frames(unused, unused_since)
     Frame.objects.filter(sha256__in=deleted).delete()
 
 
 def scheduled() -> Iterator[object]:
     """The dispatcher's chore: sizes of new frames, then the rules."""
-    while measure_frames(MEASURED_AT_ONCE):
-        yield None
     num_trajectories = num_bytes = 0
-    for batch in prune():
-        num_trajectories += len(batch.trajectories)
-        num_bytes += batch.num_bytes
-        yield None
+    try:
+        while measure_frames(MEASURED_AT_ONCE):
+            yield None
+        for batch in prune():
+            num_trajectories += len(batch.trajectories)
+            num_bytes += batch.num_bytes
+            yield None
+    except (StorageAway, StorageRefused) as error:
+        log.warning("retention goes on in its next round: %s", error)
     if num_trajectories:
         log.info("retention: %d trajectories pruned, %d bytes of screenshots", num_trajectories, num_bytes)

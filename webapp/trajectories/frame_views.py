@@ -11,16 +11,18 @@ from collections import OrderedDict
 from django.conf import settings
 from django.contrib.auth import aget_user
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
+from django.http import HttpRequest, HttpResponse, HttpResponseNotModified, HttpResponseRedirect
 
 from webapp.accounts.models import Membership
-from webapp.trajectories.frames import SHA256, VARIANTS, read_frame
+from webapp.trajectories.frames import SHA256, VARIANTS, frame_link, read_frame
 from webapp.trajectories.models import Frame
 
 SESSION_TTL_S = 10.0
 """How long a signed-out or removed member's cookie can still fetch frames whose sha256 it knows."""
 MAX_KNOWN = 50_000
 CACHE_CONTROL = "private, max-age=31536000, immutable"
+LINK_MARGIN_S = 5
+"""A browser asks for a new link so long before the old one ends."""
 
 _teams_of_session: OrderedDict[str, tuple[float, frozenset[int]]] = OrderedDict()
 _known_frames: OrderedDict[tuple[int, str], None] = OrderedDict()
@@ -28,12 +30,15 @@ _known_frames: OrderedDict[tuple[int, str], None] = OrderedDict()
 
 @login_not_required
 async def show_frame(request: HttpRequest, sha256: str, variant: str) -> HttpResponse:
-    """The image, 304 when the browser has it, 404 when it is not the team's."""
+    """The image, or where the storage makes links a redirect to it; 304 when the browser has it, 404 when it
+    is not the team's."""
     if variant not in VARIANTS or not SHA256.match(sha256) or not await _may_see(request, sha256):
         return HttpResponse("No such frame.", status=404, content_type="text/plain")
     etag = f'"{sha256}.{variant}"'
     if etag in request.headers.get("If-None-Match", ""):
         response: HttpResponse = HttpResponseNotModified()
+    elif link := frame_link(sha256, variant):
+        return _redirect(*link)
     else:
         try:
             body = await asyncio.to_thread(read_frame, sha256, variant)
@@ -43,6 +48,14 @@ async def show_frame(request: HttpRequest, sha256: str, variant: str) -> HttpRes
     response["ETag"] = etag
     response["Cache-Control"] = CACHE_CONTROL
     response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _redirect(url: str, lives_s: int) -> HttpResponse:
+    """Kept by the browser while the link lives: it asks for the same URL again, whose picture it has."""
+    response = HttpResponseRedirect(url)
+    response["Cache-Control"] = f"private, max-age={max(0, lives_s - LINK_MARGIN_S)}"
+    response["Referrer-Policy"] = "no-referrer"
     return response
 
 

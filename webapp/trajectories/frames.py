@@ -1,4 +1,4 @@
-"""Screenshots as content-addressed files behind Django's storage API.
+"""Screenshots as content-addressed files in the installation's storage.
 
     frames/ab/SHA.png         the lossless image that the model saw
     frames/ab/SHA.jpg         the same for viewing
@@ -8,23 +8,25 @@ SHA is the sha256 of the PNG. A file appears under its name only when complete a
 """
 
 import hashlib
-import os
 import re
-import secrets
+from collections.abc import Iterable
 from io import BytesIO
-from pathlib import Path
 
-from django.core.files.base import ContentFile
-from django.core.files.storage import FileSystemStorage, Storage, default_storage
+from django.core.files.storage import default_storage
 from PIL import Image
 
 from webapp.accounts.models import Team
+from webapp.lib.media.media_files import is_bucket
+from webapp.trajectories.frame_files import frame_files
+from webapp.trajectories.frame_files.contract import FileNames, FrameFile
 from webapp.trajectories.models import Frame
 from webapp.trajectories.screenshot_jpegs import jpeg_of, thumb_of
 
 SHA256 = re.compile(r"^[0-9a-f]{64}$")
 VARIANTS = {"png": "image/png", "jpg": "image/jpeg", "thumb.jpg": "image/jpeg"}
 """File name ending -> content type."""
+WRITTEN = ("jpg", "thumb.jpg", "png")
+"""In this order."""
 
 
 def frame_path(sha256: str, variant: str = "png") -> str:
@@ -48,12 +50,14 @@ def store_frame(team: Team | int, png: bytes, image: Image.Image | None = None, 
 
 
 def write_files(png: bytes, image: Image.Image, sha256: str) -> None:
-    """The first half of `store_frame`."""
-    if _is_kept(frame_path(sha256)):  # the last that is written
-        return
-    rgb = image if image.mode == "RGB" else image.convert("RGB")
-    for variant, body in (("jpg", jpeg_of(rgb)), ("thumb.jpg", thumb_of(rgb)), ("png", png)):
-        _write_once(default_storage, frame_path(sha256, variant), body)
+    """The first half of `store_frame`. Raises StorageAway."""
+
+    def made() -> list[FrameFile]:
+        rgb = image if image.mode == "RGB" else image.convert("RGB")
+        bodies = {"jpg": jpeg_of(rgb), "thumb.jpg": thumb_of(rgb), "png": png}
+        return [FrameFile(frame_path(sha256, one), bodies[one], VARIANTS[one]) for one in WRITTEN]
+
+    frame_files().keep(_names(sha256), made)
 
 
 def record_frame(team: Team | int, image: Image.Image, sha256: str) -> None:
@@ -63,65 +67,35 @@ def record_frame(team: Team | int, image: Image.Image, sha256: str) -> None:
     Frame.objects.bulk_create([row], ignore_conflicts=True)
 
 
-def _is_kept(name: str) -> bool:
-    """Whether the file is there; its time is set anew, so that no clean-up takes it for unused."""
-    if not isinstance(default_storage, FileSystemStorage):
-        return default_storage.exists(name)
-    try:
-        os.utime(default_storage.path(name))
-    except FileNotFoundError:
-        return False
-    return True
-
-
 def frame_bytes(sha256: str) -> int:
     """Of all its files; 0 when they are gone."""
-    names = [frame_path(sha256, variant) for variant in VARIANTS]
-    return sum(default_storage.size(name) for name in names if default_storage.exists(name))
+    return frame_files().num_bytes(_names(sha256))
 
 
-def delete_unused_frame(sha256: str, unused_since: float) -> bool:
-    """Remove its files unless they were stored again after `unused_since` (seconds, wall clock).
+def delete_unused_frames(sha256s: Iterable[str], unused_since: float) -> list[str]:
+    """Remove the files of those that were not stored again after `unused_since` (seconds, wall clock).
 
-    The PNG is what `store_frame` looks at: it is put aside first and looked at once more, so that a
-    screenshot that is stored in the same moment is either put back or written anew.
+    Returns which are gone. A screenshot that is stored in the same moment is whole afterwards.
     """
-    png = Path(default_storage.path(frame_path(sha256)))
-    aside = png.with_name(f".{png.name}.unused")
-    try:
-        if png.stat().st_mtime > unused_since:
-            return False
-        png.rename(aside)
-        if aside.stat().st_mtime > unused_since:
-            aside.rename(png)
-            return False
-    except FileNotFoundError:
-        pass
-    for variant in VARIANTS:
-        if variant != "png":
-            default_storage.delete(frame_path(sha256, variant))
-    aside.unlink(missing_ok=True)
-    return True
+    by_names = {_names(sha256): sha256 for sha256 in sha256s}
+    return [by_names[names] for names in frame_files().delete_unused(list(by_names), unused_since)]
 
 
 def read_frame(sha256: str, variant: str = "png") -> bytes:
-    """The file's bytes. Raises FileNotFoundError."""
-    with default_storage.open(frame_path(sha256, variant), "rb") as file:
-        return bytes(file.read())
+    """The file's bytes. Raises FileNotFoundError, StorageAway."""
+    return frame_files().read(frame_path(sha256, variant))
 
 
-def _write_once(storage: Storage, name: str, body: bytes) -> None:
-    """Write `body` under `name` unless it is there; atomic on a local folder."""
-    if storage.exists(name):
-        return
-    if not isinstance(storage, FileSystemStorage):
-        storage.save(name, ContentFile(body))
-        return
-    path = Path(storage.path(name))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    try:
-        draft.write_bytes(body)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+def frame_link(sha256: str, variant: str) -> tuple[str, int] | None:
+    """A URL of the storage that opens the file without a sign-in, and for how many seconds; None where the
+    storage makes none. The caller has checked who asks."""
+    return frame_files().link(frame_path(sha256, variant), VARIANTS[variant])
+
+
+def frames_folder() -> str:
+    """Where this host's programs may read PNGs themselves, as ab/SHA.png; "" when they have to ask."""
+    return "" if is_bucket() else default_storage.path("frames")
+
+
+def _names(sha256: str) -> FileNames:
+    return tuple(frame_path(sha256, variant) for variant in WRITTEN)

@@ -40,6 +40,7 @@ from workers.gpu.webapp_imports import (
     ExperimentStatus,
     attempts,
     fill_free_slots,
+    frames_folder,
     patiently,
     require_runnable,
     shortages,
@@ -197,7 +198,7 @@ class Supervision:
             "DESKHAND_COORDINATOR_URL": coordinator.url,
             "DESKHAND_COORDINATOR_TOKEN": coordinator.token,
             **gpus,
-            "DESKHAND_FRAMES_DIR": str(Path(settings.MEDIA_ROOT) / "frames"),
+            "DESKHAND_FRAMES_DIR": frames_folder(),
             "PYTHONUNBUFFERED": "1",
         }
         return start_child("trainer", command, log_path=self._log_path("trainer"), env=env)

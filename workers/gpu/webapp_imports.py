@@ -24,6 +24,7 @@ from webapp.lib.patience import patiently
 from webapp.replay import injections
 from webapp.replay.injections import record_skips, record_uses
 from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.frames import frames_folder, read_frame
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
 
@@ -46,7 +47,9 @@ __all__ = [
     "lent_connection",
     "usable_checkpoints",
     "fill_free_slots",
+    "frames_folder",
     "patiently",
+    "read_frame",
     "record_gpu_sample",
     "record_gpus",
     "record_skips",

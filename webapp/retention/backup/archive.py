@@ -2,7 +2,7 @@
 
 manifest.json       version, kind of database, time, counts
 database.*          one moment of the database
-media/...           screenshots, copied after it: every row's file is there
+media/...           screenshots, copied after it from folder or bucket: every row's file is there
 checkpoints.json    where each checkpoint lies; the weights themselves are copied by other means
 secrets.sealed      only with a passphrase
 """
@@ -13,9 +13,8 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from io import BytesIO
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -25,12 +24,14 @@ from django.utils import timezone
 
 from webapp import __version__
 from webapp.experiments.models import FINAL_STATUSES, CheckpointRecord, Experiment, ExperimentStatus
+from webapp.lib.media.media_files import MediaFile, media_files, write_media
 from webapp.lib.newer_database import applied_migrations, require_known
 from webapp.retention.backup.database_copy import NAMES, dump_database, is_empty, load_database
 from webapp.retention.backup.sealed_secrets import seal, unseal
 from webapp.retention.deletion_lock import deletion_held
 
 MANIFEST, CHECKPOINTS, SECRETS = "manifest.json", "checkpoints.json", "secrets.sealed"
+MEDIA = "media/"
 RESTORED = "Restored from a backup. Resume goes on from the last checkpoint that is there."
 
 
@@ -58,7 +59,7 @@ def write_backup(target: Path, *, passphrase: str = "") -> dict[str, Any]:
             database = dump_database(Path(folder))
             with tarfile.open(draft, "w") as archive:
                 archive.add(database, database.name)
-                num_files = sum(_add(archive, path) for path in _media())
+                num_files = sum(_add_media(archive, file) for file in media_files())
                 checkpoints = list(
                     CheckpointRecord.objects.filter(deleted_at=None).values("experiment_id", "step", "path")
                 )
@@ -87,9 +88,10 @@ def restore_backup(source: Path, *, passphrase: str = "") -> dict[str, Any]:
 
     Raises CannotRestore, and NewerDatabase for a backup of a newer version; then nothing has changed.
     """
-    media = Path(settings.MEDIA_ROOT)
-    if not is_empty() or (media.is_dir() and any(media.iterdir())):
-        raise CannotRestore("this installation has data already; set DESKHAND_DATA_DIR and DATABASE_URL anew")
+    if not is_empty() or any(media_files()):
+        raise CannotRestore(
+            "this installation has data already; set DESKHAND_DATA_DIR, DATABASE_URL, DESKHAND_STORAGE anew"
+        )
     with tarfile.open(source) as archive:
         manifest = _manifest(archive, source)
         if manifest["database"] != connection.vendor:
@@ -105,7 +107,8 @@ def restore_backup(source: Path, *, passphrase: str = "") -> dict[str, Any]:
             name = NAMES[connection.vendor]
             archive.extract(name, folder, filter="data")
             load_database(Path(folder, name))
-        archive.extractall(media.parent, members=_frames_of(archive), filter="data")
+        for member in _media_of(archive):
+            _restore_media(archive, member)
     call_command("migrate", interactive=False, verbosity=0)
     manifest["missing_checkpoints"] = _settle()
     return manifest
@@ -131,19 +134,23 @@ def _manifest(archive: tarfile.TarFile, source: Path) -> dict[str, Any]:
     return json.loads(found.read())
 
 
-def _media() -> Iterator[Path]:
-    """Files that are complete: drafts begin with a dot."""
-    for folder, _, names in os.walk(settings.MEDIA_ROOT):
-        yield from (Path(folder, name) for name in names if not name.startswith("."))
-
-
-def _add(archive: tarfile.TarFile, path: Path) -> int:
-    archive.add(path, str(PurePosixPath("media", *path.relative_to(settings.MEDIA_ROOT).parts)))
+def _add_media(archive: tarfile.TarFile, file: MediaFile) -> int:
+    with file.opened() as body:
+        entry = tarfile.TarInfo(f"{MEDIA}{file.name}")
+        entry.size, entry.mode = body.seek(0, os.SEEK_END), 0o600
+        body.seek(0)
+        archive.addfile(entry, body)
     return 1
 
 
-def _frames_of(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
-    return [member for member in archive if member.isfile() and member.name.startswith("media/")]
+def _media_of(archive: tarfile.TarFile) -> list[tarfile.TarInfo]:
+    return [member for member in archive if member.isfile() and member.name.startswith(MEDIA)]
+
+
+def _restore_media(archive: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+    body = archive.extractfile(member)
+    assert body is not None
+    write_media(member.name.removeprefix(MEDIA), body)
 
 
 def _add_text(archive: tarfile.TarFile, name: str, text: str) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from django.core.files.storage import default_storage
-
 from training.contracts import coordinator as routes
 from training.contracts.route_types import Nothing
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
@@ -22,6 +20,8 @@ from workers.gpu.webapp_imports import (
     give_back_connection,
     group_of,
     injections,
+    patiently,
+    read_frame,
     trajectories,
     trajectory_of,
     turn_limit,
@@ -144,11 +144,10 @@ def _candidate(context: AttemptContext, entry: Any, policy_age: int | None) -> r
 
 
 def get_frame(_: AttemptContext, wanted: routes.FrameName) -> bytes:
-    name = f"frames/{wanted.sha256[:2]}/{wanted.sha256}.png"
-    if not default_storage.exists(name):
-        raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404)
-    with default_storage.open(name) as stream:
-        return bytes(stream.read())
+    try:
+        return patiently(read_frame, wanted.sha256)
+    except FileNotFoundError as error:
+        raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404) from error
 
 
 HANDLERS = (
