@@ -14,7 +14,6 @@ from webapp.experiments.models import (
     Attempt,
     CheckpointRecord,
     Experiment,
-    ExperimentStatus,
     Stage,
 )
 from webapp.lib.request_values import row_id
@@ -114,7 +113,8 @@ def paths_in_use(experiment_id: int) -> list[str]:
     waited_for = kept.filter(evaluated_by__in=Experiment.objects.exclude(status__in=FINAL_STATUSES))
     exported = kept.filter(exports__status__in=["queued", "running"])
     found = set(waited_for.values_list("path", flat=True)) | set(exported.values_list("path", flat=True))
-    waiting = Experiment.objects.filter(status__in=[ExperimentStatus.QUEUED, ExperimentStatus.STARTING])
-    started_from = set(waiting.values_list("model_path", flat=True))
+    # An attempt that resumes reads them again: the engine starts from them, and adapters stand on them.
+    unfinished = Experiment.objects.exclude(status__in=FINAL_STATUSES)
+    started_from = set(unfinished.values_list("model_path", flat=True))
     found |= {row.path for row in kept if model_path(row) in started_from or row.path in started_from}
     return sorted(found)

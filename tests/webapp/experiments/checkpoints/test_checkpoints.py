@@ -190,8 +190,13 @@ def test_what_somebody_waits_for_is_not_pruned(checkpoint: CheckpointRecord) -> 
 
 def test_the_start_of_another_experiment_holds_its_checkpoint(checkpoint: CheckpointRecord) -> None:
     config = usable_checkpoints.config_to_continue(checkpoint)
-    operator_actions.queue_experiment(team=checkpoint.experiment.team, owner=None, name="on", config=config)
-    assert usable_checkpoints.paths_in_use(checkpoint.experiment_id) == [checkpoint.path]
+    team = checkpoint.experiment.team
+    on = operator_actions.queue_experiment(team=team, owner=None, name="on", config=config)
+    for status in ("queued", "starting", "running", "paused"):
+        Experiment.objects.filter(pk=on.pk).update(status=status)
+        assert usable_checkpoints.paths_in_use(checkpoint.experiment_id) == [checkpoint.path], status
+    Experiment.objects.filter(pk=on.pk).update(status="finished")
+    assert usable_checkpoints.paths_in_use(checkpoint.experiment_id) == []
 
 
 def test_continue_opens_the_form_on_the_checkpoints_weights(
