@@ -192,6 +192,7 @@ WITHOUT_BUTTON = {
     "list_presets",
     "list_checkpoints",
     "show_export",
+    "export_trajectories",
     "list_groups",
     "list_views",
 }

@@ -13,7 +13,14 @@ from click.testing import CliRunner, Result
 from deskhand_client import ApiError, Client, Unreachable
 from deskhand_client.cli.main import main
 
-from testing.factories import make_experiment, make_group, make_replay_entry, make_team, make_user
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_team,
+    make_trajectory,
+    make_user,
+)
 from testing.fleet_rows import make_desktop, make_host
 from testing.paths import REPOSITORY
 from training.contracts.config import ExperimentConfig, to_yaml
@@ -146,6 +153,11 @@ def test_groups_tasks_frames_and_machines(terminal, team, tmp_path):
     picture = tmp_path / "frame.png"
     terminal.run("call", "read_frame", f"sha256={frame}", "variant=png", "-o", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
+    kept = tmp_path / "kept"
+    make_trajectory(group=group, turns=2)
+    terminal.run("export", "trajectories", str(experiment.pk), "-o", str(kept), "--shards", "2")
+    assert sorted(file.name for file in kept.iterdir()) == [f"all-0000{n}-of-00002.parquet" for n in (0, 1)]
+    assert all(file.read_bytes().startswith(b"PAR1") for file in kept.iterdir())
     assert terminal.json("fleet")["hosts"][0]["name"] == "h1"
     assert [row["name"] for row in terminal.json("desktops")] == ["d1"]
     assert terminal.json("desktop", "d1", "quarantine", "--reason", "odd")["status"] == "asked"

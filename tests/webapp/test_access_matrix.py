@@ -348,6 +348,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
         "get", "/api/v1/experiments/{experiment}/exports/{export}/tar", 409, 409, 404, 401
     ),
     "api:remove_export": api_act("/api/v1/experiments/{experiment}/exports/{export}", 204, method="delete"),
+    "api:export_trajectories": api_read("/api/v1/experiments/{experiment}/trajectories", 404),
     "api:list_groups": api_read("/api/v1/experiments/{experiment}/groups", 404),
     "api:show_group": api_read("/api/v1/groups/{group}", 404),
     "api:compare_experiments": api_read("/api/v1/compare?id={experiment}&id={experiment}", 404),

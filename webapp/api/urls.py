@@ -31,7 +31,7 @@ from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.json_parser import StrictParser
 from webapp.api.steering import alarms_and_logs, controls, fleet, queue
-from webapp.api.team import members, report_links, rewards, samples, tasks
+from webapp.api.team import datasets, members, report_links, rewards, samples, tasks
 from webapp.api.token_auth import AUTH
 
 SCHEMA = "openapi-json"
@@ -52,6 +52,7 @@ add_handlers(api)
 api.add_router("/experiments", experiments.router)
 api.add_router("/experiments", checkpoints.router)
 api.add_router("/experiments", alarms_and_logs.router)
+api.add_router("/experiments", datasets.router)
 api.add_router("", queue.router)
 api.add_router("/sweeps", sweeps.router)
 api.add_router("/trajectories", trajectories.router)

@@ -62,12 +62,12 @@ def export_response(
         pieces = table_pieces(entries)
     else:
         pieces = (export_line(entry, images).encode() + b"\n" for entry in entries)
-    response = StreamingHttpResponse(_stream(pieces), content_type=CONTENT_TYPES[form])
+    response = StreamingHttpResponse(stream(pieces), content_type=CONTENT_TYPES[form])
     response["Content-Disposition"] = f'attachment; filename="deskhand-replay.{form}"'
     return response
 
 
-async def _stream(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def stream(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Piece by piece: images are the bulk."""
     take = sync_to_async(lambda: next(pieces, None))
     while (piece := await take()) is not None:

@@ -1,7 +1,6 @@
 """Replay entries as a Parquet table, written as it is sent; `datasets` opens it with its images.
 
-The columns are the keys of a JSON line, with `images` as {bytes, path} and `metadata` as JSON text. Rows come
-in groups of GROUP, so that a reader may stream them.
+The columns are the keys of a JSON line, with `images` as {bytes, path} and `metadata` as JSON text.
 """
 
 from __future__ import annotations
@@ -11,17 +10,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from webapp.lib.parquet_stream import IMAGE, list_feature, parquet_pieces, schema_of, value_feature
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import record_of
 from webapp.trajectories.frames import read_frame
 
-GROUP = 32
-MESSAGE = pa.struct(
-    [("role", pa.string()), ("content", pa.string()), ("step_loss_mask", pa.int64())],
-)
-IMAGE = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string()), ("step_loss_mask", pa.int64())])
 COLUMNS = {
     "messages": pa.list_(MESSAGE),
     "images": pa.list_(IMAGE),
@@ -37,81 +32,27 @@ COLUMNS = {
 """`others`: keys of an imported line that have no column, and messages that are no plain text, as JSON."""
 
 
-def _feature(kind: str) -> dict[str, str]:
-    return {"dtype": kind, "_type": "Value"}
-
-
-FEATURES = {
-    "messages": {
-        "feature": {
-            "role": _feature("string"),
-            "content": _feature("string"),
-            "step_loss_mask": _feature("int64"),
-        },
-        "_type": "List",
-    },
-    "images": {"feature": {"_type": "Image"}, "_type": "List"},
-    **{
-        name: _feature(kind)
-        for name, kind in {
-            "reward": "float64",
-            "task_id": "string",
-            "num_steps": "int64",
-            "original_task_id": "string",
-            "source_dataset": "string",
-            "quality_rank": "int64",
-            "metadata": "string",
-            "others": "string",
-        }.items()
-    },
+PLAIN = {
+    **dict.fromkeys(("task_id", "original_task_id", "source_dataset", "metadata", "others"), "string"),
+    **dict.fromkeys(("num_steps", "quality_rank"), "int64"),
+    "reward": "float64",
 }
-SCHEMA = pa.schema(
-    list(COLUMNS.items()), metadata={"huggingface": json.dumps({"info": {"features": FEATURES}})}
-)
-
-
-class _Sent:
-    """A file that is only ever appended to; what was written is taken away to be sent."""
-
-    def __init__(self) -> None:
-        self.closed = False
-        self._size = 0
-        self._waiting: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        self._waiting.append(bytes(data))
-        self._size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self._size
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        self.closed = True
-
-    def take(self) -> bytes:
-        found = b"".join(self._waiting)
-        self._waiting.clear()
-        return found
+MESSAGE_FEATURE = {
+    "role": value_feature("string"),
+    "content": value_feature("string"),
+    "step_loss_mask": value_feature("int64"),
+}
+FEATURES = {
+    "messages": list_feature(MESSAGE_FEATURE),
+    "images": list_feature({"_type": "Image"}),
+    **{name: value_feature(PLAIN[name]) for name in COLUMNS if name in PLAIN},
+}
+SCHEMA = schema_of(COLUMNS, FEATURES)
 
 
 def table_pieces(entries: Iterable[ReplayEntry]) -> Iterator[bytes]:
     """The table of these entries, piece by piece. Needs what `export_line` needs."""
-    sent = _Sent()
-    with pq.ParquetWriter(pa.PythonFile(sent, mode="w"), SCHEMA, compression="zstd") as writer:
-        rows: list[dict[str, Any]] = []
-        for entry in entries:
-            rows.append(table_row(entry))
-            if len(rows) == GROUP:
-                writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
-                rows.clear()
-                yield sent.take()
-        if rows:
-            writer.write_table(pa.Table.from_pylist(rows, schema=SCHEMA))
-    yield sent.take()
+    return parquet_pieces(map(table_row, entries), SCHEMA)
 
 
 def table_row(entry: ReplayEntry) -> dict[str, Any]:

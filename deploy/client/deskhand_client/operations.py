@@ -217,6 +217,22 @@ class Operations(Transport):
             "GET", f"/experiments/{_segment(pk)}/logs/{_segment(name)}", query={"after": after, "at": at}
         )
 
+    def export_trajectories(
+        self,
+        pk: int,
+        *,
+        purpose: Literal["", "train", "evaluation", "demonstration", "verification", "branch"] | None = None,
+        shard: int | None = None,
+        num_shards: int | None = None,
+    ) -> Iterator[bytes]:
+        """Ended trajectories as one Parquet shard that `datasets` opens: a row each, with screens and
+        turns."""
+        return self._stream(
+            "GET",
+            f"/experiments/{_segment(pk)}/trajectories",
+            query={"purpose": purpose, "shard": shard, "num_shards": num_shards},
+        )
+
     def list_queue(self) -> list[models.ExperimentRow]:
         """Waiting experiments of the current team in the order in which they run; at most 200."""
         return self._call("GET", "/queue")

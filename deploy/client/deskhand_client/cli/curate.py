@@ -75,6 +75,25 @@ def export_entries(caller: Caller, output: Path | None, **chosen: Any) -> None:
         caller.show({"file": str(output), "bytes": output.stat().st_size}, f"Wrote {output}.")
 
 
+@export.command("trajectories")
+@click.argument("pk", type=int)
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="A folder."
+)
+@click.option("--purpose", default="", help="train, evaluation, ...; without it all.")
+@click.option("--shards", default=1, help="Files to write.")
+@calls
+def export_trajectories(caller: Caller, pk: int, output: Path, purpose: Any, shards: int) -> None:
+    """What an experiment recorded as Parquet, for datasets.load_dataset("parquet", data_dir=OUTPUT)."""
+    output.mkdir(parents=True, exist_ok=True)
+    files = []
+    for shard in range(shards):
+        files.append(output / f"{purpose or 'all'}-{shard:05d}-of-{shards:05d}.parquet")
+        found = caller.client.export_trajectories(pk, purpose=purpose, shard=shard, num_shards=shards)
+        write_file(found, files[-1])
+    caller.show([str(file) for file in files], f"Wrote {len(files)} files to {output}.")
+
+
 @export.command("checkpoint")
 @click.argument("pk", type=int)
 @click.argument("which", default="best")
