@@ -16,7 +16,7 @@ from webapp.experiments.page.log_files import log_folder
 from webapp.live.event_publishing import publish
 from webapp.retention.selection import is_shown_by_others
 from webapp.samples.seed import TASK_SET
-from webapp.trajectories.frames import delete_unused_frame
+from webapp.trajectories.frames import delete_unused_frames
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 
 
@@ -48,5 +48,5 @@ def _remove_files(ids: list[int], frames: set[str]) -> None:
         shutil.rmtree(log_folder(pk).parent, ignore_errors=True)
     now = time.time()
     unused = [sha for sha in sorted(frames) if not is_shown_by_others(sha, ())]
-    deleted = [sha for sha in unused if delete_unused_frame(sha, now)]
+    deleted = delete_unused_frames(unused, now)
     Frame.objects.filter(sha256__in=deleted).delete()
