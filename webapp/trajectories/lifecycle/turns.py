@@ -32,7 +32,13 @@ def open_turn(
             observation_text=storable(observation.text),
             observed_at=observed_at,
         )
-        Trajectory.objects.filter(pk=trajectory.pk).update(num_turns=index + 1, last_frame=observation.sha256)
+        Trajectory.objects.filter(pk=trajectory.pk).update(
+            num_turns=index + 1,
+            last_frame=observation.sha256,
+            # Counted from here on; NULL is for those of before tokens were counted.
+            num_prompt_tokens=Coalesce(F("num_prompt_tokens"), 0),
+            num_completion_tokens=Coalesce(F("num_completion_tokens"), 0),
+        )
         payload = {
             "trajectory": trajectory.pk,
             "index": index,

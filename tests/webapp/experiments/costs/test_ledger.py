@@ -15,13 +15,13 @@ from testing.factories import (
 )
 from testing.fleet_rows import make_worker
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import Action, ActionKind, Completion, Observation, Turn
+from training.contracts.types import Action, ActionKind, Completion, Observation, Source, Turn
 from webapp.accounts.models import Role
 from webapp.experiments.costs.cost_rows import cost_rows
 from webapp.experiments.costs.forecast import cost_forecast
 from webapp.experiments.costs.ledger import Cost, costs_of, prices_of, total_of, usage_of
 from webapp.experiments.models import Attempt, Experiment, TeamPrices
-from webapp.trajectories.lifecycle import close_turn
+from webapp.trajectories.lifecycle import close_turn, open_turn
 from webapp.trajectories.models import Trajectory
 
 pytestmark = pytest.mark.django_db
@@ -127,6 +127,18 @@ def test_turns_count_their_tokens() -> None:
         close_turn(trajectory=row, turn=turn, thought="", completed_at=timezone.now())
     row.refresh_from_db()
     assert (row.num_prompt_tokens, row.num_completion_tokens) == (80, 6)
+
+
+def test_a_first_turn_that_is_not_generated_yet_makes_no_count_unknown() -> None:
+    experiment = make_experiment()
+    make_trajectory(experiment=experiment, num_prompt_tokens=100, num_completion_tokens=7)
+    running = make_trajectory(experiment=experiment, turns=0, status="running")
+    shown = Observation(sha256="a" * 64, width=1, height=1)
+    open_turn(
+        trajectory=running, index=0, source=Source.POLICY, observation=shown, observed_at=timezone.now()
+    )
+    found = cost_of(experiment)
+    assert (found.prompt_tokens, found.completion_tokens) == (100, 7)
 
 
 def test_a_forecast_knows_gpus_only_from_workers_that_are_online() -> None:
