@@ -119,6 +119,8 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
         "counts": trajectory_counts(experiment),
         "has_ended": ExperimentStatus(experiment.status).is_final(),
         "is_evaluation": settings.evaluation.only,
+        "evaluates_before": settings.evaluation.before and settings.evaluation.num_tasks > 0,
+        "evaluates_after": settings.evaluation.after and settings.evaluation.num_tasks > 0,
         "num_steps": settings.algorithm.num_steps,
         "time": _time_of_newest_turns(experiment),
     }

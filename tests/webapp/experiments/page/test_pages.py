@@ -19,6 +19,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints.checkpoint_table import ROWS_PER_PAGE
 from webapp.experiments.lifecycle import status_changes
@@ -317,6 +318,25 @@ def test_metrics_come_from_a_step_on_with_gaps_for_what_is_not_finite(client: Cl
     assert answer["series"] == {"loss/total": {"x": [2, 3], "y": [1.0, 1.5]}}
     limits = {panel["title"]: panel["limit"] for panel in answer["panels"]}
     assert limits["Groups without variance"] == 0.8
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        (True, "running", ["Not evaluated yet", "Measured at the end"]),
+        (True, "cancelled", ["Not reached", "Not reached"]),
+        (False, "finished", ["Not asked for", "Not asked for"]),
+    ],
+)
+def test_a_success_that_was_not_measured_says_why(
+    client: Client, operator, team: Team, asked: bool, status: str, said: list[str]
+):
+    config = ExperimentConfig()
+    evaluation = config.evaluation.model_copy(update={"before": asked, "after": asked})
+    values = config.model_copy(update={"evaluation": evaluation}).model_dump(mode="json")
+    experiment = make_experiment(team=team, status=status, config=values)
+    page = client.get(f"/experiments/{experiment.pk}/").content.decode()
+    assert re.findall(r"Not (?:evaluated yet|reached|asked for)|Measured at the end", page) == said
 
 
 @pytest.mark.parametrize("number", [1000, 1001, 1002, 2500, 5000])
