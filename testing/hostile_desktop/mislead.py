@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from itertools import count, takewhile
+
 from testing.hostile_desktop.exhaust import command_starves, evaluator_starves
 from testing.hostile_desktop.stage import RIGHT, Attack, Attacked
 
 ANSWER = "/home/user/answer.txt"
 OTHER = "other"
-LOOKS, WEAK_LOOKS = 300, 6000
+LOOKS, WEAK_LOOKS_S = 300, 120.0
 """A swap takes microseconds; on a busy machine few of them fall between two steps of a look, so a desktop
-without its defence is looked at until one does."""
+without its defence is looked at for longer."""
 SWAP = f"""
 @make
 report('begun')
@@ -30,17 +34,19 @@ SOCKET = f"os.unlink('{ANSWER}'); s = socket.socket(socket.AF_UNIX); s.bind('{AN
 CLOSED_HOME = "report('begun'); time.sleep(1); os.chmod('/home/user', 0)"
 
 
-def looks(stage: Attacked) -> int:
-    return WEAK_LOOKS if stage.weakened else LOOKS
+def looks(stage: Attacked) -> Iterator[int]:
+    """As many as are worth while."""
+    ends = time.monotonic() + (WEAK_LOOKS_S if stage.weakened else 0.0)
+    return takewhile(lambda number: number < LOOKS or time.monotonic() < ends, count())
 
 
 def starves_once(stage: Attacked) -> bool:
-    return any(stage.score() != 0.0 for _ in range(looks(stage)))
+    return any(stage.score() != 0.0 for _ in looks(stage))
 
 
 def contradiction_holds(stage: Attacked) -> bool:
     """One file has two contents, says an evaluator of two parts."""
-    return any(stage.score_parts(RIGHT, OTHER) == 1.0 for _ in range(looks(stage)))
+    return any(stage.score_parts(RIGHT, OTHER) == 1.0 for _ in looks(stage))
 
 
 def command_starves_later(stage: Attacked) -> bool:
