@@ -48,20 +48,9 @@ def scored(team_id: int) -> QuerySet[Trajectory]:
     return Trajectory.objects.filter(team_id=team_id, score__isnull=False)
 
 
-def tries_of(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
-    """Task -> tries of policies; those without any are left out."""
-    rows = scored(team_id).filter(task_id__in=list(tasks), source=Source.POLICY)
-    counted = (
-        rows.order_by()
-        .values_list("task_id")
-        .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED)))
-    )
-    return {pk: Tries(num, num_solved) for pk, num, num_solved in counted}
-
-
-def oracle_runs(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
-    """Task -> the oracle's runs; their flake rate is what of them did not score 1 beside some that did."""
-    rows = scored(team_id).filter(task_id__in=list(tasks), source=Source.ORACLE)
+def tries_of(team_id: int, tasks: Iterable[int], source: Source = Source.POLICY) -> dict[int, Tries]:
+    """Task -> tries of policies, or of oracles; those without any are left out."""
+    rows = scored(team_id).filter(task_id__in=list(tasks), source=source)
     counted = (
         rows.order_by()
         .values_list("task_id")

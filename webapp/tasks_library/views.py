@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from training.contracts.types import Source
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
@@ -23,7 +24,6 @@ from webapp.tasks_library.flags import (
     as_text,
     flags_of,
     flaky_screens,
-    oracle_runs,
     scored,
     tries_of,
 )
@@ -83,7 +83,7 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
     page = paginate(rows, request.GET, sorts={"name": "task_id"}, default="name", noun="tasks")
     shown = [task.pk for task in page.rows]
     tries, screens = tries_of(team.pk, shown), flaky_screens(team.pk, shown)
-    entries, oracles = _replay_coverage(team.pk, shown), oracle_runs(team.pk, shown)
+    entries, oracles = _replay_coverage(team.pk, shown), tries_of(team.pk, shown, Source.ORACLE)
     ctx = {
         "nav": "tasks",
         "task_set": found,
