@@ -15,7 +15,7 @@ from testing.factories import (
 )
 from webapp.accounts.models import Role
 from webapp.replay.curation.clusters import compare_waiting
-from webapp.replay.models import ProcessLabel, ReplayEntry
+from webapp.replay.models import BufferSnapshot, ProcessLabel, ReplayEntry
 
 SIZES = pytest.mark.parametrize("width", [1280, 390])
 
@@ -57,6 +57,28 @@ def test_the_best_of_a_cluster_are_kept_and_undo_brings_the_rest_back(
     page.goto("/replay/list/?sort=rarity")
     assert fits(page)
     expect(page.locator("tbody tr")).to_have_count(6)
+
+
+@SIZES
+def test_rules_are_tried_saved_and_kept_as_a_snapshot(sign_in: SignIn, people: People, annotator, width: int):
+    for entry in make_alike(people, 4):
+        ReplayEntry.objects.filter(pk=entry.pk).update(verdict="accepted")
+    page = sign_in(annotator)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/replay/policies/")
+    expect(page.locator("[data-entering]")).to_have_text("4")
+    page.get_by_label("At most per task").fill("2")
+    page.get_by_role("button", name="Try").click()
+    expect(page.locator("[data-entering]")).to_have_text("2")
+    expect(page.get_by_role("cell", name="Enough of its task")).to_be_visible()
+    page.get_by_label("Save what was tried as").fill("few")
+    page.get_by_role("button", name="Save as the next version").click()
+    page.get_by_label("Name of a snapshot by few.v1").fill("monday")
+    page.get_by_role("button", name="Take a snapshot").click()
+    expect(page.locator(".notice").first).to_contain_text("keeps 2 entries; launch with replay.snapshot")
+    assert fits(page)
+    page.screenshot(path=f"/tmp/h14c_policies_{width}.png", full_page=True)
+    assert BufferSnapshot.objects.get().num_entries == 2
 
 
 @SIZES

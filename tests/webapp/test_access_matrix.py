@@ -221,6 +221,9 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-list": page("/replay/list/"),
     "replay-clusters": page("/replay/clusters/"),
     "replay-clusters-keep": by(Role.ANNOTATOR, act("/replay/clusters/keep/", stranger=302, body="keep=3")),
+    "replay-policies": page("/replay/policies/?policy={policy}", 404),
+    "replay-policy-save": by(Role.ANNOTATOR, act("/replay/policies/save/", stranger=302, body="name=x")),
+    "replay-snapshot-take": by(Role.ANNOTATOR, act("/replay/snapshots/take/", body="policy={policy}&name=x")),
     "turn-labels": thing("/replay/turns/{trajectory}/"),
     "turn-mark": by(Role.ANNOTATOR, act("/replay/turns/{trajectory}/mark/", body="turn=0&mark=good")),
     "turn-edit": by(Role.ANNOTATOR, act("/replay/turns/{trajectory}/edit/", body="turn=1&change=first")),
@@ -415,6 +418,17 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:list_clusters": api_read("/api/v1/replay/clusters"),
     "api:keep_best": by(
         Role.ANNOTATOR, api_act("/api/v1/replay/clusters/keep", 200, stranger=200, body='{"keep": 3}')
+    ),
+    "api:list_policies": api_read("/api/v1/replay/policies"),
+    "api:try_policy": Row(
+        "post", "/api/v1/replay/policies/try", 200, 200, 200, 401, "{}", "application/json"
+    ),
+    "api:save_policy": by(
+        Role.ANNOTATOR, api_act("/api/v1/replay/policies", 200, stranger=200, body='{"name": "x"}')
+    ),
+    "api:list_buffer_snapshots": api_read("/api/v1/replay/snapshots"),
+    "api:take_buffer_snapshot": by(
+        Role.ANNOTATOR, api_act("/api/v1/replay/snapshots", 404, body='{"policy": 0, "name": "x"}')
     ),
     "api:show_turn_labels": api_read("/api/v1/trajectories/{trajectory}/turn-labels", 404),
     "api:rate_turn": by(

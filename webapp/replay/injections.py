@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F
 from django.utils import timezone
 
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse
@@ -17,7 +18,14 @@ from webapp.experiments.lifecycle.status_changes import record_incident
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.weight_lineage import Place, WeightLineage
 from webapp.lib.storable_text import storable
-from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, ReplaySkipRecord, ReplayUseRecord
+from webapp.replay.models import (
+    USABLE_VERDICTS,
+    ReplayEntry,
+    ReplaySkipRecord,
+    ReplayUseRecord,
+    SnapshotEntry,
+    Verdict,
+)
 from webapp.replay.turns.process_labels import bad_turns
 from webapp.replay.turns.turn_edits import TurnEdit, as_trained
 from webapp.trajectories.models import Trajectory
@@ -25,23 +33,52 @@ from webapp.trajectories.models import Trajectory
 # --- use in training ---------------------------------------------------------------------------------
 
 
-def usable_entries(*, team: Team, task: TaskRecord) -> QuerySet[ReplayEntry]:
-    """Accepted and gold entries of `task`, best first: gold, seldom used, new. Held-out tasks have none."""
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An entry as an experiment may use it."""
+
+    entry: ReplayEntry
+    label: str
+    """accepted | gold"""
+    edit: TurnEdit
+    bad_turns: list[int]
+    """Indexes of the turns without a loss."""
+
+    def as_injected(self, trajectory: WireTrajectory) -> WireTrajectory:
+        """`trajectory`, the entry's, as it is trained on: trimmed, corrected, without bad turns' loss."""
+        return as_trained(trajectory, self.edit, self.bad_turns)
+
+
+def offers(*, team: Team, task: TaskRecord, snapshot: int = 0) -> list[Offer]:
+    """Accepted and gold entries of `task`, best first: gold, seldom used, new. Held-out tasks have none.
+
+    `snapshot`: the team's, whose entries are offered as they were; 0 = the buffer as it is.
+    """
+    rows = ReplayEntry.objects.filter(team=team, trajectory__task=task)
+    rows = rows.exclude(trajectory__experiment__is_sample=True)
+    rows = rows.select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
+    rows = rows.prefetch_related("trajectory__turns", "trajectory__process_labels")
     if task.split != "train":
-        return ReplayEntry.objects.none()
-    return (
-        ReplayEntry.objects.filter(team=team, trajectory__task=task, verdict__in=USABLE_VERDICTS)
-        .exclude(trajectory__experiment__is_sample=True)
-        .select_related("trajectory__task", "trajectory__experiment", "trajectory__group")
-        # "gold" sorts after "accepted"
-        .order_by("-verdict", "num_uses", "-id")
-    )
-
-
-def as_injected(entry: ReplayEntry, trajectory: WireTrajectory) -> WireTrajectory:
-    """`trajectory`, the entry's, as it is trained on: trimmed, corrected, without the loss of bad turns."""
-    bad = bad_turns(entry.trajectory.process_labels.all())
-    return as_trained(trajectory, TurnEdit.read(entry.edit), bad)
+        return []
+    if snapshot:
+        frozen = SnapshotEntry.objects.filter(snapshot=snapshot, snapshot__team=team)
+        kept = {one.entry_id: one for one in frozen.filter(entry__trajectory__task=task)}
+        found = [
+            Offer(entry, one.verdict, TurnEdit.read(one.edit), one.bad_turns)
+            for entry in rows.filter(pk__in=list(kept))
+            if (one := kept[entry.pk])
+        ]
+    else:
+        found = [
+            Offer(
+                entry,
+                entry.verdict,
+                TurnEdit.read(entry.edit),
+                bad_turns(entry.trajectory.process_labels.all()),
+            )
+            for entry in rows.filter(verdict__in=USABLE_VERDICTS)
+        ]
+    return sorted(found, key=lambda one: (one.label != Verdict.GOLD, one.entry.num_uses, -one.entry.pk))
 
 
 def policy_age(trajectory: Trajectory, experiment: Experiment, lineage: WeightLineage) -> int | None:

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from webapp.replay import experiment_deletion_views, transfer_views, views
+from webapp.replay.curation import policy_views
 from webapp.replay.curation import views as curation_views
 from webapp.replay.imports import views as import_views
 from webapp.replay.turns import views as turn_views
@@ -16,6 +17,9 @@ urlpatterns = [
     path("replay/list/", curation_views.entry_list, name="replay-list"),
     path("replay/clusters/", curation_views.clusters, name="replay-clusters"),
     path("replay/clusters/keep/", curation_views.clusters_keep, name="replay-clusters-keep"),
+    path("replay/policies/", policy_views.policies, name="replay-policies"),
+    path("replay/policies/save/", policy_views.save, name="replay-policy-save"),
+    path("replay/snapshots/take/", policy_views.take, name="replay-snapshot-take"),
     path("replay/turns/<int:pk>/", turn_views.turns, name="turn-labels"),
     path("replay/turns/<int:pk>/mark/", turn_views.mark, name="turn-mark"),
     path("replay/turns/<int:pk>/edit/", turn_views.edit, name="turn-edit"),

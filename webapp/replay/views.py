@@ -19,6 +19,7 @@ from webapp.accounts.saved_views import view_menu
 from webapp.lib.request_values import json_body, whole_number, whole_numbers
 from webapp.replay import queries
 from webapp.replay.access import get_entry
+from webapp.replay.curation.effect import effects_of
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.fit_for_experiments import fits_of
 from webapp.replay.inbox_admission import stream_of
@@ -221,6 +222,7 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "fits": fits,
         "history": queries.history_of(entry),
         "uses": queries.uses_of(entry),
+        "effects": effects_of(entry) if entry.num_uses else [],
         "verdict_keys": VERDICT_KEYS,
         "may_label": may_label(membership),
         "player": queries.entry_json(entry, turns, checks),

@@ -316,6 +316,18 @@ class DifferenceOut(TypedDict):
     values: list[str]
 
 
+class DryRunOut(TypedDict):
+    """What rules would do."""
+
+    num_entries: int
+    num_entering: int
+    num_tasks: int
+    num_covered: int
+    left_out: list[LeftOut]
+    median_ratio: float | None
+    expected_share: float | None
+
+
 class EditOut(TypedDict):
     """The edit as it is stored."""
 
@@ -569,6 +581,13 @@ class KnownLine(TypedDict):
     entry: int
 
 
+class LeftOut(TypedDict):
+    """Entries that a rule keeps out."""
+
+    reason: str
+    entries: int
+
+
 Limit = Literal["task_turns", "turns", "tokens", "time"]
 
 
@@ -705,6 +724,17 @@ class PasswordOut(TypedDict):
     """A new password, told once."""
 
     password: str
+
+
+class PolicyOut(TypedDict):
+    """One version; it never changes."""
+
+    id: int
+    name: str
+    version: int
+    rules: dict[str, Any]
+    note: str
+    created_at: str
 
 
 class PreflightOut(TypedDict):
@@ -868,14 +898,12 @@ class Series(TypedDict):
 
 
 class SnapshotOut(TypedDict):
-    """The state of a desktop before one turn."""
+    """The buffer as it was; pinned by `replay.snapshot` in an experiment's config."""
 
-    trajectory_id: int
-    turn: int
-    status: str
-    host: str
-    size_mb: float
-    pause_s: float
+    id: int
+    name: str
+    policy: str
+    num_entries: int
     created_at: str
 
 

@@ -580,6 +580,70 @@ class Operations(Transport):
             },
         )
 
+    def try_policy(
+        self,
+        *,
+        only_gold: bool | None = None,
+        max_per_task: int | None = None,
+        max_per_cluster: int | None = None,
+        max_age: int | None = None,
+        min_ratio: float | None = None,
+        min_reward: float | None = None,
+    ) -> models.DryRunOut:
+        """What rules would let in now; nothing is stored."""
+        return self._call(
+            "POST",
+            "/replay/policies/try",
+            body={
+                "only_gold": only_gold,
+                "max_per_task": max_per_task,
+                "max_per_cluster": max_per_cluster,
+                "max_age": max_age,
+                "min_ratio": min_ratio,
+                "min_reward": min_reward,
+            },
+        )
+
+    def list_policies(self) -> list[models.PolicyOut]:
+        """Every version of the team's policies."""
+        return self._call("GET", "/replay/policies")
+
+    def save_policy(
+        self,
+        *,
+        name: str,
+        only_gold: bool | None = None,
+        max_per_task: int | None = None,
+        max_per_cluster: int | None = None,
+        max_age: int | None = None,
+        min_ratio: float | None = None,
+        min_reward: float | None = None,
+        note: str | None = None,
+    ) -> models.PolicyOut:
+        """Keep rules as the next version of a name."""
+        return self._call(
+            "POST",
+            "/replay/policies",
+            body={
+                "only_gold": only_gold,
+                "max_per_task": max_per_task,
+                "max_per_cluster": max_per_cluster,
+                "max_age": max_age,
+                "min_ratio": min_ratio,
+                "min_reward": min_reward,
+                "name": name,
+                "note": note,
+            },
+        )
+
+    def list_buffer_snapshots(self) -> list[models.SnapshotOut]:
+        """The newest 50."""
+        return self._call("GET", "/replay/snapshots")
+
+    def take_buffer_snapshot(self, *, policy: int, name: str) -> models.SnapshotOut:
+        """Keep what a saved policy lets in now."""
+        return self._call("POST", "/replay/snapshots", body={"policy": policy, "name": name})
+
     def show_turn_labels(self, pk: int) -> models.TurnLabelsOut:
         """Every rating of the turns of a trajectory."""
         return self._call("GET", f"/trajectories/{_segment(pk)}/turn-labels")

@@ -14,7 +14,7 @@ from testing.factories import (
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse, SkipReason
 from webapp.experiments.models import Experiment
 from webapp.replay.inbox_admission import offer_to_inbox
-from webapp.replay.injections import record_skips, record_uses, usable_entries
+from webapp.replay.injections import offers, record_skips, record_uses
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord, ReplayUseRecord
 from webapp.trajectories.models import TurnRecord
@@ -84,8 +84,8 @@ def test_training_gets_accepted_and_gold_entries_of_the_task_gold_first_seldom_u
     }
     make_replay_entry(team=team, verdict="gold")  # another task
     make_replay_entry(trajectory=make_trajectory(group=make_group(task=task)), verdict="gold")  # another team
-    found = usable_entries(team=team, task=task)
-    assert [entry.pk for entry in found] == [entries[name].pk for name in ("gold", "seldom", "often")]
+    found = offers(team=team, task=task)
+    assert [offer.entry.pk for offer in found] == [entries[name].pk for name in ("gold", "seldom", "often")]
 
 
 def test_a_skipped_entry_is_counted_by_its_reason():
@@ -121,7 +121,7 @@ def test_a_held_out_task_never_gets_an_entry():
     task = make_task(split="heldout")
     group = make_group(task=task)
     make_replay_entry(trajectory=make_trajectory(group=group), verdict="gold")
-    assert not usable_entries(team=group.team, task=task).exists()
+    assert not offers(team=group.team, task=task)
 
 
 def test_a_use_is_counted_once_however_often_it_is_reported():
@@ -152,4 +152,4 @@ def test_a_relabelled_entry_stops_being_usable():
     entry = make_replay_entry(verdict="accepted")
     task = entry.trajectory.task
     label_entry(entry=entry, user=make_user(), verdict="rejected")
-    assert not usable_entries(team=entry.team, task=task).exists()
+    assert not offers(team=entry.team, task=task)

@@ -40,6 +40,12 @@ class ReplayConfig(Section):
     """Injection of curated successes into groups in which every member failed."""
 
     enabled: bool = knob(False, "Inject accepted and gold entries when a whole group fails.")
+    snapshot: int = knob(
+        0,
+        "Id of a buffer snapshot, whose entries are used with the labels and edits that they had; "
+        "0 = the buffer as it is.",
+        ge=0,
+    )
     threshold: float = knob(0.5, "A group has failed when every task score is below this.", ge=0, le=1)
     max_share: float = knob(
         0.25,

@@ -10,11 +10,14 @@ from webapp.replay.models.entries import (
     Verdict,
 )
 from webapp.replay.models.imports import IMPORT_TRANSITIONS, ImportStatus, ReplayImport
+from webapp.replay.models.policies import AdmissionPolicy, BufferSnapshot, SnapshotEntry
 from webapp.replay.models.process import ProcessLabel
 
 __all__ = [
     "IMPORT_TRANSITIONS",
     "USABLE_VERDICTS",
+    "AdmissionPolicy",
+    "BufferSnapshot",
     "ImportStatus",
     "ImportedLine",
     "LabelEvent",
@@ -23,5 +26,6 @@ __all__ = [
     "ReplayImport",
     "ReplaySkipRecord",
     "ReplayUseRecord",
+    "SnapshotEntry",
     "Verdict",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from training.contracts import coordinator as routes
 from training.contracts.route_types import Nothing
@@ -115,31 +114,32 @@ def get_demonstrations(context: AttemptContext, _: Nothing) -> list[WireTrajecto
 def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.ReplayCandidates:
     experiment = Experiment.objects.select_related("team").get(pk=context.experiment_id)
     task = _task(context, query.task_id)
-    usable = injections.usable_entries(team=experiment.team, task=task)
-    entries = list(usable.prefetch_related("trajectory__turns", "trajectory__process_labels"))
+    offers = injections.offers(team=experiment.team, task=task, snapshot=context.config.replay.snapshot)
     if not context.config.replay.gold_first:
-        entries.sort(key=lambda entry: -entry.pk)
+        offers.sort(key=lambda offer: -offer.entry.pk)
     lineage = WeightLineage(context.team_id)
     return routes.ReplayCandidates(
         entries=tuple(
-            _candidate(context, entry, injections.policy_age(entry.trajectory, experiment, lineage))
-            for entry in entries
+            _candidate(context, offer, injections.policy_age(offer.entry.trajectory, experiment, lineage))
+            for offer in offers
         )
     )
 
 
-def _candidate(context: AttemptContext, entry: Any, policy_age: int | None) -> routes.ReplayCandidate:
-    """`entry`: a ReplayEntry of `usable_entries`."""
+def _candidate(
+    context: AttemptContext, offer: injections.Offer, policy_age: int | None
+) -> routes.ReplayCandidate:
+    entry = offer.entry
     recorded = trajectory_of(entry.trajectory)
     limit = turn_limit(entry.trajectory)
     rescored = rescore(recorded, context.config.rewards, max_turns=limit).model_copy(
-        update={"replay_entry_id": entry.pk, "replay_label": entry.verdict}
+        update={"replay_entry_id": entry.pk, "replay_label": offer.label}
     )
     return routes.ReplayCandidate(
         entry_id=entry.pk,
-        label=entry.verdict,
+        label=offer.label,
         policy_age=policy_age,
-        trajectory=injections.as_injected(entry, rescored),
+        trajectory=offer.as_injected(rescored),
     )
 
 

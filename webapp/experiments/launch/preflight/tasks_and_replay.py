@@ -85,6 +85,9 @@ def _no_tasks(config: ExperimentConfig, task_set: TaskSet) -> str:
 def replay_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     if not config.replay.enabled:
         return
+    if config.replay.snapshot:
+        yield from snapshot_checks(config, team)
+        return
     usable = team.replayentry_set.filter(verdict__in=["accepted", "gold"])
     counts = usable.aggregate(
         num=Count("id"),
@@ -96,3 +99,20 @@ def replay_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
     else:
         plural = "y" if counts["fitting"] == 1 else "ies"
         yield Check("good", f"{counts['fitting']} accepted replay entr{plural}")
+
+
+def snapshot_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
+    """Is the pinned snapshot there, and has it entries of the task set?"""
+    snapshot = team.buffer_snapshots.filter(pk=config.replay.snapshot).first()
+    if snapshot is None:
+        known = ", ".join(map(str, team.buffer_snapshots.values_list("pk", flat=True)[:8])) or "none yet"
+        text = f"The team has {known}; 0 uses the buffer as it is."
+        yield Check("bad", f"There is no buffer snapshot {config.replay.snapshot}", text, "replay.snapshot")
+        return
+    task_set = config.tasks.task_set
+    fitting = snapshot.members.filter(entry__trajectory__task__task_set__name=task_set).count()
+    if fitting:
+        yield Check("good", f"{fitting} replay entr{'y' if fitting == 1 else 'ies'} of {snapshot}")
+    else:
+        text = f"{snapshot} has no entry of {task_set}. Nothing will be injected."
+        yield Check("warning", "No replay entry to inject", text, "replay.snapshot")

@@ -1,0 +1,106 @@
+"""Admission policies tried on the buffer, saved as versions, and snapshots taken with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_POST, require_safe
+
+from webapp.accounts.access import MemberRequest, member
+from webapp.accounts.models import Role, Team
+from webapp.lib.request_values import BadValue, decimal_number, whole_number
+from webapp.replay.curation.dry_run import dry_run
+from webapp.replay.curation.rules import Rules
+from webapp.replay.curation.snapshots import pins_of, save_policy, snapshots_of, take_snapshot
+from webapp.replay.models import AdmissionPolicy
+
+WHOLE = ("max_per_task", "max_per_cluster", "max_age")
+DECIMAL = ("min_ratio", "min_reward")
+
+
+@require_safe
+def policies(request: MemberRequest) -> HttpResponse:
+    """The rules of the URL, or of a saved version, with what they would let in."""
+    membership = member(request)
+    team = membership.team
+    chosen = get_policy(team, request.GET["policy"]) if request.GET.get("policy") else None
+    problem = ""
+    try:
+        rules = Rules.read(chosen.rules) if chosen else read_rules(request.GET)
+    except BadValue as error:
+        rules, problem = Rules(), str(error)
+    pins = pins_of(team)
+    ctx = {
+        "nav": "replay",
+        "chosen": chosen,
+        "rules": rules,
+        "problem": problem,
+        "found": dry_run(team, rules),
+        "policies": [
+            (policy, Rules.read(policy.rules).words())
+            for policy in team.admission_policies.select_related("owner")[:50]
+        ],
+        "snapshots": [(one, pins.get(one.pk, [])) for one in snapshots_of(team)],
+        "may_label": Role(membership.role).includes(Role.ANNOTATOR),
+    }
+    return render(request, "replay/policies.html", ctx, status=400 if problem else 200)
+
+
+def read_rules(values: QueryDict) -> Rules:
+    """The rules of a form; empty fields are no rules. Raises BadValue."""
+    found: dict[str, Any] = {"only_gold": bool(values.get("only_gold"))}
+    for name in WHOLE:
+        if text := values.get(name, "").strip():
+            found[name] = whole_number(text, name)
+    for name in DECIMAL:
+        if text := values.get(name, "").strip():
+            found[name] = decimal_number(text, name)
+    return Rules.read(found)
+
+
+def get_policy(team: Team, pk: str) -> AdmissionPolicy:
+    """The team's; 404 for any other."""
+    found = AdmissionPolicy.objects.filter(team=team, pk=whole_number(pk, "policy")).first()
+    if found is None:
+        raise Http404("No such policy, or it belongs to a team that you are not in.")
+    return found
+
+
+@require_POST
+def save(request: MemberRequest) -> HttpResponse:
+    """Keep the form's rules as the next version of a name."""
+    team = member(request, Role.ANNOTATOR).team
+    try:
+        saved = save_policy(
+            team=team,
+            user=request.user,
+            name=request.POST.get("name", "").strip(),
+            rules=read_rules(request.POST),
+            note=request.POST.get("note", ""),
+        )
+    except BadValue as problem:
+        messages.error(request, str(problem))
+        return redirect("replay-policies")
+    messages.success(request, f"Saved as {saved}.")
+    return redirect(f"{reverse('replay-policies')}?policy={saved.pk}")
+
+
+@require_POST
+def take(request: MemberRequest) -> HttpResponse:
+    """Keep what a saved version lets in now."""
+    team = member(request, Role.ANNOTATOR).team
+    policy = get_policy(team, request.POST.get("policy", ""))
+    try:
+        snapshot = take_snapshot(policy=policy, user=request.user, name=request.POST.get("name", ""))
+    except BadValue as problem:
+        messages.error(request, str(problem))
+    else:
+        words = f"{snapshot.num_entries} entr{'y' if snapshot.num_entries == 1 else 'ies'}"
+        messages.success(
+            request, f"Snapshot {snapshot.pk} keeps {words}; launch with replay.snapshot: {snapshot.pk}."
+        )
+    return redirect(f"{reverse('replay-policies')}?policy={policy.pk}")

@@ -1,0 +1,103 @@
+"""Versions of admission policies, and snapshots of the buffer that experiments pin (`replay.snapshot`)."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Count, Max
+
+from webapp.accounts.audit.log_action import log_action
+from webapp.accounts.models import AuditAction, Team
+from webapp.experiments.models import Experiment
+from webapp.lib.request_values import BadValue, check_text
+from webapp.replay.curation.rules import Rules, admit
+from webapp.replay.curation.sorting import Surroundings
+from webapp.replay.models import (
+    AdmissionPolicy,
+    BufferSnapshot,
+    ProcessLabel,
+    ReplayEntry,
+    SnapshotEntry,
+)
+from webapp.replay.turns.process_labels import bad_turns
+
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
+CHUNK = 500
+
+
+def save_policy(*, team: Team, user: User, name: str, rules: Rules, note: str = "") -> AdmissionPolicy:
+    """The next version of `name`; older ones stay as they are. Raises BadValue."""
+    check_text(note, "note")
+    if not NAME.fullmatch(name):
+        raise BadValue("name", "use a-z, 0-9 and -, at most 60 of them, without a version")
+    mine = AdmissionPolicy.objects.filter(team=team, name=name)
+    try:
+        with transaction.atomic():
+            saved = AdmissionPolicy.objects.create(
+                team=team,
+                name=name,
+                version=(mine.aggregate(last=Max("version"))["last"] or 0) + 1,
+                rules=rules.model_dump(mode="json", exclude_defaults=True),
+                note=note.strip()[:300],
+                owner=user,
+            )
+    except IntegrityError as error:
+        raise BadValue("name", f"another person saved a version of {name} just now; save again") from error
+    log_action(AuditAction.SAVED, person=user, team=team, kind="admission policy", object_id=str(saved))
+    return saved
+
+
+def take_snapshot(*, policy: AdmissionPolicy, user: User, name: str) -> BufferSnapshot:
+    """Keep what the policy lets in now, with labels, edits and bad turns as they are. Raises BadValue."""
+    check_text(name, "name")
+    name = name.strip()
+    if not 1 <= len(name) <= 60:
+        raise BadValue("name", "a snapshot needs a name of 1 to 60 characters")
+    team = policy.team
+    with transaction.atomic():
+        found = admit(team, Rules.read(policy.rules), Surroundings.of_team(team.pk))
+        if not found.entering:
+            raise BadValue("policy", f"{policy} lets no entry in: there is nothing to keep")
+        snapshot = BufferSnapshot.objects.create(
+            team=team, name=name, policy=policy, owner=user, num_entries=len(found.entering)
+        )
+        entries = [facts.pk for facts in found.entering]
+        for start in range(0, len(entries), CHUNK):
+            SnapshotEntry.objects.bulk_create(_members(snapshot, entries[start : start + CHUNK]))
+    log_action(AuditAction.SAVED, person=user, team=team, kind="buffer snapshot", object_id=str(snapshot.pk))
+    return snapshot
+
+
+def _members(snapshot: BufferSnapshot, entries: list[int]) -> list[SnapshotEntry]:
+    labels = defaultdict(list)
+    for label in ProcessLabel.objects.filter(trajectory__replay_entry__in=entries):
+        labels[label.trajectory_id].append(label)
+    rows = ReplayEntry.objects.filter(pk__in=entries).only("verdict", "edit", "trajectory_id")
+    return [
+        SnapshotEntry(
+            snapshot=snapshot,
+            entry=entry,
+            verdict=entry.verdict,
+            edit=entry.edit,
+            bad_turns=bad_turns(labels[entry.trajectory_id]),
+        )
+        for entry in rows
+    ]
+
+
+def pins_of(team: Team) -> dict[int, list[Experiment]]:
+    """Snapshot -> experiments that pin it, newest first."""
+    rows = Experiment.objects.filter(team=team, config__replay__snapshot__gt=0).order_by("-id")
+    found: dict[int, list[Experiment]] = defaultdict(list)
+    for experiment in rows:
+        found[experiment.config["replay"]["snapshot"]].append(experiment)
+    return dict(found)
+
+
+def snapshots_of(team: Team) -> list[BufferSnapshot]:
+    """Newest first, with `num_left`, entries that are still there."""
+    rows = team.buffer_snapshots.select_related("policy", "owner")
+    return list(rows.annotate(num_left=Count("members"))[:50])
