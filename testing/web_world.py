@@ -13,7 +13,7 @@ from testing.fleet_rows import make_desktop, make_host, make_joined_host, make_w
 from webapp.accounts.models import SavedView
 from webapp.experiments.models import Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
-from webapp.replay.models import AdmissionPolicy, ReplayImport
+from webapp.replay.models import AdmissionPolicy, ReplayImport, ReviewRound
 from webapp.reports.freeze import Choices, write_version
 from webapp.reports.links import make_link, token_of
 from webapp.retention.models import RetentionRule
@@ -97,6 +97,7 @@ def make_world() -> World:
         "group": entry.trajectory.group_id,
         "entry": entry.pk,
         "import": ReplayImport.objects.create(team=team, file_name="x.jsonl", size_bytes=1).pk,
+        "review": ReviewRound.objects.create(team=team, name="review", num_labels=2).pk,
         "policy": AdmissionPolicy.objects.create(team=team, name="all", version=1, rules={}).pk,
         "desktop": make_desktop().name,
         "worker": make_worker().pk,

@@ -77,8 +77,36 @@ def test_rules_are_tried_saved_and_kept_as_a_snapshot(sign_in: SignIn, people: P
     page.get_by_role("button", name="Take a snapshot").click()
     expect(page.locator(".notice").first).to_contain_text("keeps 2 entries; launch with replay.snapshot")
     assert fits(page)
-    page.screenshot(path=f"/tmp/h14c_policies_{width}.png", full_page=True)
     assert BufferSnapshot.objects.get().num_entries == 2
+
+
+@SIZES
+def test_two_people_label_blind_by_key_and_a_third_settles_it(
+    sign_in: SignIn, people: People, annotator, width: int
+):
+    make_alike(people, 1)
+    bert = make_user(Role.ANNOTATOR, team=people.team, name="bert")
+    page = sign_in(annotator)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto("/replay/reviews/")
+    page.get_by_label("Name", exact=True).fill("monday")
+    for name in ("anna", "bert"):
+        page.get_by_label(name, exact=True).check()
+    page.get_by_role("button", name="Begin").click()
+    for user, key in ((annotator, "g"), (bert, "r")):
+        mine = sign_in(user)
+        mine.set_viewport_size({"width": width, "height": 844})
+        mine.goto(page.url + "label/")
+        expect(mine.locator("[data-image] img")).to_be_visible()
+        assert fits(mine)
+        with mine.expect_navigation():
+            mine.keyboard.press(key)
+    page.reload()
+    expect(page.locator("[data-item]")).to_contain_text("Gold")
+    assert fits(page)
+    page.locator("[data-item]").get_by_role("button", name="Accept").click()
+    expect(page.get_by_text("Nothing to settle")).to_be_visible()
+    assert ReplayEntry.objects.get().verdict == "accepted"
 
 
 @SIZES

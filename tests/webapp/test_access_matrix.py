@@ -224,6 +224,20 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-policies": page("/replay/policies/?policy={policy}", 404),
     "replay-policy-save": by(Role.ANNOTATOR, act("/replay/policies/save/", stranger=302, body="name=x")),
     "replay-snapshot-take": by(Role.ANNOTATOR, act("/replay/snapshots/take/", body="policy={policy}&name=x")),
+    "replay-reviews": page("/replay/reviews/"),
+    "replay-review-start": by(Role.ANNOTATOR, act("/replay/reviews/start/", stranger=302, body="name=x")),
+    "replay-review": thing("/replay/reviews/{review}/"),
+    "replay-review-label": by(Role.ANNOTATOR, Row("get", "/replay/reviews/{review}/label/", 302, 403, 404)),
+    "replay-review-label POST": by(
+        Role.ANNOTATOR, act("/replay/reviews/{review}/label/", 404, body="label=0&verdict=gold")
+    ),
+    "replay-review-settle": by(
+        Role.ANNOTATOR, act("/replay/reviews/{review}/settle/", 404, body="item=0&verdict=gold")
+    ),
+    "replay-guides": page("/replay/guides/"),
+    "replay-guides POST": by(
+        Role.ANNOTATOR, act("/replay/guides/", stranger=302, body="task_set={task_set}&text=x")
+    ),
     "turn-labels": thing("/replay/turns/{trajectory}/"),
     "turn-mark": by(Role.ANNOTATOR, act("/replay/turns/{trajectory}/mark/", body="turn=0&mark=good")),
     "turn-edit": by(Role.ANNOTATOR, act("/replay/turns/{trajectory}/edit/", body="turn=1&change=first")),
@@ -429,6 +443,28 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "api:list_buffer_snapshots": api_read("/api/v1/replay/snapshots"),
     "api:take_buffer_snapshot": by(
         Role.ANNOTATOR, api_act("/api/v1/replay/snapshots", 404, body='{"policy": 0, "name": "x"}')
+    ),
+    "api:list_reviews": api_read("/api/v1/replay/reviews"),
+    "api:start_review": by(
+        Role.ANNOTATOR,
+        api_act("/api/v1/replay/reviews", 400, stranger=400, body='{"name": "x", "people": []}'),
+    ),
+    "api:show_review": api_read("/api/v1/replay/reviews/{review}", 404),
+    "api:show_next_review_label": by(
+        Role.ANNOTATOR, Row("get", "/api/v1/replay/reviews/{review}/label", 200, 403, 404, 401)
+    ),
+    "api:submit_review_label": by(
+        Role.ANNOTATOR,
+        api_act("/api/v1/replay/reviews/{review}/label", 404, body='{"label": 0, "verdict": "gold"}'),
+    ),
+    "api:settle_review_item": by(
+        Role.ANNOTATOR,
+        api_act("/api/v1/replay/reviews/{review}/settle", 404, body='{"item": 0, "verdict": "gold"}'),
+    ),
+    "api:list_guides": api_read("/api/v1/replay/guides"),
+    "api:save_guide": by(
+        Role.ANNOTATOR,
+        api_act("/api/v1/replay/guides", 400, stranger=400, body='{"task_set": "none", "text": "x"}'),
     ),
     "api:show_turn_labels": api_read("/api/v1/trajectories/{trajectory}/turn-labels", 404),
     "api:rate_turn": by(

@@ -6,6 +6,7 @@ from webapp.replay import experiment_deletion_views, transfer_views, views
 from webapp.replay.curation import policy_views
 from webapp.replay.curation import views as curation_views
 from webapp.replay.imports import views as import_views
+from webapp.replay.reviews import views as review_views
 from webapp.replay.turns import views as turn_views
 
 urlpatterns = [
@@ -20,6 +21,12 @@ urlpatterns = [
     path("replay/policies/", policy_views.policies, name="replay-policies"),
     path("replay/policies/save/", policy_views.save, name="replay-policy-save"),
     path("replay/snapshots/take/", policy_views.take, name="replay-snapshot-take"),
+    path("replay/reviews/", review_views.reviews, name="replay-reviews"),
+    path("replay/reviews/start/", review_views.start, name="replay-review-start"),
+    path("replay/reviews/<int:pk>/", review_views.review, name="replay-review"),
+    path("replay/reviews/<int:pk>/label/", review_views.label, name="replay-review-label"),
+    path("replay/reviews/<int:pk>/settle/", review_views.settle, name="replay-review-settle"),
+    path("replay/guides/", review_views.guides, name="replay-guides"),
     path("replay/turns/<int:pk>/", turn_views.turns, name="turn-labels"),
     path("replay/turns/<int:pk>/mark/", turn_views.mark, name="turn-mark"),
     path("replay/turns/<int:pk>/edit/", turn_views.edit, name="turn-edit"),

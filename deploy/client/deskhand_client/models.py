@@ -197,6 +197,17 @@ class CheckpointOut(TypedDict):
     evaluating: list[int]
 
 
+class Chosen(TypedDict):
+    """The inbox's filter; everything may be left out."""
+
+    verdict: NotRequired[Literal["", "inbox", "accepted", "rejected", "gold", "all"]]
+    family: NotRequired[str]
+    experiment: NotRequired[int | None]
+    age: NotRequired[Literal["", "hour", "day", "week"]]
+    tag: NotRequired[str]
+    search: NotRequired[str]
+
+
 class ClusterOut(TypedDict):
     """Entries of one task that are near-identical."""
 
@@ -314,6 +325,14 @@ class DifferenceOut(TypedDict):
 
     path: str
     values: list[str]
+
+
+class DisagreementOut(TypedDict):
+    """An entry that people see differently."""
+
+    item: int
+    entry: int
+    labels: list[SaidOut]
 
 
 class DryRunOut(TypedDict):
@@ -504,6 +523,15 @@ class GroupRow(TypedDict):
     finished_at: str | None
 
 
+class GuideOut(TypedDict):
+    """One version."""
+
+    task_set: str
+    version: int
+    text: str
+    created_at: str
+
+
 class HostOut(TypedDict):
     """A machine with a desk host."""
 
@@ -665,6 +693,14 @@ class NewMemberOut(TypedDict):
     password: str | None
 
 
+class NextOut(TypedDict):
+    """The caller's next label to give; nulls when all are in."""
+
+    label: int | None
+    entry: int | None
+    trajectory: int | None
+
+
 class Observation(TypedDict):
     """What the policy is shown at one turn."""
 
@@ -708,6 +744,16 @@ class OperationPage(TypedDict):
 Page = Literal["experiments", "trajectories", "replay"]
 
 
+class PairOut(TypedDict):
+    """Two people over the entries that both labelled."""
+
+    one: str
+    other: str
+    num: int
+    agreement: float
+    kappa: float | None
+
+
 class PairedChangeOut(TypedDict):
     """What changed between two evaluations of the same tasks."""
 
@@ -724,6 +770,18 @@ class PasswordOut(TypedDict):
     """A new password, told once."""
 
     password: str
+
+
+class PersonOut(TypedDict):
+    """One person's part."""
+
+    name: str
+    num_done: int
+    num_open: int
+    agreement: float | None
+    median_s: float | None
+    num_checks: int
+    num_passed: int
 
 
 class PolicyOut(TypedDict):
@@ -791,6 +849,31 @@ class ReportRow(TypedDict):
     written_at: str | None
 
 
+class ReviewDetail(TypedDict):
+    """With its agreement so far; labels of entries that are still open stay unseen."""
+
+    id: int
+    name: str
+    num_labels: int
+    created_at: str
+    kappa: float | None
+    num_items: int
+    num_complete: int
+    num_agreed: int
+    pairs: list[PairOut]
+    people: list[PersonOut]
+    disagreements: list[DisagreementOut]
+
+
+class ReviewOut(TypedDict):
+    """A round of double annotation."""
+
+    id: int
+    name: str
+    num_labels: int
+    created_at: str
+
+
 class RewardPreset(TypedDict):
     """Terms that add up, then limits."""
 
@@ -826,6 +909,14 @@ class RuleOut(TypedDict):
     experiment: int | None
     max_age_days: int | None
     max_bytes: int | None
+
+
+class SaidOut(TypedDict):
+    """One label of a complete entry."""
+
+    by: str
+    verdict: str
+    note: str
 
 
 class SamplesOut(TypedDict):

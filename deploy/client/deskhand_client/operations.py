@@ -644,6 +644,66 @@ class Operations(Transport):
         """Keep what a saved policy lets in now."""
         return self._call("POST", "/replay/snapshots", body={"policy": policy, "name": name})
 
+    def list_reviews(self) -> list[models.ReviewOut]:
+        """The newest 50 rounds."""
+        return self._call("GET", "/replay/reviews")
+
+    def start_review(
+        self,
+        *,
+        name: str,
+        people: list[str],
+        num_labels: int | None = None,
+        num_entries: int | None = None,
+        num_checks: int | None = None,
+        entries: models.Chosen | None = None,
+    ) -> models.ReviewOut:
+        """Give entries to people, each to several of them."""
+        return self._call(
+            "POST",
+            "/replay/reviews",
+            body={
+                "name": name,
+                "people": people,
+                "num_labels": num_labels,
+                "num_entries": num_entries,
+                "num_checks": num_checks,
+                "entries": entries,
+            },
+        )
+
+    def show_review(self, pk: int) -> models.ReviewDetail:
+        """Agreement, people and disagreements."""
+        return self._call("GET", f"/replay/reviews/{_segment(pk)}")
+
+    def show_next_review_label(self, pk: int) -> models.NextOut:
+        """Which entry the caller labels next."""
+        return self._call("GET", f"/replay/reviews/{_segment(pk)}/label")
+
+    def submit_review_label(
+        self, pk: int, *, label: int, verdict: models.Verdict, note: str | None = None
+    ) -> models.ReviewOut:
+        """Give the caller's own label; it is final."""
+        return self._call(
+            "POST",
+            f"/replay/reviews/{_segment(pk)}/label",
+            body={"label": label, "verdict": verdict, "note": note},
+        )
+
+    def settle_review_item(self, pk: int, *, item: int, verdict: models.Verdict) -> models.ReviewDetail:
+        """Settle a disagreement."""
+        return self._call(
+            "POST", f"/replay/reviews/{_segment(pk)}/settle", body={"item": item, "verdict": verdict}
+        )
+
+    def list_guides(self) -> list[models.GuideOut]:
+        """The newest 100 versions of the team's guidelines, the newest of each task set first."""
+        return self._call("GET", "/replay/guides")
+
+    def save_guide(self, *, task_set: str, text: str) -> models.GuideOut:
+        """Keep the next version of the guidelines of a task set."""
+        return self._call("POST", "/replay/guides", body={"task_set": task_set, "text": text})
+
     def show_turn_labels(self, pk: int) -> models.TurnLabelsOut:
         """Every rating of the turns of a trajectory."""
         return self._call("GET", f"/trajectories/{_segment(pk)}/turn-labels")

@@ -69,7 +69,8 @@ CONTENT_TYPES = (
 PATHS = routes(get_resolver().url_patterns)
 OWN_ROWS = {
     "/experiments/": "experiment", "/trajectories/": "trajectory", "/groups/": "group",
-    "/replay/imports/": "import", "/replay/turns/": "trajectory", "/replay/": "entry",
+    "/replay/imports/": "import", "/replay/turns/": "trajectory", "/replay/reviews/": "review",
+    "/replay/": "entry",
     "/controls/": "control", "/fleet/workers/": "worker", "/fleet/hosts/": "host", "/teams/": "team",
     "/team/members/": "member", "/views/": "view", "/reports/": "report", "/sweeps/": "sweep",
     "/storage/rules/": "rule",

@@ -19,13 +19,13 @@ class Rules(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     only_gold: bool = False
-    max_per_task: int | None = Field(None, ge=1, le=10_000)
-    max_per_cluster: int | None = Field(None, ge=1, le=10_000)
-    max_age: int | None = Field(None, ge=0, le=1_000_000)
+    max_per_task: int | None = Field(default=None, ge=1, le=10_000)
+    max_per_cluster: int | None = Field(default=None, ge=1, le=10_000)
+    max_age: int | None = Field(default=None, ge=0, le=1_000_000)
     """Policy versions up to the target experiment's; an unknown age, as of a person's, passes."""
-    min_ratio: float | None = Field(None, ge=0, le=100, allow_inf_nan=False)
+    min_ratio: float | None = Field(default=None, ge=0, le=100, allow_inf_nan=False)
     """Mean importance ratio of its uses so far; an entry that was not measured passes."""
-    min_reward: float | None = Field(None, ge=-1e6, le=1e6, allow_inf_nan=False)
+    min_reward: float | None = Field(default=None, ge=-1e6, le=1e6, allow_inf_nan=False)
 
     @classmethod
     def read(cls, values: object) -> Rules:

@@ -12,6 +12,7 @@ from webapp.replay.models.entries import (
 from webapp.replay.models.imports import IMPORT_TRANSITIONS, ImportStatus, ReplayImport
 from webapp.replay.models.policies import AdmissionPolicy, BufferSnapshot, SnapshotEntry
 from webapp.replay.models.process import ProcessLabel
+from webapp.replay.models.reviews import LabelGuide, ReviewItem, ReviewLabel, ReviewRound
 
 __all__ = [
     "IMPORT_TRANSITIONS",
@@ -21,6 +22,10 @@ __all__ = [
     "ImportStatus",
     "ImportedLine",
     "LabelEvent",
+    "LabelGuide",
+    "ReviewItem",
+    "ReviewLabel",
+    "ReviewRound",
     "ProcessLabel",
     "ReplayEntry",
     "ReplayImport",

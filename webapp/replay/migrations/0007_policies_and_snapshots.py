@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0009_audit_of_saved_versions'),
-        ('replay', '0005_clusters_and_turns'),
+        ('replay', '0006_imported_lines'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
