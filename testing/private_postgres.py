@@ -113,7 +113,7 @@ def running_cluster(
             with (data / "pg_hba.conf").open("a") as file:
                 file.write(f"host all all {clients} trust\n")
         options = f"-c listen_addresses='{address}' -c unix_socket_directories='{folder}' "
-        options += "-c max_connections=60" if is_durable else FAST_OPTIONS
+        options += "-c max_connections=100" if is_durable else FAST_OPTIONS
         cluster = Cluster(folder, options, database)
         cluster.start()
         try:

@@ -1,0 +1,170 @@
+"""An env worker with toys for desktops and policy; what it claims, reports and mirrors is the product's.
+
+    celery -A testing.workers.toy_worker worker -Q env -n env@toy01 --pool=threads --concurrency=25
+TOY_TURN_S is how long a completion takes. The worker's host is what its node name says.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+from PIL import Image
+
+from training.contracts.types import Action, ActionKind, Completion, Observation, Task, Turn
+from workers import app as celery_module
+from workers import identity
+from workers.desktops.contract import DesktopSpec, Endpoints
+from workers.desktops.frame import Frame
+from workers.desktops.host.messages import (
+    DesktopInfo,
+    DesktopStatus,
+    HostHealth,
+    HostReport,
+    KeptSnapshot,
+    Machine,
+    Phase,
+    ResetTimes,
+)
+from workers.env import trajectory_job
+from workers.env.actors import Decision
+from workers.env.reporting.claims import Assignment
+from workers.environments.contract import EnvironmentRequest
+from workers.environments.registry import ENVIRONMENTS
+from workers.fleet import desk_host_mirror
+
+app = celery_module.app
+TURN_S = float(os.environ.get("TOY_TURN_S", "0"))
+NUM_TOKENS = 40
+SCREEN = (512, 384)
+_screens = [Frame.of(Image.new("RGB", SCREEN, (shade, 90, 255 - shade))) for shade in range(0, 256, 16)]
+
+
+class ToyEnvironment:
+    """A desktop whose screen changes with each action, at once."""
+
+    provider = "x11"
+    is_lost = False
+
+    def __init__(self, request: EnvironmentRequest) -> None:
+        self.desktop_id = f"{identity.current().host}-{threading.get_ident() % 10_000}"
+        self._number = 0
+
+    def prepare(self, task: Task) -> None:
+        self._number = 0
+
+    def observe(self) -> Frame:
+        found = _screens[self._number % len(_screens)]
+        return replace(found, taken_at=time.time(), taken_monotonic_s=time.monotonic())
+
+    def act(self, action: Action) -> None:
+        self._number += 1
+
+    def evaluate(self, task: Task, last_action: Action | None) -> float:
+        return float(self._number % 2)
+
+    def reset(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class ToyPolicy:
+    """Clicks, after as long as a completion takes."""
+
+    def __init__(self, assignment: Assignment) -> None:
+        pass
+
+    def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
+        time.sleep(TURN_S)
+        completion = Completion(
+            text='{"action": "click", "x": 100, "y": 90}',
+            token_ids=tuple(range(NUM_TOKENS)),
+            behaviour_logprobs=(-0.25,) * NUM_TOKENS,
+        )
+        action = Action(kind=ActionKind.CLICK, x=100, y=90)
+        return Decision(action=action, completion=completion, dialect="json", thought="I click it.")
+
+    def resume(self, turns: Any) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class ToyHost:
+    """What the mirror asks of a desk host; all its desktops are leased, and something always changes."""
+
+    def __init__(self) -> None:
+        self._version = 0
+
+    def watch(self, *, after: int, wait_s: float) -> HostReport:
+        self._version += 1
+        me = identity.current()
+        health = HostHealth(
+            pid=1,
+            uptime_s=60,
+            desktops={Phase.LEASED: me.slots},
+            max_desktops=me.slots,
+            swept=0,
+            providers=[],
+        )
+        return HostReport(
+            version=self._version,
+            health=health,
+            machine=Machine(cores=16, cpu_percent=50, memory_mb=65536, memory_used_mb=30000, disk_mb=1e6,
+                            disk_free_mb=5e5),
+            desktops=[self._desktop(number) for number in range(me.slots)],
+            resets=ResetTimes(count=10, p50_s=0.05, p99_s=0.2),
+            num_resets=self._version,
+            num_failures=0,
+            failures=[],
+            leaks=[],
+            pool=[],
+        )  # fmt: skip
+
+    def _desktop(self, number: int) -> DesktopStatus:
+        me = identity.current()
+        spec = DesktopSpec(width=SCREEN[0], height=SCREEN[1])
+        info = DesktopInfo(
+            desktop_id=f"{me.host}-d{number}", provider="x11", spec=spec, generation=1, endpoints=Endpoints()
+        )
+        figures = {"resets": self._version, "cpu_percent": float(number), "age_s": 60.0, "lease_left_s": 30.0}
+        lease = {"lease_id": f"l{number}", "holder": f"{me.name}/slot{number}"}
+        return DesktopStatus(info=info, phase=Phase.LEASED, pid=1, **figures, **lease)
+
+    def drain(self, wanted: bool) -> None:
+        pass
+
+    def expect(self, provider: str, width: int, height: int, count: int) -> None:
+        pass
+
+    def snapshots(self) -> dict[str, KeptSnapshot]:
+        return {}
+
+    def drop_snapshots(self, names: set[str]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def _start_mirror(stopping: threading.Event) -> None:
+    me = identity.current()
+    mirror = desk_host_mirror.Mirror(ToyHost(), me.host, me.name)  # type: ignore[arg-type]
+    threading.Thread(target=mirror.run, args=[stopping], name="mirror", daemon=True).start()
+
+
+def _announce(mine: identity.Identity, announce: Any = identity.announce) -> None:
+    """Forty hosts on one machine: the host is the node name's."""
+    announce(replace(mine, host=mine.name.rpartition("@")[2]))
+
+
+identity.announce = _announce
+desk_host_mirror.start = _start_mirror
+ENVIRONMENTS["x11"] = ToyEnvironment
+trajectory_job._actor = ToyPolicy
