@@ -10,8 +10,8 @@ RUN npm ci --omit=dev --no-audit --no-fund --ignore-scripts
 FROM python:${PYTHON} AS web
 ENV PYTHONUNBUFFERED=1 PIP_NO_CACHE_DIR=1 DESKHAND_DATA_DIR=/data DJANGO_SETTINGS_MODULE=webapp.settings
 WORKDIR /app
-COPY requirements/hashed/core.txt requirements/
-RUN pip install --require-hashes --no-deps -r requirements/core.txt
+COPY requirements/hashed/core.txt requirements/hashed/sentry.txt requirements/
+RUN pip install --require-hashes --no-deps -r requirements/core.txt -r requirements/sentry.txt
 COPY --from=assets /app/node_modules node_modules
 COPY manage.py ./
 COPY webapp webapp
@@ -23,7 +23,8 @@ RUN useradd --uid 1000 --create-home deskhand && install -d -o deskhand -g deskh
 USER deskhand
 VOLUME /data
 EXPOSE 8700
-CMD ["uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8700", "--lifespan", "off", "--ws-per-message-deflate", "false"]
+CMD ["uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8700", "--lifespan", "off", \
+     "--no-access-log", "--timeout-graceful-shutdown", "2", "--ws-per-message-deflate", "false"]
 
 # The programs of the desktops on top; bubblewrap makes its namespaces as this user.
 FROM web AS env-worker
@@ -35,3 +36,16 @@ RUN apt-get update \
 USER deskhand
 CMD ["celery", "-q", "-A", "workers.app", "worker", "-Q", "env", "-n", "env@%h", "--pool=threads", "--concurrency=8", \
      "--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel", "INFO"]
+
+# Virtual machines (QEMU) and OSWorld's own environment on top; deploy/machines.yml uses it.
+FROM env-worker AS env-worker-machines
+ARG OSWORLD_LEVEL=lite
+USER root
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends qemu-system-x86 qemu-utils \
+ && rm -rf /var/lib/apt/lists/*
+COPY requirements requirements
+COPY scripts scripts
+RUN python scripts/setup_osworld.py "${OSWORLD_LEVEL}"
+ENV DESKHAND_OSWORLD_PYTHONS=/app/.venv-osworld/bin/python
+USER deskhand

@@ -46,6 +46,8 @@ CPU_PLACES = env_int("DESKHAND_CPU_PLACES", 0)
 """Training processes that a host without GPUs has room for; 0 = one experiment of any size per gpu worker."""
 RUN_DIR = DATA_DIR / "run"
 LOG_DIR = DATA_DIR / "logs"
+BEAT_FILE = env_str("DESKHAND_BEAT_FILE")
+"""Touched by workers and dispatcher at each heartbeat that was recorded; "" = none."""
 CHECKPOINT_ROOT = DATA_DIR / "checkpoints"
 EXPERIMENTS_DIR = DATA_DIR / "experiments"
 """Config, logs, weights and, unless a config says otherwise, checkpoints of each experiment."""

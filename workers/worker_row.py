@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from webapp.lib.beat_file import touch_beat_file
 from webapp.lib.patience import patient
 from webapp.lib.send_job import own_queue
 from webapp.worker_door import workers as door
@@ -16,7 +17,9 @@ _stop = through(door.stop_worker)
 def beat() -> bool:
     """Record that this worker is alive; True while it is being drained."""
     me = identity.current()
-    return _beat(me.name, me.queue, me.host, me.pid, me.slots, version())
+    is_draining = _beat(me.name, me.queue, me.host, me.pid, me.slots, version())
+    touch_beat_file()
+    return is_draining
 
 
 @patient

@@ -1,6 +1,6 @@
 """docker-compose.yml against the repository: what it names has to be there.
 
-There is no container engine on every machine that runs these tests, so the file is read, not started;
+There is no container engine on every machine that runs these tests, so the files are read, not started;
 `make check` also asks `docker compose config` where Docker is installed.
 """
 
@@ -21,6 +21,11 @@ DOCKERFILES = sorted((REPOSITORY / "deploy").glob("*.Dockerfile"))
 
 def builds():
     return [(name, service["build"]) for name, service in SERVICES.items() if "build" in service]
+
+
+OVERRIDES = {
+    name: yaml.safe_load((REPOSITORY / "deploy" / name).read_text()) for name in ("gpu.yml", "machines.yml")
+}
 
 
 def instructions(dockerfile, word):
@@ -95,3 +100,39 @@ def test_only_the_web_container_is_reachable_and_only_from_this_machine_unless_a
     assert published.pop("env-server") == ["${DESKHAND_BIND:-127.0.0.1}:8100:8100"]  # asks for a token
     assert published == {"web": ["${DESKHAND_BIND:-127.0.0.1}:8700:8700"]}
     assert SERVICES["env-server"]["profiles"], "not started unless asked for"
+
+
+@pytest.mark.parametrize("name", OVERRIDES)
+def test_an_override_builds_a_stage_that_exists_for_a_service_that_exists(name):
+    for service, changes in OVERRIDES[name]["services"].items():
+        dockerfile = REPOSITORY / SERVICES[service]["build"]["dockerfile"]
+        stages = {stage.split(" AS ")[-1] for stage in instructions(dockerfile, "FROM")}
+        assert changes["build"]["target"] in stages
+        assert changes["image"] != SERVICES[service]["image"], "one name must not stand for two images"
+
+
+def test_every_service_that_stays_up_tells_whether_it_works():
+    optional = {name for name, service in SERVICES.items() if service.get("profiles")}
+    without = {name for name, service in SERVICES.items() if "healthcheck" not in service}
+    assert without - optional == {"prepare"}
+
+
+def test_no_service_lives_in_the_network_of_another():
+    assert [name for name, service in SERVICES.items() if "network_mode" in service] == []
+    policy = SERVICES["gpu-worker"]["environment"]
+    assert policy["DESKHAND_POLICY_ADDRESS"] == SERVICES["gpu-worker"]["hostname"] == "gpu-worker"
+
+
+def test_desktops_can_make_their_sandboxes_and_know_no_password():
+    deskhost = SERVICES["deskhost"]
+    assert set(deskhost["security_opt"]) == {
+        "seccomp=unconfined", "apparmor=unconfined", "systempaths=unconfined"
+    }  # fmt: skip
+    assert deskhost["env_file"] == []
+    assert [name for name in deskhost["environment"] if "URL" in name or "SECRET" in name] == []
+
+
+def test_what_env_names_reaches_the_other_containers():
+    for name, service in SERVICES.items():
+        if "build" in service and name != "deskhost":
+            assert service["env_file"] == [{"path": ".env", "required": False}], name
