@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from webapp.lib.beat_file import touch_beat_file
 from webapp.lib.patience import patient
 from webapp.lib.send_job import own_queue
+from webapp.lib.silence import touch_beat_file
 from webapp.worker_door import workers as door
 from webapp.worker_door.contract import version
 from workers import identity

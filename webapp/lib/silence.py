@@ -1,9 +1,11 @@
-"""Since when nothing was heard of something that writes the time again and again."""
+"""Since when nothing was heard of something that writes the time again and again; a file that tells it."""
 
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
+from django.conf import settings
 from django.db.models import Q
 from django.utils import timezone
 
@@ -16,3 +18,9 @@ def silent_for(limit: timedelta, field: str = "heartbeat_at") -> Q:
     """
     now = timezone.now()
     return Q((f"{field}__lt", now - limit)) | Q((f"{field}__gt", now + limit))
+
+
+def touch_beat_file() -> None:
+    """At each heartbeat that was recorded: a container's health check looks how old DESKHAND_BEAT_FILE is."""
+    if settings.BEAT_FILE:
+        Path(settings.BEAT_FILE).touch()

@@ -28,7 +28,7 @@ from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_a
 from webapp.experiments.sweeps.steering import advance_sweeps
 from webapp.fleet.operator_requests import expire_operations
 from webapp.fleet.worker_reports import lose_stale_workers
-from webapp.lib.beat_file import touch_beat_file
+from webapp.lib.silence import touch_beat_file
 from webapp.lib.startup_objects import keep_for_good
 from webapp.trajectories.branching import give_up_hostless
 from webapp.trajectories.lifecycle import cancel_groups_of, lose_stale_trajectories
