@@ -295,7 +295,5 @@ LOGGING = {
     "root": {"handlers": ["console"], "level": env_str("DESKHAND_LOG_LEVEL", "INFO")},
 }
 
-SENTRY_DSN = env_str("DESKHAND_SENTRY_DSN")
-"""Of a Sentry server that errors are reported to; "" = none."""
-if SENTRY_DSN:
-    report_errors_to(SENTRY_DSN)
+if dsn := env_str("DESKHAND_SENTRY_DSN"):
+    report_errors_to(dsn)
