@@ -11,9 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from webapp.lib.parquet_stream import IMAGE, list_feature, parquet_pieces, schema_of, value_feature
 from webapp.replay.models import ReplayEntry
 from webapp.replay.slime_export import record_of
+from webapp.trajectories.dataset.parquet_stream import (
+    IMAGE,
+    list_feature,
+    parquet_pieces,
+    schema_of,
+    value_feature,
+)
 from webapp.trajectories.frames import read_frame
 
 MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string()), ("step_loss_mask", pa.int64())])

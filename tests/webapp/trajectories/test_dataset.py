@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from testing.factories import make_experiment, make_group, make_trajectory
-from webapp.trajectories.dataset import shard_pieces
+from webapp.trajectories.dataset.shards import shard_pieces
 from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory
 

@@ -12,7 +12,7 @@ from webapp.api.binary import binary_answer
 from webapp.experiments.access import get_experiment
 from webapp.lib.request_values import BadValue
 from webapp.replay.exports import CONTENT_TYPES, stream
-from webapp.trajectories.dataset import MAX_SHARDS, shard_pieces
+from webapp.trajectories.dataset.shards import MAX_SHARDS, shard_pieces
 from webapp.trajectories.models import Trajectory
 
 router = Router(tags=["trajectories"])

@@ -14,7 +14,13 @@ from typing import Any
 import pyarrow as pa
 from django.db.models import F, QuerySet
 
-from webapp.lib.parquet_stream import IMAGE, list_feature, parquet_pieces, schema_of, value_feature
+from webapp.trajectories.dataset.parquet_stream import (
+    IMAGE,
+    list_feature,
+    parquet_pieces,
+    schema_of,
+    value_feature,
+)
 from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory, TurnRecord
 

@@ -1,0 +1,1 @@
+"""Trajectories as Parquet tables for programs that train elsewhere."""
