@@ -24,10 +24,10 @@ from webapp.lib.environment_variables import (
     env_str,
     make_private,
 )
-from webapp.lib.error_reports import report_errors_to
 from webapp.lib.host_links.joined_identity import read_identity
 from webapp.lib.host_links.service_address import read_service_address
 from webapp.lib.media.bucket_address import read_media_storage
+from webapp.operations.error_reports import report_errors_to
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
