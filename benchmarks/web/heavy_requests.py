@@ -144,7 +144,7 @@ class Request:
 
 
 def page_requests(world: Any) -> Iterator[Request]:
-    from tests.webapp.fuzz.test_pages import PATHS, address, field_names
+    from testing.page_addresses import PATHS, address, field_names
 
     names = field_names()
     for route in PATHS:
@@ -155,7 +155,7 @@ def page_requests(world: Any) -> Iterator[Request]:
 
 
 def api_requests(world: Any) -> Iterator[Request]:
-    from tests.webapp.fuzz.test_pages import field_names
+    from testing.page_addresses import field_names
     from webapp.api.urls import api
 
     values = {"wanted": "best", "sha256": world.paths["frame"], "name": world.paths["desktop"]}
