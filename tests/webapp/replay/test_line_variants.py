@@ -21,10 +21,10 @@ from testing.factories import (
     make_user,
 )
 from testing.replay_imports import check_lines, import_lines
-from webapp.experiments.models import TaskRecord
+from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.replay.exports import ChosenEntries, chosen_entries
 from webapp.replay.imports.jobs import approve_import, request_import
-from webapp.replay.imports.known_tasks import DEMONSTRATIONS
+from webapp.replay.imports.known_tasks import demonstrations_of
 from webapp.replay.imports.run import run_import
 from webapp.replay.labels import LABEL_COLUMNS
 from webapp.replay.models import ReplayEntry
@@ -175,11 +175,13 @@ def test_unknown_tasks_come_in_as_demonstrations_only_when_asked():
     upload = SimpleUploadedFile("x.jsonl", "\n".join(lines).encode())
     job = request_import(team=team, user=user, task_set=task.task_set, upload=upload, takes_unknown=True)
     run_import(job.pk)
-    assert not TaskRecord.objects.filter(task_set__name=DEMONSTRATIONS).exists()
+    name = demonstrations_of(team)
+    assert not TaskRecord.objects.filter(task_set__name=name).exists()
     job.refresh_from_db()
     assert approve_import(job=job, user=user)
     run_import(job.pk)
-    made = TaskRecord.objects.get(task_set__name=DEMONSTRATIONS)
+    made = TaskRecord.objects.get(task_set__name=name)
+    assert made.task_set not in TaskSet.objects.of(make_team()), "another team's"
     assert (made.task_id, made.family, made.instruction) == ("new-1", "chrome", "Open the reports")
     assert (made.status, made.runs_on) == ("unsupported", "")
     found = ReplayEntry.objects.filter(team=team).values_list("trajectory__task", flat=True)

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from training.contracts.types import Task
+from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
 from webapp.lib.request_values import check_text, shortened
 from webapp.replay.imports.conversation import ReadProblem
 
-DEMONSTRATIONS = "demonstrations"
-"""Task set of those that came with an import alone."""
 ONLY_SHOWN = "came with an import: there is a demonstration of it, but no set-up and no evaluator"
 MAX_ID = 120
 MAX_FAMILY = 40
@@ -21,19 +20,22 @@ MAX_FAMILY = 40
 class KnownTasks:
     """Tasks that a line may name."""
 
+    team: Team
     task_set: TaskSet
     takes_unknown: bool
     """Lines of other tasks come in, too, as demonstrations only."""
     by_id: dict[str, TaskRecord] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, task_set: TaskSet, *, takes_unknown: bool) -> KnownTasks:
+    def of(cls, team: Team, task_set: TaskSet, *, takes_unknown: bool) -> KnownTasks:
         """Those of the set, and where others are taken those that came before."""
         found: dict[str, TaskRecord] = {}
         if takes_unknown:
-            shown = TaskRecord.objects.filter(task_set__name=DEMONSTRATIONS)
+            shown = TaskRecord.objects.filter(task_set__name=demonstrations_of(team))
             found |= {task.task_id: task for task in shown}
-        return cls(task_set, takes_unknown, found | {task.task_id: task for task in task_set.tasks.current()})
+        return cls(
+            team, task_set, takes_unknown, found | {task.task_id: task for task in task_set.tasks.current()}
+        )
 
     def find(self, data: dict[str, Any], metadata: dict[str, Any], *, instruction: str) -> TaskRecord:
         """By metadata.task_id, id or task_id, without a chunk's suffix. An unknown one is not saved yet."""
@@ -58,12 +60,19 @@ class KnownTasks:
         if task.pk is not None:
             return task
         task_set, _ = TaskSet.objects.get_or_create(
-            name=DEMONSTRATIONS, defaults={"title": "Demonstrations only", "origin": "imports"}
+            name=demonstrations_of(self.team),
+            team=self.team,
+            defaults={"title": "Demonstrations only", "origin": "imports"},
         )
         values = {name: getattr(task, name) for name in SAVED}
         row, _ = TaskRecord.objects.get_or_create(task_set=task_set, task_id=task.task_id, defaults=values)
         self.by_id[row.task_id] = row
         return row
+
+
+def demonstrations_of(team: Team) -> str:
+    """Name of the set of tasks that came with this team's imports alone; people's names hold no "_"."""
+    return f"demonstrations_{team.pk}"
 
 
 SAVED = ("instruction", "family", "split", "spec", "status", "reason", "reasons")

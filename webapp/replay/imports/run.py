@@ -61,7 +61,7 @@ def run_import(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None
         jobs.fail_import(job=job, message=f"The {what} is gone; upload the file again.")
         return
     is_check = job.status == ImportStatus.CHECKING
-    tasks = KnownTasks.of(job.task_set, takes_unknown=job.takes_unknown)
+    tasks = KnownTasks.of(job.team, job.task_set, takes_unknown=job.takes_unknown)
     reader = Reader(job, tasks, keep_images=not is_check)
     try:
         steps = check_file(reader) if is_check else store_file(reader)
