@@ -10,7 +10,7 @@ from webapp.experiments.lifecycle.operator_actions import resume_experiment
 from webapp.experiments.lifecycle.queue_order import waiting_experiments
 from webapp.experiments.models import Experiment, ExperimentStatus, TaskSet
 from webapp.experiments.page.log_files import log_files, log_folder
-from webapp.replay.injections import usable_entries
+from webapp.replay.injections import offers
 from webapp.replay.models import ReplayEntry
 from webapp.samples.delete import delete_samples
 from webapp.samples.seed import TASK_SET, seed
@@ -83,7 +83,7 @@ def test_nothing_of_it_ever_runs_or_trains(team):
     assert all(ExperimentStatus(row.status).is_final() for row in Experiment.objects.all())
     ReplayEntry.objects.update(verdict="gold")
     for task in TaskSet.objects.get(name=TASK_SET).tasks.all():
-        assert not usable_entries(team=team, task=task).exists()
+        assert offers(team=team, task=task) == []
 
 
 def test_one_click_makes_them_and_one_deletes_them_with_all_that_they_brought(web, team):
