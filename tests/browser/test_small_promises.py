@@ -70,6 +70,29 @@ def test_an_ended_experiment_opens_with_its_curves(sign_in: SignIn, people: Peop
         assert (curves["y"] < wall["y"]) is is_first
 
 
+def test_lanes_statuses_and_ticks_have_room_at_800_pixels(sign_in: SignIn, people: People):
+    experiment = make_experiment(team=people.team, status="finished")
+    group = make_group(experiment=experiment, size=8, num_final=8, num_scored=8)
+    for member in range(8):
+        make_trajectory(group=group, member=member, turns=2, reward=1.0, score=1.0, advantage=0.1)
+    for step in (1, 2, 3):
+        MetricPoint.objects.create(experiment=experiment, name="loss/entropy", step=step, value=step * 2e-7)
+    page = sign_in(people.viewer)
+    page.set_viewport_size({"width": 800, "height": 900})
+    page.goto(f"/experiments/{experiment.pk}/?tab=groups")
+    cut_off = "(card) => [...card.querySelectorAll('.member, .member *')].filter((part) => "
+    cut_off += "part.getBoundingClientRect().right > card.getBoundingClientRect().right + 1).length"
+    assert page.locator(".group-card").first.evaluate(cut_off) == 0
+    page.goto("/trajectories/")
+    expect(page.locator("tbody .col-status > *").first).to_have_css("white-space", "nowrap")
+    page.goto(f"/experiments/{experiment.pk}/")
+    chart = page.locator(".chart", has_text="Entropy").first
+    expect(chart.locator(".ytick").first).to_be_attached()
+    ticks = chart.locator(".ytick").all_text_contents()
+    assert ticks
+    assert not [tick for tick in ticks if tick[-1] in "nµm"], ticks
+
+
 def test_every_chart_stays_inside_its_place(sign_in: SignIn, people: People):
     experiment = make_experiment(team=people.team, status="finished")
     for name in ("rollout/success", "success/menu", "reward/task_score.v1", "advantage/std"):
