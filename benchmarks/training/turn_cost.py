@@ -6,7 +6,7 @@ hardly depends on what else the machine does; turns per second do, so load and s
 
 Bar: at most `MAX_CPU_S` CPU-seconds per turn, desktops apart.
 
-    python -m benchmarks.training.turn_cost [--turns 300]
+    python -m benchmarks.training.turn_cost [--turns 250]
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KINDS = (
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--turns", type=int, default=300, help="how many are measured")
+    arguments.add_argument("--turns", type=int, default=250, help="how many are measured")
     options = arguments.parse_args()
     with Instance() as deskhand:
         figures = measure(deskhand, options.turns)

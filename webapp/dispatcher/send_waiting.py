@@ -6,14 +6,14 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from django.db.models import Case, Count, Q, Value, When
+from django.db.models import Case, Count, Exists, OuterRef, Q, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
-from webapp.experiments.models import Experiment
+from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet.env_capacity import env_capacity, host_names_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
@@ -75,8 +75,14 @@ def is_waiting() -> Q:
 
 
 def is_runnable() -> Q:
-    """Not bound to a machine, or to one that works: a branch starts where its snapshot lies."""
-    return Q(host="") | Q(host__in=host_names_at_work())
+    """Not bound to a machine, or to one that works: a branch starts where its snapshot lies.
+
+    Nor is its policy server still starting: the trainer may ask for groups before it is there, and each try
+    would be lost.
+    """
+    starting = Attempt.objects.filter(experiment=OuterRef("experiment"), status=AttemptStatus.CLAIMED)
+    has_host = Q(host="") | Q(host__in=host_names_at_work())
+    return has_host & ~Q(Exists(starting), source=Source.POLICY)
 
 
 def _lines(capacity: int, free: int, all_out: Mapping[Line, Out]) -> list[WaitingLine]:

@@ -11,6 +11,7 @@ from testing.factories import make_experiment, make_group, make_task, make_team,
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.dispatcher import send_waiting
+from webapp.experiments.lifecycle.attempts import start_attempt
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
 from webapp.fleet.worker_reports import beat_worker
 from webapp.trajectories import lifecycle
@@ -158,3 +159,14 @@ def test_what_a_lost_attempt_asked_for_is_called_off_before_it_uses_up_its_retri
     sent.clear()
     send_waiting.fill_free_slots()
     assert sent == []
+
+
+def test_nothing_is_sent_to_a_policy_server_that_is_still_starting(sent: list[int]) -> None:
+    experiment = experiment_with(num_desktops=4, waiting=2)
+    attempt = Attempt.objects.create(experiment=experiment, number=1, worker_name="gpu@here")
+    open_slots(8)
+    send_waiting.fill_free_slots()
+    assert sent == []
+    start_attempt(attempt=attempt, policy_url="http://127.0.0.1:1", policy_token="token")
+    send_waiting.fill_free_slots()
+    assert counts(sent) == {experiment.pk: 2}
