@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,6 +28,10 @@ class HttpReceiver:
         self.received: list[Received] = []
         self.answers: deque[tuple[int, dict[str, str]]] = deque()
         """(status, headers) of the next requests; 204 after them."""
+        self.body = b""
+        """Of every answer."""
+        self.num_bodies = 1
+        """How often it is sent."""
         self.trickles = False
         """Send the answer's head a byte at a time and never finish it."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -56,18 +61,19 @@ class HttpReceiver:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
-                self.send_header("content-length", "0")
+                self.send_header("content-length", str(len(receiver.body) * receiver.num_bodies))
                 self.end_headers()
+                with suppress(OSError):  # the client may give up
+                    for _ in range(receiver.num_bodies):
+                        self.wfile.write(receiver.body)
 
             def _trickle(self) -> None:
                 self.close_connection = True
-                try:
+                with suppress(OSError):  # the client gives up
                     self.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
                     while True:
                         self.wfile.write(b"x")
                         time.sleep(0.05)
-                except OSError:  # the client has given up
-                    return
 
             def log_message(self, format: str, *args: object) -> None:
                 """Tests say what they need."""

@@ -1,6 +1,7 @@
 """Rules and the messages that they caused."""
 
 import secrets
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.db import models
@@ -38,6 +39,7 @@ class Kind(models.TextChoices):
 
 
 RULE_KINDS = tuple(kind for kind in Kind if kind is not Kind.TEST)
+MAX_TARGET = 1000
 DEFAULT_STALLED_MINUTES = 30
 DEFAULT_INBOX_HOURS = 24
 
@@ -50,7 +52,7 @@ class NotificationRule(models.Model):
     channel = models.CharField(max_length=8, choices=Channel)
     kinds = models.JSONField(default=list)
     """Of `RULE_KINDS`."""
-    target = models.CharField(max_length=1000, blank=True)
+    target = models.CharField(max_length=MAX_TARGET, blank=True)
     """A URL, which may be a secret by itself and is never shown again; addresses of e-mail with commas."""
     secret = models.CharField(max_length=64, blank=True)
     """Name of a secret that the team was granted: the webhook's key, or what stands for {secret} in a URL."""
@@ -69,8 +71,8 @@ class NotificationRule(models.Model):
     @property
     def shown_target(self) -> str:
         """Where it tells it, without what only its author knows."""
-        scheme, found, rest = self.target.partition("://")
-        return f"{scheme}://{rest.partition('/')[0]}/…" if found else self.target
+        parts = urlsplit(self.target) if Channel(self.channel).is_url else None
+        return f"{parts.scheme}://{parts.netloc}/…" if parts else self.target
 
     @property
     def told_kinds(self) -> list[Kind]:

@@ -12,7 +12,7 @@ from training.contracts.remote_addresses import RefusedAddress, check_url
 from training.contracts.secret_grants import GrantError, check_grant
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
-from webapp.notifications.models import Channel
+from webapp.notifications.models import MAX_TARGET, Channel
 
 MAX_ADDRESSES = 10
 SECRET = "{secret}"
@@ -20,6 +20,8 @@ SECRET = "{secret}"
 
 def check_target(*, team: Team, channel: str, target: str, secret: str) -> None:
     """Raise BadValue naming the field, unless the team may send there by this channel."""
+    if len(target) > MAX_TARGET:
+        raise BadValue("target", f"longer than {MAX_TARGET} characters")
     if Channel(channel).is_url:
         _check_url(target)
         _check_secret(team, Channel(channel), target, secret)

@@ -56,12 +56,12 @@ def with_verdicts(scanners: Sequence[int]) -> dict[int, Agreed]:
     rows = Finding.objects.filter(
         scanner__in=scanners,
         outcome__in=list(OF_OUTCOMES),
-        trajectory__replay_entry__verdict__in=list(OF_VERDICTS),
-        trajectory__replay_entry__labelled_by__isnull=False,
+        trajectory__replay_entries__verdict__in=list(OF_VERDICTS),
+        trajectory__replay_entries__labelled_by__isnull=False,
     ).order_by()
-    columns = ("scanner_id", "outcome", "trajectory__replay_entry__verdict")
+    columns = ("scanner_id", "outcome", "trajectory__replay_entries__verdict")
     pairs: dict[int, Pairs] = defaultdict(list)
-    for scanner, outcome, verdict, num in rows.values_list(*columns).annotate(num=Count("id")):
+    for scanner, outcome, verdict, num in rows.values_list(*columns).annotate(num=Count("id", distinct=True)):
         pairs[scanner] += [(OF_OUTCOMES[outcome], OF_VERDICTS[verdict])] * num
     return {scanner: Agreed.of(pairs[scanner]) for scanner in scanners}
 

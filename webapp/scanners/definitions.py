@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from django.conf import settings
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
-from training.contracts.remote_addresses import RefusedAddress, check_url
-from training.contracts.secret_grants import GrantError, check_grant
-from training.contracts.secret_store import NAME as SECRET_NAME
 from training.contracts.types import ActionKind
 from webapp.accounts.models import Team
+from webapp.lib.chat.chat_model import ChatModel, chat_problems
 from webapp.lib.request_values import BadValue
 from webapp.scanners.linear_patterns import compiled
 
@@ -87,38 +84,17 @@ class Rule(Kind):
     rule: str
 
 
-class ModelQuestion(Kind):
+class ModelQuestion(ChatModel):
     """A question that a language model answers about each transcript; it is never told score or reward."""
 
     kind: Literal["model"] = "model"
     question: str = Field(min_length=1, max_length=4000)
-    url: str = Field(default="", max_length=300)
-    """Of an OpenAI-compatible server, up to and with /v1."""
-    model: str = Field(default="", max_length=200)
-    secret: str = Field(default="", max_length=64)
-    """Name of the secret with its key; "" = the server asks for none."""
     screens: int = Field(default=0, ge=0, le=8)
     """The last screenshots that go with the transcript."""
     max_tokens: int = Field(default=400, ge=16, le=32_000)
     price_in: float = Field(default=0.0, ge=0, le=10_000, allow_inf_nan=False)
     price_out: float = Field(default=0.0, ge=0, le=10_000, allow_inf_nan=False)
     """Per million tokens, in the currency of the team's choice."""
-
-    @field_validator("url")
-    @classmethod
-    def _plain_url(cls, url: str) -> str:
-        if url and not url.startswith(("http://", "https://")):
-            raise ValueError("must begin with http:// or https://")
-        if "@" in url or "?" in url or "#" in url:
-            raise ValueError("holds neither name, password nor query; a key is a secret")
-        return url.rstrip("/")
-
-    @field_validator("secret")
-    @classmethod
-    def _secret_name(cls, secret: str) -> str:
-        if secret and not SECRET_NAME.fullmatch(secret):
-            raise ValueError("name a secret: small letters, digits, dots and dashes")
-        return secret
 
 
 Definition = TextPattern | ActionSequence | Loop | StillScreen | Rule | ModelQuestion
@@ -147,13 +123,4 @@ def _place_problems(definition: Definition, team: Team) -> Iterator[tuple[str, s
     if not definition.url or not definition.model:
         yield "model", "needs an address and the name of a model; save it as a scanner of your team"
         return
-    try:
-        check_url(definition.url, settings.REMOTE_NETWORKS)
-    except RefusedAddress as refused:
-        yield "url", str(refused)
-    try:
-        if definition.secret:
-            urls = [definition.url]
-            check_grant(settings.SECRETS_DIR, secret=definition.secret, team=team.name, urls=urls)
-    except GrantError as refused:
-        yield "secret", str(refused)
+    yield from chat_problems(definition, team.name)

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
-from django.db.models import Max
 
-from webapp.accounts.audit.log_action import log_action
-from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue, check_plain
 from webapp.scanners.definitions import Definition, Rule, read_definition
 from webapp.scanners.models import Scanner
 from webapp.scanners.shipped import SHIPPED
 from webapp.scanners.shipped_rules import RULES
-
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
-KEY = re.compile(r"([a-z0-9][a-z0-9-]{0,59})\.v([0-9]{1,6})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +38,8 @@ def known_scanners(team: Team) -> list[Known]:
 
 def get_known(team: Team, key: str) -> Known | None:
     """The one that "NAME.vVERSION" names; None when the team has no such one."""
-    parts = KEY.fullmatch(key)
-    if parts is None:
-        return None
-    name, version = parts[1], int(parts[2])
-    row = team.scanners.filter(name=name, version=version).first()
-    if version == 1 and (shipped := SHIPPED.get(name)):
+    row = Scanner.named(team, key)
+    if key.endswith(".v1") and (shipped := SHIPPED.get(key.removesuffix(".v1"))):
         return Known(key, shipped.title, shipped.definition, row)
     return _of_row(str(row), row) if row else None
 
@@ -61,30 +50,19 @@ def _of_row(key: str, row: Scanner) -> Known:
 
 def save_scanner(*, team: Team, user: User, name: str, definition: object, note: str) -> Scanner:
     """The next version of `name`; older ones stay as they are. Raises BadValue."""
-    if not NAME.fullmatch(name):
-        raise BadValue("name", "use a-z, 0-9 and -, at most 60 of them, without a version")
     check_plain(definition, "definition")
     read = read_definition(definition)
     if isinstance(read, Rule) and read.rule not in RULES:
         raise BadValue("rule", f"known ones: {', '.join(RULES)}")
-    first = 2 if name in SHIPPED else 1
-    try:
-        with transaction.atomic():
-            last = team.scanners.filter(name=name).aggregate(last=Max("version"))["last"] or 0
-            row = Scanner.objects.create(
-                team=team,
-                name=name,
-                version=max(first, last + 1),
-                definition=read.model_dump(mode="json"),
-                note=note[:300],
-                owner=user,
-            )
-            log_action(
-                AuditAction.SAVED, person=user, team=team, kind="scanner", object_id=row, note=row.note
-            )
-    except IntegrityError as error:
-        raise BadValue("name", "another version was saved at this moment; save again") from error
-    return row
+    return Scanner.save_next(
+        team=team,
+        user=user,
+        name=name,
+        kind="scanner",
+        note=note,
+        first=2 if name in SHIPPED else 1,
+        definition=read.model_dump(mode="json"),
+    )
 
 
 def row_of(team: Team, known: Known) -> Scanner:

@@ -4,29 +4,19 @@ from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
+from webapp.accounts.team_versions import TeamVersion
 from webapp.trajectories.models import Trajectory
 
 
-class Scanner(models.Model):
-    """One version of a question. Nothing changes it; shipped ones get their row at their first scan."""
+class Scanner(TeamVersion):
+    """One version of a question; shipped ones get their row at their first scan."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="scanners")
-    name = models.CharField(max_length=60)
-    version = models.IntegerField()
     definition = models.JSONField()
     """`definitions.Definition` as JSON."""
-    note = models.CharField(max_length=300, blank=True)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    created_at = models.DateTimeField(auto_now_add=True)
 
-    class Meta:
-        ordering = ["name", "-version"]
-        constraints = [
-            models.UniqueConstraint(fields=["team", "name", "version"], name="scanner_version_once")
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.name}.v{self.version}"
+    class Meta(TeamVersion.Meta):
+        constraints = [models.UniqueConstraint(fields=TeamVersion.VERSION_ONCE, name="scanner_version_once")]
 
 
 class ScanStatus(models.TextChoices):

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+from webapp.lib.chat.chat_server import ChatServer, ModelRefused
 from webapp.lib.request_values import BadValue
 from webapp.lib.storable_text import storable
 from webapp.scanners import scans
 from webapp.scanners.definitions import Definition, ModelQuestion, check_allowed, read_definition
-from webapp.scanners.model_question import Answer, ModelRefused, ModelServer
+from webapp.scanners.model_question import Answer
+from webapp.scanners.model_question import ask as ask_model
 from webapp.scanners.models import Finding, Outcome, Scan
 from webapp.scanners.patterns import find
 from webapp.scanners.shipped_rules import Hit
@@ -51,12 +53,9 @@ def asking(definition: Definition) -> Iterator[Ask]:
         pattern = definition
         yield lambda batch: [_pattern_answer(find(pattern, paid)) for paid in batch]
         return
-    server = ModelServer(definition)
-    try:
-        with ThreadPoolExecutor(MODEL_BATCH) as pool:
-            yield lambda batch: list(pool.map(server.ask, [paid.transcript for paid in batch]))
-    finally:
-        server.close()
+    question, server = definition, ChatServer(definition)
+    with ThreadPoolExecutor(MODEL_BATCH) as pool:
+        yield lambda batch: list(pool.map(lambda paid: ask_model(server, question, paid.transcript), batch))
 
 
 def _pattern_answer(hit: Hit | None) -> Answer:

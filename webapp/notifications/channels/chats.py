@@ -25,7 +25,7 @@ def post_to_slack(rule: NotificationRule, message: Message) -> None:
     ]
     if message.picture_url:
         blocks.append({"type": "image", "image_url": message.picture_url, "alt_text": "Screenshots"})
-    post(rule, _url(rule), json={"text": message.title, "blocks": blocks})
+    post(rule, _url(rule), json={"text": title, "blocks": blocks})
 
 
 def post_to_discord(rule: NotificationRule, message: Message) -> None:
