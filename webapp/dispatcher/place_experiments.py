@@ -5,8 +5,9 @@ import logging
 from kombu.exceptions import OperationalError
 
 from webapp.experiments.lifecycle.attempts import next_attempt_number
-from webapp.experiments.placement.decision import Assignment, decide
+from webapp.experiments.placement.decision import decide
 from webapp.experiments.placement.placing import free_unclaimed, give_back, place, record_passes
+from webapp.experiments.placement.pool import Assignment
 from webapp.experiments.placement.pool_state import gpu_workers, read_pool
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
-
-from django.db import IntegrityError, transaction
-from django.db.models import Max
 
 from training.contracts.config import RewardConfig, RewardPreset
 from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.contracts.config.section import Problem
 from training.rewards.expressions import preset_problems
-from webapp.accounts.audit.log_action import log_action
-from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.models import Team
 from webapp.experiments.models import SavedRewardPreset
 from webapp.lib.request_values import BadValue
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 SHIPPED_NAMES = {preset.partition(".")[0] for preset in REWARD_PRESETS}
 
 
@@ -32,10 +26,7 @@ def preset_names(team: Team) -> list[str]:
 
 def saved_preset(team: Team, preset: str) -> SavedRewardPreset | None:
     """The team's own preset that "NAME.vVERSION" names."""
-    name, _, version = preset.rpartition(".v")
-    if not re.fullmatch(r"[0-9]{1,6}", version):
-        return None
-    return SavedRewardPreset.objects.filter(team=team, name=name, version=int(version)).first()
+    return SavedRewardPreset.named(team, preset)
 
 
 def with_saved_terms(values: Mapping[str, Any], team: Team) -> dict[str, Any]:
@@ -58,36 +49,19 @@ def save_preset(
     *, team: Team, user: User, name: str, definition: RewardPreset, alpha: float, note: str
 ) -> SavedRewardPreset:
     """The next version of `name`; older ones stay as they are. Raises BadValue."""
-    if not NAME.fullmatch(name):
-        raise BadValue("name", "use a-z, 0-9 and -, at most 60 of them, without a version")
     if name in SHIPPED_NAMES:
         raise BadValue("name", f"{name} is a shipped preset; take another name")
     for place, problem in preset_problems(definition):
         raise BadValue(definition.terms[place].term, problem)
-    mine = SavedRewardPreset.objects.filter(team=team, name=name)
-    try:
-        with transaction.atomic():
-            last = mine.aggregate(last=Max("version"))["last"] or 0
-            saved = SavedRewardPreset.objects.create(
-                team=team,
-                name=name,
-                version=last + 1,
-                definition=definition.model_dump(mode="json"),
-                alpha=alpha,
-                note=note[:300],
-                owner=user,
-            )
-            log_action(
-                AuditAction.SAVED,
-                person=user,
-                team=team,
-                kind="reward",
-                object_id=saved,
-                note=saved.note,
-            )
-    except IntegrityError as error:
-        raise BadValue("name", "another version was saved at this moment; save again") from error
-    return saved
+    return SavedRewardPreset.save_next(
+        team=team,
+        user=user,
+        name=name,
+        kind="reward",
+        note=note,
+        definition=definition.model_dump(mode="json"),
+        alpha=alpha,
+    )
 
 
 def saved_problems(rewards: RewardConfig, team: Team) -> Iterator[Problem]:

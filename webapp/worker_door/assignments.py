@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.types import Action, Purpose, Source, Task, TrajectoryStatus, Turn
 from webapp.attacks.runs import script_of
 from webapp.experiments.models import Attempt, AttemptStatus
@@ -28,6 +29,8 @@ class Branch:
     """What happened before, in its parents."""
     text: str
     """The text of the agent's first observation."""
+    milestones: tuple[ReachedMilestone, ...] = ()
+    """That were reached in these turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def claim(trajectory_id: int, worker_name: str) -> Assignment | None:
         policy_token=attempt.policy_token if attempt else "",
         policy_certificate=attempt.policy_certificate if attempt else "",
         script=script.actions if script else None,
-        branch=_branch_of(row) if row.purpose == Purpose.BRANCH else None,
+        branch=_branch_of(row) if row.group.branch_turn is not None else None,
     )
 
 
@@ -103,6 +106,7 @@ def _branch_of(row: Trajectory) -> Branch:
         snapshot=snapshot.name if snapshot else "",
         turns=tuple(turn_of(turn) for turn in row.turns.filter(index__lt=row.group.branch_turn)),
         text=branching.first_text(row),
+        milestones=tuple(ReachedMilestone.model_validate(one) for one in row.milestones),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db import transaction
 
 from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import (
     Limit,
@@ -136,6 +137,13 @@ def record_checks(trajectory_id: int, checks: list[EvaluatorCheck]) -> None:
     """What the evaluator looked at, for people."""
     rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
     trajectories.record_checks(trajectory=own_trajectory(trajectory_id), checks=rows)
+
+
+@report
+def record_milestones(trajectory_id: int, reached: list[ReachedMilestone]) -> None:
+    """All milestones of its task that were reached up to now."""
+    rows = [one.model_dump(mode="json") for one in reached]
+    trajectories.record_milestones(trajectory=own_trajectory(trajectory_id), reached=rows)
 
 
 @report

@@ -9,8 +9,6 @@ ask for meanwhile, the attempt is closed exactly once and every child group is e
 from __future__ import annotations
 
 import logging
-import os
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,17 +24,19 @@ from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from training.contracts.trainer_state import checkpoints_folder
 from workers import identity
 from workers.gpu.attempt_closing import close_crashed, close_stopped, end
-from workers.gpu.child_processes import start_child
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_folders import experiment_folder, output_folder
 from workers.gpu.experiment_heartbeat import Heartbeat
 from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
 from workers.gpu.fetched_checkpoints import bring_checkpoint, bring_model
+from workers.gpu.gang import GangBroken, gather, problems_of
 from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch, own_gpus
 from workers.gpu.model_folder import ModelNotFound
 from workers.gpu.policy_server_process import PolicyServer, PolicyServerError
+from workers.gpu.resolved_config import with_folders
+from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
 from workers.gpu.webapp_imports import (
     Attempt,
     AttemptStatus,
@@ -44,7 +44,6 @@ from workers.gpu.webapp_imports import (
     ExperimentStatus,
     attempts,
     fill_free_slots,
-    frames_folder,
     patiently,
     pin_models,
     require_runnable,
@@ -57,8 +56,6 @@ from workers.processes.logged_process import LoggedProcess
 log = logging.getLogger(__name__)
 TICK_S = 0.2
 BEAT_EVERY_S = 2.0
-LOG_TAIL_LINES = 120
-"""More than a traceback through the libraries below takes."""
 CANCEL_GRACE_S = 45.0
 """After a cancel request the trainer gets this long to leave by itself."""
 
@@ -105,7 +102,7 @@ def _run(experiment_id: int, attempt_number: int) -> None:
     except (ModelNotFound, CheckpointElsewhere) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that is gone or on another host.
         close_crashed(attempt, config, str(error), max_restarts=0)
-    except (TooFewGpus, PolicyServerError, OSError) as error:
+    except (TooFewGpus, GangBroken, PolicyServerError, OSError) as error:
         close_crashed(attempt, config, str(error))
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
@@ -147,7 +144,8 @@ class Supervision:
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
         gpus = placed_gpus(self._attempt.experiment.placed_keys)
         trainer_gpus, engine_gpus = trainer_and_engine(self._config, gpus)
-        patiently(attempts.record_gpus_held, attempt=self._attempt, number=len(gpus))
+        hosts = 1 + len(self._attempt.experiment.placed_members)
+        patiently(attempts.record_gpus_held, attempt=self._attempt, number=len(gpus) * hosts)
         with ExitStack() as stack:
             policy = PolicyServer(
                 model=self._model,
@@ -197,25 +195,17 @@ class Supervision:
     def _start_trainer(
         self, config_path: Path, coordinator: CoordinatorServer, gpus: dict[str, str]
     ) -> LoggedProcess:
-        """By the launcher, also for one process: the same path as on many GPUs."""
         TrainerOutcome.path(self._output).unlink(missing_ok=True)
-        command = [
-            sys.executable,
-            *("-m", "training.distributed.launch"),
-            *("--ranks", str(self._config.optimiser.num_processes)),
-            *("-m", "training.loop.train"),
-            *("--config", str(config_path)),
-            *("--output", str(self._output)),
-        ]
-        env = {
-            **os.environ,
-            "DESKHAND_COORDINATOR_URL": coordinator.url,
-            "DESKHAND_COORDINATOR_TOKEN": coordinator.token,
-            **gpus,
-            "DESKHAND_FRAMES_DIR": frames_folder(),
-            "PYTHONUNBUFFERED": "1",
-        }
-        return start_child("trainer", command, log_path=self._log_path("trainer"), env=env)
+        checkpoints = checkpoints_folder(self._config.checkpoints.directory, self._output)
+        return start_trainer(
+            self._config,
+            config_path=config_path,
+            output=self._output,
+            log_path=self._log_path("trainer"),
+            coordinator=coordinator,
+            gpus=gpus,
+            gang=gather(self._attempt, self._folder, checkpoints, self._beat_or_stop),
+        )
 
     def _watch(self, trainer: LoggedProcess, policy: PolicyServer) -> None:
         """Until the trainer ends, or the policy server dies, or patience with a cancel runs out."""
@@ -230,6 +220,9 @@ class Supervision:
                 trainer.stop(settings.STOP_GRACE_S)
                 raise AttemptStopped("the gpu worker was stopped")
             status = self._beat()
+            if status is not None and (problems := problems_of(self._attempt)):
+                trainer.stop(settings.STOP_GRACE_S)  # a host that is being stopped gives time to save
+                raise GangBroken("; ".join(problems))
             if status == ExperimentStatus.CANCELLING:
                 now = time.monotonic()
                 self._cancel_by = self._cancel_by or now + CANCEL_GRACE_S
@@ -262,7 +255,7 @@ class Supervision:
             raise AttemptStopped("stopped at a safe point")
         else:
             reason = message or why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
-            reason = "; ".join([reason, *map(str, shortages())])
+            reason = "; ".join([reason, *problems_of(self._attempt), *map(str, shortages())])
             close_crashed(self._attempt, self._config, reason)
 
     def _outcome(self) -> TrainerOutcome | None:
@@ -276,18 +269,6 @@ class Supervision:
     def _wants_stop(self) -> bool:
         status = patiently(attempts.beat_experiment, self._experiment_id)
         return status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
-
-
-def with_folders(config: ExperimentConfig, model: str) -> ExperimentConfig:
-    """The config with checkpoint names resolved to folders, as the trainer wants it."""
-    reference = config.algorithm.reference_path
-    resolved = bring_model(reference) if reference else ""
-    return config.model_copy(
-        update={
-            "model": config.model.model_copy(update={"path": model}),
-            "algorithm": config.algorithm.model_copy(update={"reference_path": resolved}),
-        }
-    )
 
 
 def is_colocated(config: ExperimentConfig) -> bool:

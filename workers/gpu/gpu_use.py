@@ -22,8 +22,18 @@ def announce_gpus(worker_name: str) -> None:
     """Tell which GPUs this worker has and what of them is free: what is placed on it depends on that."""
     gpus = open_gpus()
     record_gpus(
-        name=worker_name, gpus=gpus.describe() if gpus else [], cpu_places=0 if gpus else settings.CPU_PLACES
+        name=worker_name,
+        gpus=gpus.describe() if gpus else [],
+        cpu_places=0 if gpus else settings.CPU_PLACES,
+        address=_gang_address(has_gpus=bool(gpus)),
     )
+
+
+def _gang_address(*, has_gpus: bool) -> str:
+    """Where other hosts of one experiment reach this one; "" = they cannot."""
+    if settings.POLICY_SERVER.is_local or (has_gpus and not settings.NCCL_INTERFACE):
+        return ""
+    return settings.POLICY_SERVER.advertised
 
 
 def announce_for_ever(worker_name: str, stopping: threading.Event) -> None:

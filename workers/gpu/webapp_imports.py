@@ -4,7 +4,7 @@ from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.checkpoints import checkpoint_copies, exports, usable_checkpoints
 from webapp.experiments.checkpoints.checkpoint_copies import CheckpointElsewhere, SavedCheckpoint
 from webapp.experiments.installation_limits import require_runnable
-from webapp.experiments.lifecycle import alarms, attempts, status_changes, trainer_reports
+from webapp.experiments.lifecycle import alarms, attempts, gangs, status_changes, trainer_reports
 from webapp.experiments.lifecycle.disk_wait_text import tell_disk_wait
 from webapp.experiments.lifecycle.engine_wait_text import tell_start
 from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
@@ -32,6 +32,7 @@ from webapp.lib.database_pool import give_back_connection, lent_connection
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
 from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.patience import patiently
+from webapp.lib.send_job import JOIN_GANG, send_job
 from webapp.replay import injections
 from webapp.replay.injections import record_skips, record_uses
 from webapp.reports.model_card import model_card
@@ -55,6 +56,7 @@ __all__ = [
     "SavedCheckpoint",
     "TaskRecord",
     "Trajectory",
+    "JOIN_GANG",
     "WeightLineage",
     "alarms",
     "attempts",
@@ -63,6 +65,7 @@ __all__ = [
     "copies_place",
     "exports",
     "fetch_folder",
+    "gangs",
     "give_back_connection",
     "group_of",
     "lent_connection",
@@ -80,6 +83,7 @@ __all__ = [
     "record_uses",
     "require_runnable",
     "shortage_of_checkpoint",
+    "send_job",
     "shortages",
     "status_changes",
     "tell_disk_wait",

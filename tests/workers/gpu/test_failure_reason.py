@@ -29,6 +29,10 @@ STEP = "2026-11-21 19:33:58,385 training.loop.run_stages step 8: reward 0.693\n"
             STEP + "=====\n",
             "the trainer ended with code 1: 2026-11-21 19:33:58,385 training.loop.run_stages step 8",
         ),
+        (
+            "HostLost: host 1 of the gang, b:7, does not answer any more\n[rank0]: RuntimeError: closed\n",
+            "host 1 of the gang, b:7, does not answer any more",
+        ),
         ("", "the trainer ended with code 1: no output"),
         (
             STEP + "[rank0]: Traceback (most recent call last):\n[rank0]:     retu",

@@ -51,6 +51,7 @@ def evaluation_config(checkpoint: CheckpointRecord, how: HowToEvaluate) -> Exper
     if experiment.config_problems:
         raise ConfigError(experiment.config_problems)
     values = experiment.settings.model_dump(mode="json")
+    per_host = experiment.settings.optimiser.processes_per_host
     changes: dict[str, dict[str, Any]] = {
         "model": {"path": model_path(checkpoint)},
         "evaluation": {"only": True, **asdict(how)},
@@ -58,6 +59,7 @@ def evaluation_config(checkpoint: CheckpointRecord, how: HowToEvaluate) -> Exper
         "replay": {"enabled": False},
         "algorithm": {"kl_coefficient": 0.0, "reference_path": ""},
         "lora": {"rank": 0},
+        "optimiser": {"num_hosts": 1, "least_hosts": 0, "num_processes": per_host},
     }
     for section, changed in changes.items():
         values[section] |= changed

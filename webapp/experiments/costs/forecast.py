@@ -38,4 +38,4 @@ def _num_gpus(config: ExperimentConfig) -> int | None:
     """GPUs that it will hold where it runs; 0 where the workers have none."""
     online = Worker.objects.filter(queue="gpu", status=WorkerStatus.ONLINE).values_list("gpus", flat=True)
     most = [len(gpus or ()) for gpus in online]
-    return min(max(most), config.num_gpus) if most else None
+    return min(max(most) * config.optimiser.num_hosts, config.num_gpus) if most else None

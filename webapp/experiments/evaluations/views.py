@@ -33,7 +33,7 @@ ROWS_PER_PAGE = 40
 @require_safe
 def evaluation_matrix(request: HttpRequest) -> HttpResponse:
     """`?id=3`: all evaluations of an experiment. `?id=3&id=5`: the newest one of each."""
-    experiments = _experiments(request)
+    experiments = chosen_experiments(request)
     columns = columns_of(experiments)
     ctx: dict[str, Any] = {"nav": "experiments", "experiments": experiments, "columns": columns}
     if columns:
@@ -41,7 +41,7 @@ def evaluation_matrix(request: HttpRequest) -> HttpResponse:
     return render(request, "experiments/evaluation_matrix.html", ctx)
 
 
-def _experiments(request: HttpRequest) -> list[Experiment]:
+def chosen_experiments(request: HttpRequest) -> list[Experiment]:
     """Those of the team that the address names, in its order."""
     asked = list(dict.fromkeys(pk for text in request.GET.getlist("id") if (pk := row_id(text)) is not None))
     rows = Experiment.objects.filter(team=member(request).team, pk__in=asked[:MAX_EXPERIMENTS])
@@ -62,10 +62,7 @@ def _matrix_context(
     wanted = request.GET.get("by", "")
     kind = Kind(wanted) if wanted in list(Kind) else Kind.GREEDY if has_greedy else Kind.SAMPLED
     matrix = TaskMatrix(columns=columns, outcomes=outcomes, baseline=baseline, compared=compared, kind=kind)
-    sets = {experiment.settings.tasks.task_set for experiment in experiments}
-    tasks = TaskRecord.objects.filter(task_set__name__in=sets, task_id__in=matrix.task_ids())
-    tasks = tasks.order_by("version")  # the newest one is shown
-    every = matrix.rows(tasks.only("task_id", "instruction", "family", "level"))
+    every = matrix.rows(_tasks(matrix, experiments))
     chosen = {name: request.GET.get(name, "") for name in ("family", "level")}
     within = [row for row in every if _fits(row.task, chosen)]
     kept = {row.name for row in within}
@@ -86,6 +83,20 @@ def _matrix_context(
         "families": sorted({row.family for row in every if row.family}),
         "levels": sorted({str(row.task.level) for row in every if row.task}),
     }
+
+
+def _tasks(matrix: TaskMatrix, experiments: list[Experiment]) -> list[TaskRecord]:
+    """Those of the sets that the experiments name; others, of recorded runs, by the groups that ran them."""
+    names = matrix.task_ids()
+    # The newest version comes last and is shown.
+    rows = TaskRecord.objects.order_by("version").only("task_id", "instruction", "family", "level")
+    sets = {experiment.settings.tasks.task_set for experiment in experiments}
+    found = list(rows.filter(task_set__name__in=sets, task_id__in=names))
+    if unknown := set(names) - {task.task_id for task in found}:
+        tables = matrix.outcomes.values()
+        groups = {name: table[name][2] for table in tables for name in unknown & table.keys()}
+        found += rows.filter(groups__in=set(groups.values()), groups__experiment__in=experiments).distinct()
+    return found
 
 
 def _fits(task: TaskRecord | None, chosen: dict[str, str]) -> bool:

@@ -108,7 +108,7 @@ def record_gpus_held(*, attempt: Attempt, number: int) -> None:
 def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:
     """Close an attempt."""
     Attempt.objects.filter(pk=attempt.pk).update(
-        status=status, reason=storable(reason), ended_at=timezone.now(), policy_token=""
+        status=status, reason=storable(reason), ended_at=timezone.now(), policy_token="", gang_secret=""
     )
 
 

@@ -14,6 +14,7 @@ from webapp.experiments.models.experiments import (
     AttemptStatus,
     Experiment,
     ExperimentStatus,
+    GangMember,
     Stage,
     StageStatus,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "Experiment",
     "ExperimentStatus",
     "ExportStatus",
+    "GangMember",
     "GpuSample",
     "Incident",
     "MetricPoint",

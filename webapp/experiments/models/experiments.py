@@ -85,6 +85,8 @@ class Experiment(models.Model):
     """The gpu worker that it was last sent to."""
     placed_keys = models.JSONField(default=list)
     """The GPUs, or places of a host without any, that it holds there while it is sent or active."""
+    placed_members = models.JSONField(default=list)
+    """Of several hosts: [{worker, keys}] of the others, in the order of their ranks."""
     num_passed = models.IntegerField(default=0)
     """Later experiments that took what it could use, since it was queued."""
     message = models.TextField(blank=True)
@@ -141,6 +143,8 @@ class Attempt(models.Model):
     """PEM, the only one that env workers trust for it; "" = plain HTTP on this machine."""
     policy_token = models.CharField(max_length=80, blank=True)
     """Bearer token of this attempt's policy server; worthless after it ends."""
+    gang_secret = models.TextField(blank=True)
+    """PEM: certificate and key that make a host a member of its gang; worthless after it ends."""
     reason = models.TextField(blank=True)
     resumed_step = models.IntegerField(null=True)
     num_gpus = models.IntegerField(null=True)
@@ -153,6 +157,31 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.experiment} attempt {self.number}"
+
+    @property
+    def workers(self) -> list[str]:
+        """On each of its hosts one, in the order of their ranks."""
+        members = sorted(self.gang.all(), key=lambda member: member.host)
+        return [member.worker_name for member in members] or [self.worker_name]
+
+
+class GangMember(models.Model):
+    """A host of an attempt that is spread over several."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="gang")
+    host = models.IntegerField()
+    """Place of its ranks; 0 = where the attempt runs."""
+    worker_name = models.CharField(max_length=120)
+    address = models.CharField(max_length=300, blank=True)
+    """NAME:PORT of its mesh; "" until it has come."""
+    problem = models.TextField(blank=True)
+    """Why it left."""
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["attempt", "host"], name="gang_host_once")]
+
+    def __str__(self) -> str:
+        return f"host {self.host} of {self.attempt}"
 
 
 class StageStatus(models.TextChoices):

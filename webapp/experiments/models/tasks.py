@@ -128,6 +128,13 @@ class TaskRecord(models.Model):
     def __str__(self) -> str:
         return self.task_id
 
+    def can_run_on(self, desktops: DesktopConfig) -> bool:
+        """Whether such desktops can set it up and score it, as `runnable` says of many."""
+        runtime = runtime_of(desktops)
+        if runtime is TaskRuntime.OWN:
+            return self.status == TaskStatus.SUPPORTED
+        return f"|{runtime}|" in self.runs_on
+
     @property
     def needs_office(self) -> bool:
         """Of our desktops, only those with LibreOffice and Chromium can run it."""

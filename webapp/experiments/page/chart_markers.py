@@ -42,10 +42,11 @@ def _marker(kind: str, step: int, text: str, stage: str = "grpo") -> Marker:
 
 
 def _checkpoints(experiment: Experiment, from_step: int) -> Iterator[Marker]:
-    for one in with_stage(experiment.checkpoints.filter(step__gte=from_step)):
-        words = " (best)" if one.is_best else " (deleted)" if one.deleted_at else ""
-        stage = "sft" if one.is_of_sft else "grpo"  # type: ignore[attr-defined]  # read with it
-        yield _marker("checkpoint", one.step, f"Checkpoint{words}", stage)
+    rows = with_stage(experiment.checkpoints.filter(step__gte=from_step))
+    columns: tuple[Any, ...] = ("step", "is_best", "deleted_at", "is_of_sft")
+    for step, is_best, deleted_at, is_of_sft in rows.values_list(*columns):
+        words = " (best)" if is_best else " (deleted)" if deleted_at else ""
+        yield _marker("checkpoint", step, f"Checkpoint{words}", "sft" if is_of_sft else "grpo")
 
 
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
@@ -62,7 +63,7 @@ def _injections(experiment: Experiment, from_step: int) -> Iterator[Marker]:
 
 
 def _resumed(experiment: Experiment) -> Iterator[Marker]:
-    for one in experiment.attempts.exclude(resumed_step=None).defer("policy_token"):
+    for one in experiment.attempts.exclude(resumed_step=None).defer("policy_token", "gang_secret"):
         yield _marker("resume", one.resumed_step or 0, f"Attempt {one.number} resumed here")
 
 

@@ -52,7 +52,7 @@ from webapp.lib.tags import with_tag
 from webapp.live.event_publishing import last_seq
 from webapp.live.models import Stream
 
-PAGE_SIZE = 40
+PAGE_SIZE = 30
 ARCHIVED, ALL = "archived", "all"
 """What the filter `archived` may say; without it the list leaves archived ones out."""
 COLUMNS = {
@@ -63,6 +63,10 @@ COLUMNS = {
     "duration": "Duration",
 }
 """Columns that a person may hide: name in the URL -> label."""
+OWNER_NOT_SHOWN = [
+    f"owner__{name}" for name in ("password", "last_login", "date_joined", "first_name", "last_name", "email")
+]
+"""A row shows an owner's name alone; what is read besides costs a page of forty rows milliseconds."""
 FILTERS = ("status", "preset", "owner", "tag", "archived", "q", "sort")
 UNFINISHED = [*ACTIVE_STATUSES, ExperimentStatus.QUEUED, ExperimentStatus.PAUSED]
 SORTS = {
@@ -161,7 +165,7 @@ class Row:
 def filtered(team: Team, filters: dict[str, str]) -> QuerySet[Experiment]:
     """Experiments of the team that fit the URL's filters, sorted; of a sweep only its first one."""
     rows = Experiment.objects.filter(team=team).select_related("owner", "arm__sweep", "team__prices")
-    rows = rows.defer("config", "arm__sweep__config", "arm__sampler_notes")
+    rows = rows.defer("config", "arm__sweep__config", "arm__sampler_notes", *OWNER_NOT_SHOWN)
     earlier = Experiment.objects.filter(arm__sweep=OuterRef("arm__sweep"), pk__lt=OuterRef("pk"))
     rows = rows.filter(Q(arm=None) | ~Exists(earlier))
     status = filters.get("status", "")
@@ -198,10 +202,12 @@ def list_rows(experiments: Iterable[Experiment], *, with_evaluations: bool = Tru
     ids = [experiment.pk for experiment in found]
     sweeps, hours = _sweep_lines(found), attempt_times(ids)
     stages: dict[int, list[Stage]] = defaultdict(list)
-    for stage in Stage.objects.filter(experiment_id__in=ids).order_by("position"):
+    shown = Stage.objects.defer("started_at", "ended_at")
+    for stage in shown.filter(experiment_id__in=ids).order_by("position"):
         stages[stage.experiment_id].append(stage)
     pairs: dict[tuple[int, str], SuccessPair] = {}
     chosen = Evaluation.objects.filter(experiment_id__in=ids, name__in=["before", "after"])
+    chosen = chosen.defer("per_family", "at")
     for pair in pairs_of(chosen.order_by("id") if with_evaluations else ()):
         pairs[pair.either.experiment_id, pair.either.name] = pair
     return [

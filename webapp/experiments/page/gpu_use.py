@@ -54,7 +54,7 @@ PANELS = [
 
 def gpus_context(experiment: Experiment) -> dict[str, Any]:
     """What templates/experiments/parts/gpus.html shows."""
-    attempt = experiment.attempts.order_by("-number").defer("policy_token").first()
+    attempt = experiment.attempts.order_by("-number").defer("policy_token", "gang_secret").first()
     worker = Worker.objects.filter(name=attempt.worker_name).first() if attempt else None
     recent = list(experiment.gpu_samples.order_by("-at")[:NUM_RECENT])
     last = recent[0] if recent else None

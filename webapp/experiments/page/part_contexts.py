@@ -217,8 +217,9 @@ def lineage(experiment: Experiment, request: MemberRequest) -> Context:
 
 
 def attempts(experiment: Experiment, request: MemberRequest) -> Context:
+    rows = experiment.attempts.prefetch_related("gang")
     return {
-        "attempts": list(experiment.attempts.order_by("-number").defer("policy_token")),
+        "attempts": list(rows.order_by("-number").defer("policy_token", "gang_secret")),
         "all_incidents": list(experiment.incidents.all()[:100]),
     }
 

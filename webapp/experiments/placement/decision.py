@@ -2,10 +2,10 @@
 
     higher priority -> overdue ones, oldest first -> team that holds fewest places -> place in the queue
 
-Down that order, each experiment gets places of one kind on one worker, where the fewest are left over. One
-that does not fit waits, and later ones may take what it could use (backfill). When `MAX_PASSES` of them have,
-it is overdue: it goes first, and, one after the other, the places of the worker where most of them are free
-are kept for it.
+Down that order, each experiment gets places of one kind on one worker, where the fewest are left over; one of
+several hosts gets them on a worker of each host, all at once or none. One that does not fit waits, and later
+ones may take what it could use (backfill). When `MAX_PASSES` of them have, it is overdue: it goes first, and,
+one after the other, the places of the worker (or workers) where most of them are free are kept for it.
 
 So nothing starves within a priority: what an overdue experiment gathers only grows, and everything that runs
 ends. A priority is a person's word: while higher ones take all that a lower one could use, it waits.
@@ -14,106 +14,23 @@ ends. A priority is a person's word: while higher ones take all that a lower one
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from webapp.experiments.placement.pool import (
+    CPU,
+    Assignment,
+    Demand,
+    Place,
+    Pool,
+    PoolWorker,
+    Share,
+    Waiting,
+)
+
 MAX_PASSES = 8
 """Later experiments that may take what an earlier one could use, before it is overdue."""
-CPU = "cpu"
-"""Kind of the places of a worker without GPUs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """A GPU, or a share of a host without any."""
-
-    key: str
-    """The same for every worker that sees it."""
-    kind: str = CPU
-    memory_bytes: int = 0
-    is_foreign: bool = False
-    """A program that is not ours uses it now."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PoolWorker:
-    """A gpu worker that takes work: it holds one experiment at a time."""
-
-    name: str
-    """NAME@HOST"""
-    places: tuple[Place, ...] = ()
-    is_uncounted: bool = False
-    """It has no GPU, and its host's places are not counted: any one experiment that needs no GPU."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Demand:
-    """What an experiment asks of one worker."""
-
-    num_places: int = 1
-    needs_gpus: bool = False
-    kind: str = ""
-    """Words that the GPU's name must contain; "" = any."""
-    memory_bytes: int = 0
-    """Least memory of each GPU."""
-
-    def places_of(self, worker: PoolWorker) -> list[list[Place]]:
-        """By kind, which are not mixed, those that suit it where there are enough of them."""
-        kinds: dict[str, list[Place]] = {}
-        for place in worker.places:
-            if not (self.needs_gpus and place.kind == CPU) and place.memory_bytes >= self.memory_bytes:
-                kinds.setdefault(place.kind, []).append(place)
-        return [found for kind, found in kinds.items() if self.kind.lower() in kind.lower()]
-
-    def fits(self, worker: PoolWorker) -> bool:
-        """Whether it could ever run there."""
-        if worker.is_uncounted:
-            return not self.needs_gpus
-        return any(len(places) >= self.num_places for places in self.places_of(worker))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
-    """A queued experiment."""
-
-    pk: int
-    team: int = 0
-    priority: int = 0
-    demand: Demand = Demand()
-    num_passed: int = 0
-    """Later ones that took what it could use."""
-    home: str = ""
-    """Host that it ran on last and, where folders are not shared, its checkpoints; "" = it has not run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
-    """What an experiment holds that runs, or was sent a moment ago."""
-
-    pk: int
-    team: int
-    worker: str
-    keys: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
-    """Everything that the decision depends on."""
-
-    workers: Sequence[PoolWorker]
-    held: Sequence[Held] = ()
-    waiting: Sequence[Waiting] = ()
-    """In queue order."""
-
-
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """Start this experiment there, on these places; none on an uncounted worker."""
-
-    pk: int
-    worker: str
-    keys: tuple[str, ...]
 
 
 class Why(Enum):
@@ -194,41 +111,57 @@ class _Round:
         wait = self._waits.get(one.demand)
         if wait is None:
             if (found := self._best_fit(one.demand, one.home)) is not None:
-                self._give(one, *found)
+                self._give(one, found)
                 return
             wait = self._waits[one.demand] = self._why(one.demand)
         if one.num_passed >= MAX_PASSES and self._may_gather(one.demand):
             wait = self._gather(one, wait)
         self.decision.waits[one.pk] = wait
 
-    def _give(self, one: Waiting, worker: PoolWorker, keys: tuple[str, ...]) -> None:
-        self.decision.assignments.append(Assignment(one.pk, worker.name, keys))
-        self._taken.update((worker.name, *keys))
-        self._num_held[one.team] += max(len(keys), 1)
+    def _give(self, one: Waiting, shares: list[Share]) -> None:
+        self.decision.assignments.append(Assignment(one.pk, tuple(shares)))
+        for share in shares:
+            self._taken.update((share.worker, *share.keys))
+            self._num_held[one.team] += max(len(share.keys), 1)
 
-    def _best_fit(self, demand: Demand, home: str) -> tuple[PoolWorker, tuple[str, ...]] | None:
-        """At home if it can be; where the fewest places are left over; the worker that sees the fewest."""
-        best: tuple[tuple[bool, int, int, str], PoolWorker, tuple[str, ...]] | None = None
+    def _best_fit(self, demand: Demand, home: str) -> list[Share] | None:
+        """At home if it can be; where the fewest places are left over; the worker that sees the fewest.
+
+        Of several hosts the best worker of each, with places of one kind; fewer hosts only if that will do.
+        """
+        gangs: dict[str, list[_Fit]] = defaultdict(list)
+        for fit in sorted(self._fits(demand, home), key=lambda fit: fit.score):
+            gang = gangs[fit.kind]
+            if len(gang) < demand.num_hosts and all(fit.is_apart_from(one) for one in gang):
+                gang.append(fit)
+        most = max(map(len, gangs.values()), default=0)
+        if most < demand.fewest_hosts:
+            return None
+        largest = (gang for gang in gangs.values() if len(gang) == most)
+        return [fit.share for fit in min(largest, key=lambda gang: [fit.score for fit in gang])]
+
+    def _fits(self, demand: Demand, home: str) -> Iterator[_Fit]:
+        """Wherever a host's part of it fits now."""
         for worker, kinds in self._suitable(demand):
             if not self._is_open(worker.name):
                 continue
+            away = worker.host != home
+            if worker.is_uncounted:
+                yield _Fit((True, away, 0, 0, worker.name), CPU, worker.host, Share(worker.name, ()))
             for places in kinds:
                 free = [place.key for place in places if self._is_free(place) and place.key not in self._kept]
                 left = len(free) - demand.num_places
-                score = (not worker.name.endswith(f"@{home}"), left, len(worker.places), worker.name)
-                if left >= 0 and (best is None or score < best[0]):
-                    best = score, worker, tuple(free[: demand.num_places])
-        if best is not None:
-            return best[1:]
-        others = [one for one, _ in self._suitable(demand) if one.is_uncounted and self._is_open(one.name)]
-        others.sort(key=lambda one: (not one.name.endswith(f"@{home}"), one.name))
-        return (others[0], ()) if others else None
+                if left >= 0:
+                    score = (False, away, left, len(worker.places), worker.name)
+                    share = Share(worker.name, tuple(free[: demand.num_places]))
+                    yield _Fit(score, places[0].kind, worker.host, share)
 
     def _suitable(self, demand: Demand) -> list[tuple[PoolWorker, list[list[Place]]]]:
         """Workers on which it could ever run, with their places that suit it."""
         if demand not in self._candidates:
             workers = (worker for worker in self._pool.workers if demand.fits(worker))
-            self._candidates[demand] = [(worker, demand.places_of(worker)) for worker in workers]
+            found = [(worker, demand.places_of(worker)) for worker in workers]
+            self._candidates[demand] = found if _are_enough(demand, found) else []
         return self._candidates[demand]
 
     def _is_open(self, worker: str) -> bool:
@@ -246,7 +179,7 @@ class _Round:
             sizes = {one.name: max(map(len, demand.places_of(one)), default=0) for one in workers}
             largest = max(sizes, key=sizes.__getitem__)
             return Wait(Why.NEVER_FITS, worker=largest, num_suitable=sizes[largest])
-        worker, places = self._nearest(demand)
+        worker, places = self._nearest(demand)[-1]
         num_free = sum(map(self._is_free, places))
         kept = (self._kept[name] for name in (worker.name, *(p.key for p in places)) if name in self._kept)
         kept_for = next(kept, None)
@@ -258,8 +191,11 @@ class _Round:
             why = Why.TOO_FEW_FREE
         return Wait(why, worker.name, num_free, len(places), kept_for=kept_for)
 
-    def _nearest(self, demand: Demand) -> tuple[PoolWorker, list[Place]]:
-        """The suitable worker, with its places of one kind, where most are free and not kept for another."""
+    def _nearest(self, demand: Demand) -> list[tuple[PoolWorker, list[Place]]]:
+        """The suitable worker, with its places of one kind, where most are free and not kept for another.
+
+        Of several hosts one of each, the one that lacks most at the end.
+        """
 
         def distance(found: tuple[PoolWorker, list[Place]]) -> tuple[bool, int, bool, str]:
             worker, places = found
@@ -268,13 +204,18 @@ class _Round:
             lacks = len(open_to_it) < demand.num_places or worker.name in self._kept
             return lacks, -num_free, worker.name in self._taken, worker.name
 
-        enough = (
+        enough = [
             (worker, places)
             for worker, kinds in self._suitable(demand)
             for places in kinds or [[]]
             if worker.is_uncounted or len(places) >= demand.num_places
-        )
-        return min(enough, key=distance)
+        ]
+        by_kind: dict[str, dict[str, tuple[PoolWorker, list[Place]]]] = {}
+        for worker, places in sorted(enough, key=distance):
+            kind = places[0].kind if places else CPU
+            by_kind.setdefault(kind, {}).setdefault(worker.host, (worker, places))
+        gangs = [list(hosts.values())[: demand.num_hosts] for hosts in by_kind.values()]
+        return min(gangs, key=lambda gang: (-len(gang), distance(gang[-1])))
 
     def _may_gather(self, demand: Demand) -> bool:
         """One after the other, where they want the same workers: hosts that run empty are paid for."""
@@ -283,9 +224,9 @@ class _Round:
 
     def _gather(self, one: Waiting, wait: Wait) -> Wait:
         """Keep for it what is free where it comes nearest; what gets free there later is kept then."""
-        worker, places = self._nearest(one.demand)
-        free = [place.key for place in places if self._is_free(place)]
-        self._kept = dict.fromkeys((worker.name, *free[: one.demand.num_places]), one.pk) | self._kept
+        for worker, places in self._nearest(one.demand):
+            free = [place.key for place in places if self._is_free(place)]
+            self._kept = dict.fromkeys((worker.name, *free[: one.demand.num_places]), one.pk) | self._kept
         self._waits.clear()  # others meet what is kept now
         return Wait(wait.why, worker.name, len(free), len(places), gathers=True)
 
@@ -295,6 +236,33 @@ class _Round:
         left = [one for one in self._pool.waiting if one.pk in self.decision.waits]
         usable = {one.demand: {worker.name for worker, _ in self._suitable(one.demand)} for one in left}
         for given in self.decision.assignments:
+            taken = {share.worker for share in given.shares}
             for one in left:
-                if order[one.pk] < order[given.pk] and given.worker in usable[one.demand]:
+                if order[one.pk] < order[given.pk] and usable[one.demand] & taken:
                     self.decision.passed[one.pk] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """Places for one host's part of an experiment."""
+
+    score: tuple[bool, bool, int, int, str]
+    """Less is better."""
+    kind: str
+    host: str
+    share: Share
+
+    def is_apart_from(self, other: _Fit) -> bool:
+        return self.host != other.host and not set(self.share.keys) & set(other.share.keys)
+
+
+def _are_enough(demand: Demand, found: list[tuple[PoolWorker, list[list[Place]]]]) -> bool:
+    """Whether they are of as many hosts as it needs, with places of one kind."""
+    hosts: dict[str, set[str]] = defaultdict(set)
+    for worker, kinds in found:
+        if worker.is_uncounted:
+            hosts[CPU].add(worker.host)
+        for places in kinds:
+            if len(places) >= demand.num_places:
+                hosts[places[0].kind].add(worker.host)
+    return any(len(some) >= demand.fewest_hosts for some in hosts.values())

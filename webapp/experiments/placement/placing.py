@@ -8,7 +8,8 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.experiments.placement.decision import Assignment, Decision
+from webapp.experiments.placement.decision import Decision
+from webapp.experiments.placement.pool import Assignment
 
 UNCLAIMED_AFTER = timedelta(seconds=20)
 """A job that no worker claimed may have died with Redis or its worker: the experiment is placed anew."""
@@ -16,9 +17,15 @@ UNCLAIMED_AFTER = timedelta(seconds=20)
 
 def place(given: Assignment) -> bool:
     """Hold the places for it from now on; False when it does not wait any more."""
+    first, *others = given.shares
     waiting = Experiment.objects.filter(pk=given.pk, status=ExperimentStatus.QUEUED, dispatched_at=None)
     return bool(
-        waiting.update(dispatched_at=timezone.now(), placed_worker=given.worker, placed_keys=list(given.keys))
+        waiting.update(
+            dispatched_at=timezone.now(),
+            placed_worker=given.worker,
+            placed_keys=list(first.keys),
+            placed_members=[{"worker": one.worker, "keys": list(one.keys)} for one in others],
+        )
     )
 
 

@@ -11,7 +11,7 @@ from django.db.models import Q
 from training.contracts.config import ExperimentConfig
 from webapp.experiments.lifecycle.queue_order import waiting_experiments
 from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
-from webapp.experiments.placement.decision import CPU, Demand, Held, Place, Pool, PoolWorker, Waiting
+from webapp.experiments.placement.pool import CPU, Demand, Held, Place, Pool, PoolWorker, Waiting
 from webapp.fleet.models import Worker, WorkerStatus
 
 FOREIGN_SHARE = 0.2
@@ -26,8 +26,10 @@ def read_pool(online: list[Worker]) -> Pool:
     has_gpus = have_gpus(workers)
     held, waiting = [], []
     placed = Experiment.objects.filter(is_placed()).order_by("pk")
-    for pk, team, worker, keys in placed.values_list("pk", "team_id", "placed_worker", "placed_keys"):
-        held.append(Held(pk=pk, team=team, worker=worker, keys=frozenset(keys)))
+    places = ("pk", "team_id", "placed_worker", "placed_keys", "placed_members")
+    for pk, team, worker, keys, members in placed.values_list(*places):
+        for one in [{"worker": worker, "keys": keys}, *members]:
+            held.append(Held(pk=pk, team=team, worker=one["worker"], keys=frozenset(one["keys"])))
     columns = ("pk", "team_id", "priority", "num_passed", "created_at", "placed_worker")
     rows = waiting_experiments().exclude(is_placed()).values_list(*columns)
     for pk, team, priority, num_passed, made, last in rows:
@@ -36,7 +38,7 @@ def read_pool(online: list[Worker]) -> Pool:
                 pk=pk,
                 team=team,
                 priority=priority,
-                demand=demand_of_row(pk, made, has_gpus=has_gpus),
+                demand=demand_of_row(pk, made, has_gpus=has_gpus, ran_before=bool(last)),
                 num_passed=num_passed,
                 home=last.rpartition("@")[2],
             )
@@ -67,16 +69,25 @@ def have_gpus(workers: Sequence[PoolWorker]) -> bool:
     return any(place.kind != CPU for worker in workers for place in worker.places)
 
 
-def demand_of(config: ExperimentConfig, *, has_gpus: bool) -> Demand:
-    """What an experiment asks for; bfloat16 waits for GPUs wherever a worker has some."""
+def demand_of(config: ExperimentConfig, *, has_gpus: bool, ran_before: bool = False) -> Demand:
+    """What an experiment asks for; bfloat16 waits for GPUs wherever a worker has some.
+
+    It begins with all its hosts, and may go on with fewer.
+    """
     needs = config.engine.name == "sglang" or (config.model.dtype == "bfloat16" and has_gpus)
-    return Demand(num_places=config.num_gpus, needs_gpus=needs)
+    return Demand(
+        num_places=config.num_gpus_per_host,
+        num_hosts=config.optimiser.num_hosts,
+        least_hosts=config.optimiser.least_hosts if ran_before else 0,
+        needs_gpus=needs,
+    )
 
 
 @lru_cache(maxsize=NUM_REMEMBERED)
-def demand_of_row(pk: int, _created_at: datetime, *, has_gpus: bool) -> Demand:
+def demand_of_row(pk: int, _created_at: datetime, *, has_gpus: bool, ran_before: bool) -> Demand:
     """Of a stored experiment; its config never changes."""
-    return demand_of(Experiment.objects.only("config").get(pk=pk).settings, has_gpus=has_gpus)
+    config = Experiment.objects.only("config").get(pk=pk).settings
+    return demand_of(config, has_gpus=has_gpus, ran_before=ran_before)
 
 
 def _pool_worker(row: Worker) -> PoolWorker:
@@ -90,4 +101,6 @@ def _pool_worker(row: Worker) -> PoolWorker:
         )
         for number, gpu in enumerate(gpus)
     ] or [Place(key=f"{row.host}/cpu{number}") for number in range(row.cpu_places)]
-    return PoolWorker(name=row.name, places=tuple(places), is_uncounted=not places)
+    return PoolWorker(
+        name=row.name, places=tuple(places), is_uncounted=not places, joins_gangs=bool(row.address)
+    )

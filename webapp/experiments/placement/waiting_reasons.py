@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from django.template.defaultfilters import pluralize
 
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.experiments.placement.decision import Decision, Demand, Pool, Wait, Why, decide
+from webapp.experiments.placement.decision import Decision, Wait, Why, decide
+from webapp.experiments.placement.pool import Demand, Pool
 from webapp.experiments.placement.pool_state import gpu_workers, read_pool
 from webapp.lib.disk_room import shortages
 
@@ -63,6 +64,12 @@ def why_waiting(experiment: Experiment, state: QueueState | None = None) -> str:
 def reason(demand: Demand, wait: Wait, pool: Pool) -> str:
     """The sentences for one wait."""
     wanted = _wanted(demand)
+    if wait.why == Why.NEVER_FITS and demand.num_hosts > 1:
+        joining = {worker.host for worker in pool.workers if demand.fits(worker)}
+        return (
+            f"It asks for {wanted}, and {len(joining)} of the gpu hosts online could take a part. Each needs "
+            "DESKHAND_POLICY_ADDRESS, and with GPUs DESKHAND_NCCL_INTERFACE, by which they reach each other."
+        )
     if wait.why == Why.NEVER_FITS:
         has = f"{wait.num_suitable}, on {wait.worker}" if wait.num_suitable else "none"
         return f"No gpu worker online can ever run it: it asks for {wanted}; the most that one has is {has}."
@@ -83,7 +90,8 @@ def reason(demand: Demand, wait: Wait, pool: Pool) -> str:
 
 def _wanted(demand: Demand) -> str:
     noun = "GPU" if demand.needs_gpus else "place"
-    text = f"{demand.num_places} {noun}{pluralize(demand.num_places)} of one host"
+    where = "of one host" if demand.num_hosts == 1 else f"on each of {demand.num_hosts} hosts"
+    text = f"{demand.num_places} {noun}{pluralize(demand.num_places)} {where}"
     if demand.kind:
         text += f", {demand.kind}"
     return f"{text}, {demand.memory_bytes / 1e9:.0f} GB each" if demand.memory_bytes else text

@@ -212,8 +212,8 @@ def p_value(p: float) -> str:
 
 @register.filter
 def interval(evaluation: Any) -> str:
-    """Its 95 % interval: "44–58 %"."""
-    return f"{evaluation.low * 100:.0f}–{evaluation.high * 100:.0f} %"
+    """Its 95 % interval in percent, to stand behind the success: "[44, 58]"."""
+    return f"[{evaluation.low * 100:.0f}, {evaluation.high * 100:.0f}]"
 
 
 @register.filter

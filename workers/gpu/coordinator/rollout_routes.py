@@ -150,12 +150,14 @@ def get_frame(_: AttemptContext, wanted: routes.FrameName) -> bytes:
         raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404) from error
 
 
+OF_EVERY_HOST = (handles(routes.FRAME, get_frame),)
+"""What ranks beside the first ask, each of its own host."""
 HANDLERS = (
+    *OF_EVERY_HOST,
     handles(routes.TASKS, get_tasks),
     handles(routes.SAMPLE_GROUP, sample_group),
     handles(routes.FINISHED_GROUPS, get_finished_groups),
     handles(routes.CANCEL_GROUP, cancel_group),
     handles(routes.DEMONSTRATIONS, get_demonstrations),
     handles(routes.REPLAY, get_replay),
-    handles(routes.FRAME, get_frame),
 )

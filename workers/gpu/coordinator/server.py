@@ -9,8 +9,9 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextvars import copy_context
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -31,9 +32,11 @@ HANDLERS = (*rollout_routes.HANDLERS, *report_routes.HANDLERS, *supervision_rout
 class CoordinatorServer:
     """Serves one attempt; use as a context manager."""
 
-    def __init__(self, context: AttemptContext) -> None:
+    def __init__(self, context: AttemptContext | None, handlers: Sequence[Handler] = HANDLERS) -> None:
+        """`context`: None where no handler asks anything of it."""
         self.token = secrets.token_urlsafe(24)
-        self._context = context
+        self._context: Any = context
+        self._handlers = handlers
         config = uvicorn.Config(
             self._application(), host="127.0.0.1", port=0, log_level="warning", access_log=False
         )
@@ -64,7 +67,7 @@ class CoordinatorServer:
         return Starlette(
             routes=[
                 Route(handler.route.path, self._endpoint(handler), methods=[handler.route.method])
-                for handler in HANDLERS
+                for handler in self._handlers
             ]
         )
 

@@ -9,7 +9,10 @@ from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import GPU_BYTES, GPU_WORDS
 from training.planning.memory_footprint import Footprint, ModelShape, footprint
 from webapp.experiments.launch.preflight.check import Check
-from webapp.experiments.placement.pool_state import demand_of, gpu_workers, workers_in_pool
+from webapp.experiments.placement.decision import Why, decide
+from webapp.experiments.placement.pool import Pool, Waiting
+from webapp.experiments.placement.pool_state import demand_of, gpu_workers, have_gpus, workers_in_pool
+from webapp.experiments.placement.waiting_reasons import reason
 from webapp.experiments.templatetags.deskhand import size
 from webapp.fleet.models import Worker, WorkerStatus
 
@@ -40,6 +43,7 @@ def gpu_host() -> GpuHost | None:
 
 def memory_checks(config: ExperimentConfig, shape: ModelShape) -> Iterator[Check]:
     """GPUs first, then their memory."""
+    yield from _several_hosts(config)
     host = gpu_host()
     wants_gpus = config.engine.name == "sglang" or config.model.dtype == "bfloat16"
     if host is None and wants_gpus:
@@ -50,10 +54,28 @@ def memory_checks(config: ExperimentConfig, shape: ModelShape) -> Iterator[Check
         yield from _on_gpus(config, shape, host)
 
 
+def _several_hosts(config: ExperimentConfig) -> Iterator[Check]:
+    """Whether what is online could ever take all its parts, by the decision that places it."""
+    workers = workers_in_pool(gpu_workers())
+    if config.optimiser.num_hosts == 1 or not workers:
+        return
+    demand = demand_of(config, has_gpus=have_gpus(workers))
+    pool = Pool(workers=workers, waiting=[Waiting(pk=0, demand=demand)])
+    wait = decide(pool).waits.get(0)
+    if wait is not None and wait.why is Why.NEVER_FITS:
+        title = f"Not {demand.num_hosts} gpu hosts that can share it"
+        yield Check("bad", title, reason(demand, wait, pool), "optimiser.num_hosts")
+    else:
+        hosts = sorted({worker.host for worker in workers if demand.fits(worker)})
+        yield Check("good", f"{demand.num_hosts} of {len(hosts)} gpu hosts", ", ".join(hosts))
+
+
 def _on_gpus(config: ExperimentConfig, shape: ModelShape, host: GpuHost) -> Iterator[Check]:
     memory = min(host.gpus)
     found = footprint(config, shape, memory)
-    if found.num_gpus > len(host.gpus):
+    if config.optimiser.num_hosts > 1:
+        pass  # told by _several_hosts
+    elif found.num_gpus > len(host.gpus):
         trainers, engine = config.optimiser.num_processes, found.num_engine_gpus
         text = (
             f"{host.name} is the largest host online. The trainer asks for {trainers}, the engine for "
@@ -102,7 +124,12 @@ def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
 def _cpu_places(config: ExperimentConfig) -> Iterator[Check]:
     """Hosts whose places are counted (DESKHAND_CPU_PLACES) run nothing larger."""
     workers, demand = workers_in_pool(gpu_workers()), demand_of(config, has_gpus=False)
-    if workers and not demand.needs_gpus and not any(demand.fits(worker) for worker in workers):
+    if (
+        workers
+        and demand.num_hosts == 1
+        and not demand.needs_gpus
+        and not any(demand.fits(worker) for worker in workers)
+    ):
         most = max(len(worker.places) for worker in workers)
         text = "They are counted by DESKHAND_CPU_PLACES of the gpu workers. Lower it, or raise that."
         title = f"{demand.num_places} places wanted, the largest host has {most}"
@@ -121,9 +148,9 @@ def _on_cpu(config: ExperimentConfig, shape: ModelShape, host: GpuHost | None) -
         yield Check("warning", f"{shape.num_parameters / 1e9:.1f} B weights on a CPU", text, "model.path")
     yield from _cpu_places(config)
     cores = psutil.cpu_count() or 1
-    if config.optimiser.num_processes > cores:
+    if config.optimiser.processes_per_host > cores:
         text = f"This host has {cores} cores; more processes than that only wait for each other."
-        title = f"{config.optimiser.num_processes} processes without GPUs"
+        title = f"{config.optimiser.processes_per_host} processes without GPUs"
         yield Check("warning", title, text, "optimiser.num_processes")
     found = footprint(config, shape)
     free = float(psutil.virtual_memory().available)

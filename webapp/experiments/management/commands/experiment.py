@@ -118,9 +118,13 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "success_change": success_change(experiment),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
-        "attempts": list(
-            experiment.attempts.order_by("number").values("number", "status", "reason", "resumed_step")
-        ),
+        "attempts": [
+            {
+                **{name: getattr(one, name) for name in ("number", "status", "reason", "resumed_step")},
+                "workers": one.workers,
+            }
+            for one in experiment.attempts.order_by("number").prefetch_related("gang")
+        ],
         "checkpoints": list(
             experiment.checkpoints.filter(deleted_at=None)
             .order_by("pk")

@@ -1,0 +1,74 @@
+"""Hosts of one attempt find each other in time, or it ends and says which one did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from testing.factories import make_experiment, make_team
+from training.distributed.gang import Gang
+from webapp.experiments.lifecycle import gangs
+from webapp.experiments.models import Attempt, GangMember
+from workers import identity
+from workers.gpu import gang
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, str]]:
+    """(attempt, host, worker) of the jobs that were sent; Redis itself is not asked."""
+    jobs: list[tuple[int, int, str]] = []
+    monkeypatch.setattr(gang, "send_job", lambda _name, pk, host, only: jobs.append((pk, host, only)))
+    return jobs
+
+
+@pytest.fixture
+def first(monkeypatch: pytest.MonkeyPatch) -> Attempt:
+    """An attempt over two hosts, on this process."""
+    monkeypatch.setattr(gang, "COME_WITHIN_S", 1.0)
+    members = [{"worker": "gpu@b", "keys": []}]
+    experiment = make_experiment(team=make_team(), placed_members=members)
+    return Attempt.objects.create(experiment=experiment, number=1, worker_name=identity.current().name)
+
+
+def test_a_host_that_does_not_come_is_named(
+    first: Attempt, called: list[tuple[int, int, str]], tmp_path: Path
+) -> None:
+    with pytest.raises(gang.GangBroken, match=r"^gpu@b did not come within 1 s$"):
+        gang.gather(first, tmp_path, tmp_path / "checkpoints", lambda: None)
+    assert called == [(first.pk, 1, "gpu@b")]
+
+
+def test_the_first_host_learns_why_another_one_left(first: Attempt, tmp_path: Path) -> None:
+    def another() -> None:
+        gangs.leave(attempt_id=first.pk, host=1, problem="no such model")
+
+    with pytest.raises(gang.GangBroken, match=r"^gpu@b: no such model$"):
+        gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
+    assert gang.problems_of(first) == ["gpu@b: no such model"]
+
+
+def test_all_hosts_write_the_same_file_and_the_key_is_private(first: Attempt, tmp_path: Path) -> None:
+    def another() -> None:
+        GangMember.objects.filter(host=1).update(address="b.example:7")
+
+    file = gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
+    assert file is not None
+    found = Gang.read(file)
+    assert (found.host, found.addresses[1]) == (0, ("b.example", 7))
+    assert found.key.stat().st_mode & 0o077 == 0
+    found.contexts()
+
+    gang.require_shared(first, tmp_path / "checkpoints")
+
+
+def test_a_folder_of_checkpoints_that_is_not_shared_is_refused(
+    first: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gang, "MARK_SEEN_WITHIN_S", 0.0)
+    with pytest.raises(gang.GangBroken):
+        gang.gather(first, tmp_path, tmp_path / "here", lambda: None)
+    with pytest.raises(gang.GangBroken, match=r"checkpoints.directory: \S*there is not the folder"):
+        gang.require_shared(first, tmp_path / "there")

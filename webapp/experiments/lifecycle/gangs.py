@@ -1,0 +1,57 @@
+"""The hosts of an attempt that is spread over several: called by the first, each tells where it listens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from webapp.experiments.models import Attempt, GangMember
+from webapp.lib.storable_text import storable
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """How far the hosts of an attempt have come."""
+
+    addresses: tuple[str, ...]
+    """NAME:PORT of each, in the order of their ranks; "" of one that has not come."""
+    missing: tuple[str, ...]
+    """Workers that have not come."""
+    problems: tuple[str, ...]
+    """Of each that left: its worker and why."""
+
+
+@transaction.atomic
+def call_gang(*, attempt: Attempt, workers: Sequence[str], secret: str) -> None:
+    """Name the workers in the order of their ranks; `secret` (PEM) lets their hosts know each other."""
+    Attempt.objects.filter(pk=attempt.pk, ended_at=None).update(gang_secret=secret)
+    GangMember.objects.bulk_create(
+        GangMember(attempt=attempt, host=host, worker_name=name) for host, name in enumerate(workers)
+    )
+
+
+def come(*, attempt_id: int, host: int, worker_name: str, address: str) -> Attempt | None:
+    """A host is there; None when it was not called, has come before, or the attempt has ended."""
+    called = GangMember.objects.filter(
+        attempt=attempt_id, host=host, worker_name=worker_name, address="", attempt__ended_at=None
+    )
+    if not called.update(address=address):
+        return None
+    return Attempt.objects.select_related("experiment__team").get(pk=attempt_id)
+
+
+def leave(*, attempt_id: int, host: int, problem: str) -> None:
+    """A host cannot go on; its first reason counts."""
+    GangMember.objects.filter(attempt=attempt_id, host=host, problem="").update(problem=storable(problem))
+
+
+def gathering(attempt_id: int) -> Gathering:
+    """What the members have told."""
+    members = list(GangMember.objects.filter(attempt=attempt_id).order_by("host"))
+    return Gathering(
+        tuple(one.address for one in members),
+        tuple(one.worker_name for one in members if not one.address),
+        tuple(f"{one.worker_name}: {one.problem}" for one in members if one.problem),
+    )

@@ -1,0 +1,124 @@
+"""An attempt over several hosts: all of them come in time, or it ends and is placed anew."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from django.conf import settings
+from kombu.exceptions import OperationalError
+
+from workers import identity
+from workers.gpu.webapp_imports import JOIN_GANG, Attempt, gangs, make_self_signed, patiently, send_job
+
+COME_WITHIN_S = 60.0
+LOOK_EVERY_S = 0.5
+MARK = ".gang"
+"""In the folder of checkpoints: what the first host wrote there, each other one must find."""
+MARK_SEEN_WITHIN_S = 15.0
+"""A network's file system shows a new file when it has looked again."""
+CERTIFICATE_DAYS = 365
+"""Longer than an attempt; each has its own."""
+END_OF_CERTIFICATE = "-----END CERTIFICATE-----\n"
+
+
+class GangBroken(Exception):
+    """Raised when a host did not come, or left; the message names it."""
+
+
+def gather(
+    attempt: Attempt, folder: Path, checkpoints: Path, keep_going: Callable[[], object]
+) -> Path | None:
+    """Call the other hosts of the attempt and wait for them; the gang's file, None when it has one host.
+
+    `keep_going` is called between looks and may raise. Raises GangBroken, OSError.
+    """
+    members = attempt.experiment.placed_members
+    if not members:
+        return None
+    made = make_self_signed(f"attempt {attempt.pk}", days=CERTIFICATE_DAYS)
+    attempt.gang_secret = made.certificate + made.key
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    (checkpoints / MARK).write_text(made.certificate)
+    workers = [identity.current().name, *(one["worker"] for one in members)]
+    patiently(gangs.call_gang, attempt=attempt, workers=workers, secret=attempt.gang_secret)
+    try:
+        for host, name in enumerate(workers[1:], start=1):
+            send_job(JOIN_GANG, attempt.pk, host, only=name)
+    except OperationalError as error:
+        raise GangBroken(f"its other hosts could not be called: {error}") from error
+    if come(attempt.pk, 0) is None:
+        raise GangBroken("the attempt has ended meanwhile")
+    return meet(attempt, 0, folder, keep_going)
+
+
+def come(attempt_id: int, host: int) -> Attempt | None:
+    """Tell where this host's mesh will listen; None when it is not wanted any more."""
+    with socket.socket() as probe:
+        probe.bind((settings.POLICY_SERVER.listen, 0))
+        port = probe.getsockname()[1]
+    return patiently(
+        gangs.come,
+        attempt_id=attempt_id,
+        host=host,
+        worker_name=identity.current().name,
+        address=f"{settings.POLICY_SERVER.advertised}:{port}",
+    )
+
+
+def require_shared(attempt: Attempt, checkpoints: Path) -> None:
+    """Raise GangBroken unless this host's folder of checkpoints is the first host's: a checkpoint without
+    this one's shards could not be read."""
+    expected = _certificate_and_key(attempt)[0]
+    deadline = time.monotonic() + MARK_SEEN_WITHIN_S
+    while not _holds(checkpoints / MARK, expected):
+        if time.monotonic() > deadline:
+            raise GangBroken(
+                f"checkpoints.directory: {checkpoints} is not the folder that the first host has"
+            )
+        time.sleep(LOOK_EVERY_S)
+
+
+def meet(attempt: Attempt, host: int, folder: Path, keep_going: Callable[[], object]) -> Path:
+    """Wait until all have come; the file that this host's launcher reads. Raises GangBroken."""
+    deadline = time.monotonic() + COME_WITHIN_S
+    while True:
+        found = patiently(gangs.gathering, attempt.pk)
+        if found.problems:
+            raise GangBroken("; ".join(found.problems))
+        if not found.missing:
+            break
+        if time.monotonic() > deadline:
+            raise GangBroken(f"{', '.join(found.missing)} did not come within {COME_WITHIN_S:.0f} s")
+        keep_going()
+        time.sleep(LOOK_EVERY_S)
+    certificate, key = folder / "gang.pem", folder / "gang.key"
+    key.touch(mode=0o600)
+    for path, text in zip((certificate, key), _certificate_and_key(attempt), strict=True):
+        path.write_text(text)
+    file = folder / "gang.json"
+    values = {"host": host, "addresses": found.addresses, "listen": settings.POLICY_SERVER.listen}
+    file.write_text(json.dumps(values | {"certificate": str(certificate), "key": str(key)}))
+    return file
+
+
+def problems_of(attempt: Attempt) -> list[str]:
+    """Why hosts of the attempt cannot go on; asks nothing where it has one."""
+    if not attempt.experiment.placed_members:
+        return []
+    return list(patiently(gangs.gathering, attempt.pk).problems)
+
+
+def _certificate_and_key(attempt: Attempt) -> tuple[str, str]:
+    certificate, end, key = attempt.gang_secret.partition(END_OF_CERTIFICATE)
+    return certificate + end, key
+
+
+def _holds(path: Path, text: str) -> bool:
+    try:
+        return path.read_text() == text
+    except FileNotFoundError:
+        return False

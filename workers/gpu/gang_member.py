@@ -1,0 +1,112 @@
+"""This host's ranks of an experiment that another host's gpu worker supervises.
+
+come -> model and shared folder here -> meet the others -> trainer's ranks -> until they or the attempt end
+
+What happens to the attempt is decided where it runs: here only ranks are started, none is left behind, and
+why this host left is told.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from celery.worker import state as celery_state
+from django.conf import settings
+from django.db import close_old_connections
+
+from training.contracts.config import ConfigError, to_yaml
+from training.contracts.log_lines import log_about
+from training.contracts.trainer_exit import ExitCode
+from training.contracts.trainer_state import checkpoints_folder
+from workers.gpu.coordinator import rollout_routes
+from workers.gpu.coordinator.server import CoordinatorServer
+from workers.gpu.experiment_folders import experiment_folder, output_folder
+from workers.gpu.failure_reason import why_trainer_ended
+from workers.gpu.fetched_checkpoints import bring_model
+from workers.gpu.gang import GangBroken, come, meet, require_shared
+from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
+from workers.gpu.model_folder import ModelNotFound
+from workers.gpu.resolved_config import with_folders
+from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
+from workers.gpu.webapp_imports import Attempt, attempts, gangs, patiently, require_runnable
+from workers.processes.logged_process import LoggedProcess
+
+log = logging.getLogger(__name__)
+LOOK_EVERY_S = 1.0
+PLANNED = {ExitCode.FINISHED, ExitCode.PAUSED, ExitCode.CANCELLED}
+
+
+class AttemptOver(Exception):
+    """Raised when the attempt has ended where it runs."""
+
+
+def run(attempt_id: int, host: int) -> None:
+    """Body of the job; one that comes late or twice steps aside."""
+    attempt = come(attempt_id, host)
+    if attempt is None:
+        log.info("host %d of attempt %d is not wanted any more; stepping aside", host, attempt_id)
+        return
+    with log_about(experiment_id=attempt.experiment_id):
+        try:
+            problem = _run(attempt, host)
+        except AttemptOver:
+            log.info("the attempt has ended")
+            return
+        except (ConfigError, GangBroken, ModelNotFound, TooFewGpus, OSError) as error:
+            problem = str(error)
+        except Exception as error:
+            patiently(gangs.leave, attempt_id=attempt.pk, host=host, problem=f"gpu worker error: {error!r}")
+            raise
+        if problem:
+            log.warning("host %d leaves: %s", host, problem)
+            patiently(gangs.leave, attempt_id=attempt.pk, host=host, problem=problem)
+
+
+def _run(attempt: Attempt, host: int) -> str:
+    """Until this host's ranks have ended; why, unless that was planned."""
+    config = require_runnable(attempt.experiment)
+    folder, output = experiment_folder(attempt.experiment_id), output_folder(attempt.experiment_id)
+    (folder / "logs").mkdir(parents=True, exist_ok=True)
+    model = bring_model(config.model.path, config.optimiser.seed)
+    require_shared(attempt, checkpoints_folder(config.checkpoints.directory, output))
+    config_path = folder / "config.yaml"
+    config_path.write_text(to_yaml(with_folders(config, model)))
+    share = attempt.experiment.placed_members[host - 1]
+    gpus, _ = trainer_and_engine(config, placed_gpus(share["keys"]))
+
+    def keep_going() -> None:
+        close_old_connections()
+        if not patiently(attempts.is_current, attempt):
+            raise AttemptOver
+
+    gang = meet(attempt, host, folder, keep_going)
+    with CoordinatorServer(None, handlers=rollout_routes.OF_EVERY_HOST) as coordinator:
+        trainer = start_trainer(
+            config,
+            config_path=config_path,
+            output=output,
+            log_path=folder / "logs" / f"trainer-{attempt.number}.log",
+            coordinator=coordinator,
+            gpus=gpus,
+            gang=gang,
+        )
+        try:
+            return _watch(trainer, attempt, host, keep_going)
+        finally:
+            trainer.stop()
+
+
+def _watch(trainer: LoggedProcess, attempt: Attempt, host: int, keep_going: Callable[[], None]) -> str:
+    leaves_by: float | None = None
+    while (code := trainer.exit_code()) is None:
+        if celery_state.should_stop is not None and leaves_by is None:
+            # The first host has all ranks save a checkpoint and leave; these leave with them.
+            patiently(gangs.leave, attempt_id=attempt.pk, host=host, problem="the gpu worker was stopped")
+            leaves_by = time.monotonic() + settings.STOP_GRACE_S
+        if leaves_by is not None and time.monotonic() > leaves_by:
+            return "the gpu worker was stopped"
+        keep_going()
+        time.sleep(LOOK_EVERY_S)
+    return "" if code in PLANNED else why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
