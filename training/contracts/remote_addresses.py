@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 VARIABLE = "DESKHAND_REMOTE_NETWORKS"
+TRANSLATED = tuple(ipaddress.IPv6Network(text) for text in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96"))
+"""Networks of IPv6 whose last 32 bits are an address of IPv4: NAT64, and the old compatible form."""
 
 
 class RefusedAddress(ValueError):
@@ -30,14 +32,22 @@ def read_networks(texts: Sequence[str]) -> tuple[Network, ...]:
 
 def check_address(address: Address, allowed: Sequence[Network], host: str) -> None:
     """Raise RefusedAddress for a private, loopback, link-local or reserved address that is not allowed."""
-    mapped = getattr(address, "ipv4_mapped", None) or getattr(address, "sixtofour", None)
-    address = mapped or address
-    if any(address in network for network in allowed):
+    meant = _meant(address)
+    if any(one in network for one in (address, meant) for network in allowed):
         return
-    if not address.is_global or address.is_multicast:
+    if not meant.is_global or meant.is_multicast:
         raise RefusedAddress(
             f"{host} is {address}, no public address; an administrator allows its network in {VARIABLE}"
         )
+
+
+def _meant(address: Address) -> Address:
+    """The address of IPv4 that one of IPv6 leads to, where it leads to one."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if any(address in network for network in TRANSLATED):
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour or address
 
 
 def is_loopback(host: str) -> bool:
@@ -62,7 +72,10 @@ def check_url(url: str, allowed: Sequence[Network]) -> None:
 
 def allowed_addresses(host: str, port: int, allowed: Sequence[Network]) -> list[str]:
     """What `host` stands for now, looked up once. Raises RefusedAddress for any of it that is, OSError."""
-    found = [str(item[4][0]) for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    try:
+        found = [str(item[4][0]) for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except UnicodeError as error:
+        raise RefusedAddress(f"{host[:80]!r} cannot be the name of a host") from error
     for text in found:
         check_address(ipaddress.ip_address(text.partition("%")[0]), allowed, host)
     return list(dict.fromkeys(found))

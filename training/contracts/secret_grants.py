@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -77,4 +77,11 @@ def is_below(url: str, start: str) -> bool:
     one, other = urlsplit(url), urlsplit(start)
     same = (one.scheme, one.hostname, one.port) == (other.scheme, other.hostname, other.port)
     folder = other.path.rstrip("/")
-    return same and ".." not in one.path and (one.path.rstrip("/") + "/").startswith(folder + "/")
+    return same and not _leads_up(one.path) and (one.path.rstrip("/") + "/").startswith(folder + "/")
+
+
+def _leads_up(path: str) -> bool:
+    """Whether a server that decodes `path`, perhaps more than once, finds `..` in it."""
+    while (decoded := unquote(path)) != path:
+        path = decoded
+    return ".." in path

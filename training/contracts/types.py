@@ -14,15 +14,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from training.contracts.milestone import Milestone, ReachedMilestone
 from training.contracts.turn_trace import SpentMs
-
-
-class Wire(BaseModel):
-    """Base of all wire values: immutable, unknown fields refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from training.contracts.wire import Wire
 
 
 class TrajectoryStatus(StrEnum):
@@ -181,6 +177,7 @@ class Task(Wire):
     """What the family's oracle needs to solve it; never shown to the policy."""
     max_turns: int | None = None
     """Overrides the experiment's limit."""
+    milestones: tuple[Milestone, ...] = Field(default=(), exclude_if=lambda found: not found)
 
 
 class Observation(Wire):
@@ -265,6 +262,7 @@ class Trajectory(Wire):
     limit: Limit | None = None
     """What truncated it; None when nothing did, or when it was not recorded."""
     terms: tuple[RewardTerm, ...] = ()
+    milestones: tuple[ReachedMilestone, ...] = ()
     error: str = ""
     replay_entry_id: int | None = None
     """Set when this trajectory was injected from the replay buffer."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from training.contracts.config.reward_presets import RewardConfig, RewardPreset, WeightedTerm
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.types import RewardTerm, Trajectory, Turn
 from training.rewards.expressions import expression_value
 from training.rewards.term import ScoredTrajectory, TermValue, facts_of
@@ -23,14 +24,23 @@ class Reward(NamedTuple):
     """Each turn's share of the terms that are counted by turn. [num_turns]"""
 
 
-def compute_reward(turns: Sequence[Turn], score: float, rewards: RewardConfig, *, max_turns: int) -> Reward:
-    """Reward of a scored trajectory; `max_turns` is the limit that it ran under.
+def compute_reward(
+    turns: Sequence[Turn],
+    score: float,
+    rewards: RewardConfig,
+    *,
+    max_turns: int,
+    milestones: Sequence[ReachedMilestone] = (),
+    num_milestones: int = 0,
+) -> Reward:
+    """Reward of a scored trajectory; `max_turns` is the limit that it ran under, `num_milestones` its task's.
 
     Raises ValueError for an unknown preset, a score outside [0, 1] or an expression without a value.
     """
     if not (math.isfinite(score) and 0.0 <= score <= 1.0):
         raise ValueError(f"score must be in [0, 1], not {score}")
-    trajectory = ScoredTrajectory(tuple(facts_of(turn) for turn in turns), float(score), max_turns)
+    facts, reached = tuple(facts_of(turn) for turn in turns), tuple(one.turn for one in milestones)
+    trajectory = ScoredTrajectory(facts, float(score), max_turns, reached, num_milestones)
     values = [term_value(row, trajectory) for row in rewards.terms.terms]
     reward, terms = weigh(rewards, values)
     return Reward(reward, terms, _turn_terms(terms, values, trajectory.num_turns))
@@ -44,7 +54,14 @@ def rescore(trajectory: Trajectory, rewards: RewardConfig, *, max_turns: int) ->
     """
     if trajectory.score is None:
         raise ValueError(f"trajectory {trajectory.trajectory_id} has no score, so it cannot be rewarded")
-    result = compute_reward(trajectory.turns, trajectory.score, rewards, max_turns=max_turns)
+    result = compute_reward(
+        trajectory.turns,
+        trajectory.score,
+        rewards,
+        max_turns=max_turns,
+        milestones=trajectory.milestones,
+        num_milestones=len(trajectory.task.milestones),
+    )
     turns = tuple(
         turn.model_copy(update={"terms": terms})
         for turn, terms in zip(trajectory.turns, result.turn_terms, strict=True)

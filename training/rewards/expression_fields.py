@@ -30,6 +30,8 @@ class TurnPlace(NamedTuple):
     number: int
     """From 0."""
     is_last: bool
+    num_milestones: int
+    """That were seen first behind it."""
 
 
 class TurnField(NamedTuple):
@@ -76,6 +78,14 @@ OF_TRAJECTORIES: dict[str, TrajectoryField] = {
         "different kinds of actions",
         lambda one: float(len({turn.kind for turn in one.turns if turn.kind is not None})),
     ),
+    "num_milestones": TrajectoryField(
+        DOUBLE, "milestones of its task that it reached", lambda one: float(len(one.milestones))
+    ),
+    "milestone_share": TrajectoryField(
+        DOUBLE,
+        "the same as a share, 0 to 1; 0 where the task has none",
+        lambda one: len(one.milestones) / one.num_milestones if one.num_milestones else 0.0,
+    ),
     "claim": TrajectoryField(
         STRING,
         'what the agent ended it with: "success", "failure" or ""',
@@ -102,6 +112,9 @@ OF_TURNS: dict[str, TurnField] = {
         lambda at: at.before is not None and at.before.place == at.turn.place,
     ),
     "is_last": TurnField(BOOL, "no turn followed", lambda at: at.is_last),
+    "milestones": TurnField(
+        DOUBLE, "milestones that were reached first by it", lambda at: float(at.num_milestones)
+    ),
 }
 
 

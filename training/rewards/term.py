@@ -64,6 +64,10 @@ class ScoredTrajectory:
     """Evaluator's result in [0, 1]."""
     max_turns: int
     """Limit that the trajectory ran under."""
+    milestones: tuple[int, ...] = ()
+    """Of each milestone that was reached, the turn behind which it was seen first."""
+    num_milestones: int = 0
+    """That its task has."""
 
     @property
     def num_turns(self) -> int:

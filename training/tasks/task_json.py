@@ -45,7 +45,7 @@ def task_from_osworld(
         raise _refused(where, ("id", "is missing"))
     if not isinstance(values.get("instruction"), str):
         raise _refused(where, ("instruction", "is missing"))
-    own = {key: values[key] for key in ("level", "oracle", "max_turns") if key in values}
+    own = {key: values[key] for key in ("level", "oracle", "max_turns", "milestones") if key in values}
     try:
         return Task(
             task_id=str(task_id),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Any
 
 from django.db.models import QuerySet
 
@@ -18,8 +17,17 @@ from webapp.trajectories.branching import root_of
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.page_queries import lane_cells
+from webapp.trajectories.turn_display import BriefTurn
 
 MAX_ROWS = 200
+
+
+@dataclass(slots=True)
+class TreeCell:
+    """One turn."""
+
+    turn: BriefTurn
+    has_snapshot: bool
 
 
 @dataclass
@@ -31,7 +39,7 @@ class TreeRow:
     offset: int
     """Column of its first own turn."""
     depth: int
-    cells: list[dict[str, Any]] = field(default_factory=list)
+    cells: list[TreeCell] = field(default_factory=list)
     """Its own turns; of a branch, without those before it."""
     rails: list[int] = field(default_factory=list)
     """Columns in which a line passes to a branch further down."""
@@ -74,9 +82,9 @@ def tree_of(trajectory: Trajectory) -> Tree:
     for row in shown:
         pk = row.trajectory.pk
         row.cells = [
-            {**cell, "has_snapshot": cell["index"] in kept[pk]}
-            for cell in cells[pk]
-            if cell["index"] >= row.offset
+            TreeCell(turn, has_snapshot=turn.index in kept[pk])
+            for turn in cells[pk]
+            if turn.index >= row.offset
         ]
         row.is_watched = pk == trajectory.pk
         row.cursor = cursors.get(f"trajectory.{pk}", 0)

@@ -138,8 +138,7 @@ class Trajectory(models.Model):
     step = models.IntegerField(default=0)
     policy_version = models.IntegerField(null=True)
     fingerprint = models.CharField(max_length=300, null=True)
-    """What made its token ids (`training.contracts.context_fingerprint`), once it has ended; null = unknown
-    or nothing was sampled."""
+    """What made its token ids (`context_fingerprint`), once it ended; null = unknown, or nothing sampled."""
     host = models.CharField(max_length=120, blank=True)
     """Machine whose workers have to run it, since its snapshot lies there; "" = any."""
     keeps_snapshots = models.BooleanField(default=False)
@@ -170,7 +169,8 @@ class Trajectory(models.Model):
     logprob_gap = models.FloatField(null=True)
     terms = models.JSONField(default=list)
     checks = models.JSONField(default=list)
-    """Reward breakdown, a list of `RewardTerm`; and what its evaluator looked at, of `EvaluatorCheck`."""
+    milestones = models.JSONField(default=list)
+    """`RewardTerm`s of its breakdown, what its evaluator looked at, and `ReachedMilestone`s, as JSON."""
     error = models.TextField(blank=True)
     error_kind = models.CharField(max_length=24, blank=True)
     last_frame = models.CharField(max_length=64, blank=True)

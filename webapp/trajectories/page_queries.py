@@ -14,19 +14,8 @@ from webapp.live.models import Stream
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.side_by_side.alignment import act_alike
-from webapp.trajectories.turn_display import turn_state
+from webapp.trajectories.turn_display import BRIEF_COLUMNS, BriefTurn
 
-LANE_COLUMNS = (
-    "id",
-    "trajectory_id",
-    "index",
-    "frame",
-    "action",
-    "parse_error",
-    "action_error",
-    "terms",
-    "source",
-)
 MAX_LANE_TURNS = 16_000
 """Turns that one group lane reads; a group of 32 members of 500 turns still fits."""
 MAX_SHOWN_CELLS = 48
@@ -76,9 +65,9 @@ def turns_of(trajectory: Trajectory) -> list[TurnRecord]:
     return list(trajectory.turns.order_by("index"))
 
 
-def brief_turns(trajectory: Trajectory) -> list[TurnRecord]:
-    """All turns in order, without completions and texts."""
-    return list(trajectory.turns.only(*LANE_COLUMNS, "width", "height").order_by("index"))
+def brief_turns(trajectory: Trajectory) -> list[BriefTurn]:
+    """All turns in order."""
+    return [BriefTurn(*row) for row in trajectory.turns.order_by("index").values_list(*BRIEF_COLUMNS)]
 
 
 @dataclass
@@ -86,8 +75,8 @@ class LaneRow:
     """One member of a group: its cells, and where it leaves the path of the watched member."""
 
     trajectory: Trajectory
-    cells: list[dict[str, Any]] = field(default_factory=list)
-    shown: list[dict[str, Any]] = field(default_factory=list)
+    cells: list[BriefTurn] = field(default_factory=list)
+    shown: list[BriefTurn] = field(default_factory=list)
     """Those cells that the lane shows at once."""
     divergence: int | None = None
     """First turn whose action differs from the watched member's."""
@@ -205,28 +194,20 @@ def has_long_lane(group: Group) -> bool:
     return num_turns > MAX_INLINE_CELLS
 
 
-def lane_cells(trajectory_ids: list[int]) -> dict[int, list[dict[str, Any]]]:
-    """trajectory id -> its turns as small dicts; completions are not read."""
-    found: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    turns = TurnRecord.objects.filter(trajectory_id__in=trajectory_ids).only(*LANE_COLUMNS)
-    for turn in turns.order_by("trajectory_id", "index")[:MAX_LANE_TURNS]:
-        found[turn.trajectory_id].append(
-            {
-                "index": turn.index,
-                "frame": turn.frame,
-                "state": turn_state(turn),
-                "turn": turn,
-                "source": turn.source,
-            }
-        )
+def lane_cells(trajectory_ids: list[int]) -> dict[int, list[BriefTurn]]:
+    """trajectory id -> its turns."""
+    found: dict[int, list[BriefTurn]] = defaultdict(list)
+    turns = TurnRecord.objects.filter(trajectory_id__in=trajectory_ids).order_by("trajectory_id", "index")
+    for row in turns.values_list(*BRIEF_COLUMNS)[:MAX_LANE_TURNS]:
+        found[row[0]].append(BriefTurn(*row))
     return found
 
 
-def first_divergence(one: list[dict[str, Any]], other: list[dict[str, Any]]) -> int | None:
+def first_divergence(one: list[BriefTurn], other: list[BriefTurn]) -> int | None:
     """The first turn at which two members acted differently; None when one is a prefix of the other."""
     for mine, theirs in zip(one, other, strict=False):
-        if not act_alike(mine["turn"].action, theirs["turn"].action):
-            return int(theirs["index"])
+        if not act_alike(mine.action, theirs.action):
+            return theirs.index
     return None
 
 
@@ -246,9 +227,11 @@ def first_member(group_id: int | None) -> int | None:
     return members.values_list("pk", flat=True).first()
 
 
-def replay_uses_of(trajectory: Trajectory) -> list[Any]:
-    """Where this trajectory was injected as a replay entry, newest first; empty when it is not one."""
-    entry = getattr(trajectory, "replay_entry", None)
-    if entry is None:
-        return []
+def replay_entries_of(trajectory: Trajectory) -> list[Any]:
+    """Its entry in the replay buffer, or those of its parts in their order."""
+    return list(trajectory.replay_entries.select_related("labelled_by").order_by("part"))
+
+
+def replay_uses_of(entry: Any) -> list[Any]:
+    """Where a replay entry was injected, newest first."""
     return list(entry.uses.select_related("experiment", "group", "replaced").order_by("-id")[:20])

@@ -1,5 +1,6 @@
 """Database rows -> `training.contracts.types` values, the form in which trajectories travel."""
 
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.types import (
     Action,
     Completion,
@@ -53,6 +54,7 @@ def trajectory_of(row: models.Trajectory) -> Trajectory:
         reward=row.reward,
         limit=Limit(row.limit) if row.limit else None,
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
+        milestones=tuple(ReachedMilestone.model_validate(one) for one in row.milestones),
         error=row.error,
     )
 

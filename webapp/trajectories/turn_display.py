@@ -5,6 +5,8 @@ Pure functions over stored rows and their JSON; nothing here touches the databas
 
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from webapp.trajectories.models import TurnRecord
@@ -44,7 +46,39 @@ SPACE_UNITS = {
 }
 
 
-def turn_json(turn: TurnRecord, coordinate_space: str = "", *, with_raw: bool = True) -> dict[str, Any]:
+BRIEF_COLUMNS = (
+    *("trajectory_id", "index", "frame", "width", "height"),
+    *("action", "parse_error", "action_error", "terms", "source"),
+)
+
+
+@dataclass(slots=True)
+class BriefTurn:
+    """A turn without its completion and texts; its fields are `BRIEF_COLUMNS`, in their order.
+
+    Pages of many long trajectories read thousands, of which a model's instances would cost twice the time.
+    """
+
+    trajectory_id: int
+    index: int
+    frame: str
+    width: int
+    height: int
+    action: dict[str, Any] | None
+    parse_error: str
+    action_error: str
+    terms: list[dict[str, Any]]
+    source: str
+
+    @property
+    def state(self) -> str:
+        """Of `turn_state`."""
+        return turn_state(self)
+
+
+def turn_json(
+    turn: TurnRecord | BriefTurn, coordinate_space: str = "", *, with_raw: bool = True
+) -> dict[str, Any]:
     """What the player needs of a turn; the same shape on first load, live and in the replay inbox.
 
     `with_raw` reads the completion, a query for each turn whose column was left out.
@@ -58,7 +92,7 @@ def turn_json(turn: TurnRecord, coordinate_space: str = "", *, with_raw: bool = 
         "action": action,
         "caption": action_caption(action) if action else "",
         "keys": key_caps(action) if action else [],
-        "raw": raw_coordinates(turn, coordinate_space) if with_raw else "",
+        "raw": raw_coordinates(turn, coordinate_space) if with_raw and isinstance(turn, TurnRecord) else "",
         "state": turn_state(turn),
         "parseError": turn.parse_error,
         "actionError": turn.action_error,
@@ -67,7 +101,7 @@ def turn_json(turn: TurnRecord, coordinate_space: str = "", *, with_raw: bool = 
     }
 
 
-def turn_state(turn: TurnRecord) -> str:
+def turn_state(turn: TurnRecord | BriefTurn) -> str:
     """One word for the colour of a turn: waiting, parse-error, action-error, good, bad, neutral."""
     if turn.parse_error:
         return "parse-error"
@@ -174,7 +208,7 @@ def waterfall(terms: list[dict[str, Any]], reward: float | None) -> list[dict[st
     return bars
 
 
-def running_terms(turns: list[TurnRecord]) -> list[dict[str, Any]]:
+def running_terms(turns: Sequence[TurnRecord | BriefTurn]) -> list[dict[str, Any]]:
     """The turn terms so far, summed by name: the breakdown before the evaluator has spoken."""
     found: dict[str, dict[str, Any]] = {}
     for turn in turns:

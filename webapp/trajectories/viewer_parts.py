@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ from webapp.lib.turn_time import time_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.page_queries import brief_turns
 from webapp.trajectories.turn_display import (
+    BriefTurn,
     action_caption,
     key_caps,
     running_terms,
@@ -22,9 +25,9 @@ from webapp.trajectories.turn_display import (
     waterfall,
 )
 
-NUM_WHOLE = 24
-"""Turns that travel with the page whole; of those after them only screen and colour do."""
-MAX_FIRST_CARDS = 6
+NUM_FIRST_CELLS = 24
+"""Turns whose cells travel with the page; of those after them only screen and colour do."""
+MAX_FIRST_CARDS = 3
 MAX_FIRST_TEXT = 12_000
 """Characters of the cards that travel with the page; other cards are fetched when they are looked at."""
 MAX_CARD_TEXT = 4_000
@@ -69,39 +72,41 @@ def texts_of(turn: TurnRecord) -> dict[str, str]:
 class FirstPage:
     """The turns of a trajectory as the viewer's page brings them."""
 
-    brief: list[TurnRecord]
-    """All of them, without completions and texts."""
+    turns: list[BriefTurn]
     whole: list[TurnRecord]
-    """The first `NUM_WHOLE`."""
+    """The first `MAX_FIRST_CARDS`."""
+
+    def cells(self) -> list[dict[str, Any]]:
+        """What `turn_cell.html` shows of each of the first turns."""
+        first = self.turns[:NUM_FIRST_CELLS]
+        captions = (action_caption(turn.action) if turn.action else "" for turn in first)
+        return [{"turn": turn, "caption": caption} for turn, caption in zip(first, captions, strict=True)]
 
     def cards(self) -> list[dict[str, Any]]:
-        """Of the whole ones."""
-        return [card_context(turn) for turn in self.whole]
+        """What `turn_card.html` shows of the first turns, of as many as fit: at least one."""
+        cards = [card_context(turn) for turn in self.whole]
+        sizes = itertools.accumulate(sum(map(len, card["texts"].values())) for card in cards)
+        return cards[: max(1, sum(size <= MAX_FIRST_TEXT for size in sizes))]
+
+    def player_turns(self, coordinate_space: str) -> list[dict[str, Any]]:
+        """Of those with a cell; what only a completion tells comes with its card."""
+        first: list[TurnRecord | BriefTurn] = [*self.whole, *self.turns[len(self.whole) : NUM_FIRST_CELLS]]
+        return [turn_json(turn, coordinate_space) for turn in first]
 
     def rest(self) -> dict[str, Any]:
         """Screens and colours of the others, as short as they can be."""
-        others = self.brief[len(self.whole) :]
+        others = self.turns[NUM_FIRST_CELLS:]
         return {
-            "first": len(self.whole),
+            "first": NUM_FIRST_CELLS,
             "frames": " ".join(turn.frame or "-" for turn in others),
-            "states": " ".join(turn_state(turn) for turn in others),
+            "states": " ".join(turn.state for turn in others),
         }
 
 
 def first_page(trajectory: Trajectory) -> FirstPage:
     """Two queries, however long it is."""
-    whole = list(trajectory.turns.order_by("index")[:NUM_WHOLE])
+    whole = list(trajectory.turns.order_by("index")[:MAX_FIRST_CARDS])
     return FirstPage(brief_turns(trajectory), whole)
-
-
-def num_first_cards(cards: list[dict[str, Any]]) -> int:
-    """How many cards fit into the page: at least one."""
-    room = MAX_FIRST_TEXT
-    for number, card in enumerate(cards[:MAX_FIRST_CARDS]):
-        room -= sum(len(text) for text in card["texts"].values())
-        if room < 0:
-            return max(1, number)
-    return MAX_FIRST_CARDS
 
 
 def milliseconds(start: Any, end: Any) -> int | None:
@@ -127,7 +132,7 @@ def render_turns(
     return found
 
 
-def end_frame(trajectory: Trajectory, turns: list[TurnRecord]) -> dict[str, Any] | None:
+def end_frame(trajectory: Trajectory, turns: Sequence[TurnRecord | BriefTurn]) -> dict[str, Any] | None:
     """The screen that the evaluator judged; None where none was taken."""
     if not trajectory.is_final or not trajectory.final_frame or not turns:
         return None
@@ -152,7 +157,16 @@ def limit_hit(trajectory: Trajectory) -> dict[str, str] | None:
     return {"words": f"{tokens}tokens", "where": "sampling.max_context_tokens of the config"}
 
 
-def reward_context(trajectory: Trajectory, turns: list[TurnRecord]) -> dict[str, Any]:
+def milestone_lane(trajectory: Trajectory) -> dict[str, Any]:
+    """What `milestones.html` shows: each milestone of the task, with the turn behind which it was reached."""
+    reached = {one["name"]: one["turn"] for one in trajectory.milestones}
+    names = [one["name"] for one in trajectory.task.spec.get("milestones") or ()]
+    last = max(1, trajectory.num_turns - 1)
+    rows = [(name, reached.get(name), 100 * reached.get(name, 0) / last) for name in names]
+    return {"milestones": rows, "num_reached": len(reached), "trajectory": trajectory}
+
+
+def reward_context(trajectory: Trajectory, turns: Sequence[TurnRecord | BriefTurn]) -> dict[str, Any]:
     """The reward breakdown; while the trajectory runs, its turns' terms so far."""
     is_scored = TrajectoryStatus(trajectory.status).is_scored()
     terms = trajectory.terms if trajectory.terms else running_terms(turns)

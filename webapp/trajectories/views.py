@@ -24,12 +24,12 @@ from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.side_by_side.group_turns import group_turns
-from webapp.trajectories.turn_display import tokens, turn_json
+from webapp.trajectories.turn_display import tokens
 from webapp.trajectories.viewer_parts import (
     coordinate_space,
     end_frame,
     first_page,
-    num_first_cards,
+    milestone_lane,
     render_turns,
     reward_context,
     texts_of,
@@ -40,7 +40,7 @@ MAX_TOKENS_AT_ONCE = 800
 SPEEDS = ((1, 1), (2, 2), (3, 4), (4, 8))
 """Key -> turns per second, as in static/js/trajectories/player_state.js."""
 NUM_EXPERIMENT_CHOICES = 50
-MIN_GROUP_CELLS, MAX_GROUP_CELLS = 8, 160
+MIN_GROUP_CELLS, MAX_GROUP_CELLS = 8, 96
 """Turns of each member, and of all members, that the group page shows as pictures."""
 SORT_HEADS = (("score", "Score"), ("reward", "Reward"), ("advantage", "Advantage"))
 COLUMNS = {
@@ -73,7 +73,7 @@ def trajectory_list(request: MemberRequest) -> HttpResponse:
         "choices": CHOICES,
         "sort_heads": SORT_HEADS,
         "families": families.distinct(),
-        "scanners": [(str(row.pk), str(row)) for row in team.scanners.only("name", "version")],
+        "scanners": [(str(row.pk), str(row)) for row in team.scanners.only("name", "version", "team")],
         "hidden": hidden_columns(request.GET, COLUMNS),
         "views": view_menu(request, SavedView.Page.TRAJECTORIES, COLUMNS),
         "experiments": [(str(pk), name) for pk, name in experiments[:NUM_EXPERIMENT_CHOICES]],
@@ -88,11 +88,11 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
     trajectory = get_trajectory(request, pk)
     note_viewing(request.user, trajectory)
     turns = first_page(trajectory)
-    cards = turns.cards()
     group = watched_group(request, trajectory)
     lane = None if page_queries.has_long_lane(group) else page_queries.group_lane(group, trajectory.pk)
     previous_group, next_group = page_queries.neighbour_groups(group)
-    space = coordinate_space(trajectory)
+    end = end_frame(trajectory, turns.turns)
+    entries = page_queries.replay_entries_of(trajectory)
     ctx = {
         "nav": "trajectories",
         "speeds": SPEEDS,
@@ -100,22 +100,21 @@ def trajectory_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "group": group,
         "experiment": group.experiment,
         "cursor": cursor,
-        "cards": cards,
-        "num_cards": num_first_cards(cards),
+        "cells": turns.cells(),
+        "cards": turns.cards(),
         "player": {
-            "turns": [turn_json(turn, space) for turn in turns.whole],
+            "turns": turns.player_turns(coordinate_space(trajectory)),
             "rest": turns.rest(),
             "isFinal": trajectory.is_final,
-            "endFrame": end_frame(trajectory, turns.brief),
+            "endFrame": end,
         },
-        "end_frame": end_frame(trajectory, turns.brief),
+        "end_frame": end,
         "lane": lane,
         "previous_group": previous_group,
         "next_group": next_group,
-        "uses": page_queries.replay_uses_of(trajectory),
-        "entry": getattr(trajectory, "replay_entry", None),
+        "entries": [(one, page_queries.replay_uses_of(one)) for one in entries],
         "findings": trajectory.findings.filter(outcome="found").select_related("scanner"),
-        **reward_context(trajectory, turns.brief),
+        **reward_context(trajectory, turns.turns),
         **branch_context(request, trajectory),
     }
     return render(request, "trajectories/detail.html", ctx)
@@ -178,6 +177,7 @@ def trajectory_summary(request: HttpRequest, pk: int) -> HttpResponse:
             "figures": render(request, "trajectories/parts/figures.html", ctx).content.decode(),
             "waiting": render(request, "trajectories/parts/waiting.html", ctx).content.decode(),
             "reward": render(request, "trajectories/parts/reward.html", ctx).content.decode(),
+            "milestones": render_to_string("trajectories/parts/milestones.html", milestone_lane(trajectory)),
             "endCell": render(request, "trajectories/parts/end_cell.html", ctx).content.decode(),
             "isFinal": trajectory.is_final,
             "endFrame": ctx["end_frame"],

@@ -68,9 +68,9 @@ async function flip() {
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const send = form.querySelector(".btn-primary");
+  const send = event.submitter ?? form.querySelector(".btn-primary");
   send.disabled = true;
-  const answer = await post(form.action, new FormData(form));
+  const answer = await post(send.getAttribute("formaction") ?? form.action, new FormData(form));
   send.disabled = false;
   if (answer.error) return showError(answer.field, answer.error);
   location.assign(answer.tree);

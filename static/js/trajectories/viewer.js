@@ -19,7 +19,7 @@ const LIVE_LABELS = { connecting: "Connecting", reconnecting: "Reconnecting", re
 const root = document.getElementById("viewer");
 const find = (name) => root.querySelector(`[data-${name}]`);
 const parts = Object.fromEntries(
-  ["frame", "wait", "waiting", "cards", "place", "caption", "figures", "reward", "live-label"].map((name) => [name, find(name)]),
+  ["frame", "wait", "waiting", "cards", "place", "caption", "figures", "reward", "milestones", "live-label"].map((name) => [name, find(name)]),
 );
 const screen = new TurnScreen(parts.frame);
 const strip = new Filmstrip(find("filmstrip"));
@@ -119,6 +119,7 @@ async function fetchSummary() {
   showHtml(parts.figures, found.figures);
   showHtml(parts.reward, found.reward);
   showHtml(parts.waiting, found.waiting);
+  showHtml(parts.milestones, found.milestones);
   if (found.endCell.trim()) strip.put("end", found.endCell);
   if (found.isFinal && !state.isFinal) {
     const turns = state.turns.filter(({ index }) => index < found.numTurns); // a screen may have come without its turn

@@ -61,6 +61,24 @@ def test_a_turn_is_branched_by_keyboard_and_refusals_stand_beside_their_fields(
 
 
 @pytest.mark.parametrize("size", SIZES)
+def test_the_reward_is_attacked_from_a_kept_turn(
+    sign_in: SignIn, people: People, parent: Trajectory, size: tuple[int, int]
+):
+    page = sign_in(people.operator)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.goto(f"/trajectories/{parent.pk}/#turn=3")
+    page.get_by_role("button", name="Branch from turn 3").click()
+    page.get_by_role("button", name="Attack the reward").click()
+    expect(page).to_have_url(re.compile(r"/groups/\d+/$"))
+    group = parent.branch_groups.get()
+    assert (group.purpose, group.branch_turn) == ("attack", 2)
+    assert fits(page)
+    page.goto(f"/tasks/{parent.task.task_set.name}/{parent.task_id}/")
+    attacks = page.get_by_role("region", name="Attackers")
+    expect(attacks.get_by_text(f"is done, from turn 3 of trajectory {parent.pk}")).to_be_visible()
+
+
+@pytest.mark.parametrize("size", SIZES)
 def test_the_tree_follows_its_branches_while_they_run(
     sign_in: SignIn, people: People, parent: Trajectory, size: tuple[int, int]
 ):

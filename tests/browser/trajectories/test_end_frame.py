@@ -76,5 +76,5 @@ def test_the_end_shows_what_the_last_action_left(
     page.goto("/replay/")
     expect(page.locator("[data-caption]")).to_have_text("The screen that the evaluator judged")
     expect(shown).to_have_attribute("src", f"/frames/{row.final_frame}.png")
-    page.goto(f"/replay/{row.replay_entry.pk}/")
+    page.goto(f"/replay/{row.replay_entries.get().pk}/")
     expect(page.locator(".entry-screens .cell").last).to_contain_text("End")

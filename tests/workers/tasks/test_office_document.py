@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from training.tasks.sets.desk_office.odf_files import HEAD, SPACES, presentation, spreadsheet, text_document
-from workers.tasks.evaluators.office_document import MAX_BYTES, office_document
+from workers.tasks.evaluators.office_document import MAX_BYTES, MAX_FILE_BYTES, office_document
 
 BOLD = '<style:text-properties fo:font-weight="bold"/>'
 FACED = (
@@ -96,14 +96,62 @@ def test_the_slides_of_a_talk():
         None,
         b"",
         b"no zip",
+        base64.b64decode(text_document(["x"])) + bytes(MAX_FILE_BYTES),
         packed(text_document(["x"]), content="<broken", styles=STYLES),
         packed(text_document(["x"]), content=b" " * (MAX_BYTES + 1), styles=STYLES),
         packed(text_document(["x"]), content=content("", ""), styles=STYLES),
     ],
-    ids=["missing", "empty", "no zip", "broken", "too big", "without a body"],
+    ids=["missing", "empty", "no zip", "large file", "broken", "too big", "without a body"],
 )
 def test_what_cannot_be_read_is_no_document(data):
     assert office_document(data) is None
+
+
+CELL = (
+    '<table:table-row table:number-rows-repeated="256"><table:table-cell table:number-columns-repeated="256">'
+    "<text:p>x</text:p></table:table-cell></table:table-row>"
+)
+DEEP = 20_000
+SHEET = "<office:spreadsheet><table:table>%s</table:table></office:spreadsheet>"
+LETTER = "<office:text><text:p>%s</text:p></office:text>"
+HOSTILE = {
+    "a million cells": SHEET % (CELL * 20),
+    "nested paragraphs": LETTER % f"{'<text:p>' * DEEP}x{'</text:p>' * DEEP}",
+    "nested spans": LETTER % f"{'<text:span>' * DEEP}{'</text:span>' * DEEP}",
+    "no number": LETTER % '<text:s text:c="x"/>',
+    "a long number": LETTER % f'<text:s text:c="{"9" * 5000}"/>',
+    "no number in a cell": SHEET % '<table:table-row><table:table-cell office:value="x"/></table:table-row>',
+}
+
+
+@pytest.mark.parametrize("body", HOSTILE.values(), ids=HOSTILE)
+def test_what_programs_write_to_break_the_evaluator_is_no_document(body):
+    assert office_document(packed(text_document(["x"]), content=content("", body), styles=STYLES)) is None
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_parts_whose_bytes_are_damaged_are_no_document(method):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        for name in ("content.xml", "styles.xml"):
+            archive.writestr(name, STYLES * 50)
+    data = file.getvalue()
+    start = data.index(b"content.xml") + len("content.xml")
+    for place in range(start, start + 60):
+        spoiled = bytearray(data)
+        spoiled[place] ^= 0xFF
+        assert office_document(bytes(spoiled)) is None
+
+
+def test_styles_that_inherit_from_thousands_are_followed_a_little():
+    chain = "".join(
+        f'<style:style style:name="s{n}" style:parent-style-name="s{n + 1}"/>' for n in range(10_000)
+    )
+    spans = '<text:span text:style-name="s0">x</text:span>' * 5_000
+    body = f"<office:text><text:p>{spans}</text:p></office:text>"
+    looks = f"<office:automatic-styles>{chain}</office:automatic-styles>"
+    found = office_document(packed(text_document(["x"]), content=content(looks, body), styles=STYLES))
+    assert found["paragraphs"][0]["text"] == "x" * 5_000
 
 
 def test_entities_that_explode_are_refused():

@@ -184,6 +184,11 @@ class ExperimentConfig(Section):
         shared = engine.placement == "colocated"
         return max(processes, engine.num_gpus if shared else processes + engine.num_gpus)
 
+    @property
+    def num_gpus_per_host(self) -> int:
+        """Of each host; one that is spread over several shares them between trainer and engine."""
+        return self.num_gpus // self.optimiser.num_hosts
+
     @model_validator(mode="after")
     def _possible(self) -> ExperimentConfig:
         """Refuse combinations that cannot run; each message starts with the field's path."""
@@ -193,12 +198,34 @@ class ExperimentConfig(Section):
         return self
 
 
+def _gang_problems(config: ExperimentConfig) -> Iterator[Problem]:
+    """Of experiments over several hosts."""
+    optimiser = config.optimiser
+    processes, hosts, least = optimiser.num_processes, optimiser.num_hosts, optimiser.least_hosts
+    if least > hosts:
+        yield "optimiser.least_hosts", f"{least} is more than the {hosts} of num_hosts"
+    if hosts == 1:
+        return
+    if processes % hosts:
+        yield "optimiser.num_hosts", f"{processes} processes cannot be spread evenly over {hosts} hosts"
+    samples = config.algorithm.group_size * config.algorithm.groups_per_step
+    for fewer in range(least, hosts) if least else ():
+        if samples % max(optimiser.processes_per_host * fewer, 1):
+            text = f"{samples} samples per step cannot be split evenly over the processes of {fewer} hosts"
+            yield "optimiser.least_hosts", text
+    if config.engine.name == "sglang":
+        yield "optimiser.num_hosts", "an experiment with SGLang runs on one host: set it to 1"
+    if not config.checkpoints.directory:
+        yield "checkpoints.directory", "name a folder that all hosts share: each writes its shards there"
+
+
 def impossible_combinations(config: ExperimentConfig) -> Iterator[Problem]:
     """Every rule across sections that `config` breaks."""
     algorithm, optimiser, evaluation = config.algorithm, config.optimiser, config.evaluation
     yield from reward_problems(config.rewards)
     yield from algorithm_problems(algorithm)
     yield from engine_problems(config.engine, optimiser.num_processes)
+    yield from _gang_problems(config)
     yield from _prompt_problems(config.prompt, algorithm.aggregation)
     yield from _control_problems(config)
     if imitates_successes(algorithm) and config.replay.enabled:

@@ -109,7 +109,19 @@ class OptimiserConfig(Section):
         65_536, "With packing: rows of image patches per forward-backward.", unit="patches", ge=64
     )
     num_processes: int = knob(1, "Processes of the trainer (FSDP2 shards).", ge=1, le=64)
+    num_hosts: int = knob(1, "GPU hosts that they are spread over, as many on each.", ge=1, le=32)
+    least_hosts: int = knob(
+        0,
+        "Hosts that will do for going on after one was lost, with as many processes on each as before; "
+        "0 = it waits for num_hosts.",
+        ge=0,
+        le=32,
+    )
     seed: int = knob(0, "Seed of sampling, task order and initialisation.", ge=0)
+
+    @property
+    def processes_per_host(self) -> int:
+        return self.num_processes // self.num_hosts
 
 
 class ParallelConfig(Section):

@@ -96,8 +96,30 @@ def unsupported_reason(task: Task, programs: Programs = DESK) -> str:
 
 def task_problems(task: Task, programs: Programs = DESK) -> list[str]:
     """Each begins with its place: "config[2]: ...", "evaluator[0].expected ..."."""
-    found = (*setup_problems(task.config, "config", programs), *evaluator_problems(task.evaluator, programs))
+    found = (
+        *setup_problems(task.config, "config", programs),
+        *evaluator_problems(task.evaluator, programs),
+        *milestone_problems(task),
+    )
     return list(dict.fromkeys(found))
+
+
+def milestone_problems(task: Task) -> Iterator[str]:
+    """What is wrong with its milestones: nothing is run for them, since the agent works meanwhile."""
+    names = [milestone.name for milestone in task.milestones]
+    for index, milestone in enumerate(task.milestones):
+        where, evaluator = f"milestones[{index}]", milestone.evaluator
+        if names.index(milestone.name) != index:
+            yield f"{where}.name: {milestone.name} is the name of another one"
+        for key in sorted({"postconfig", "wait_s"} & evaluator.keys()):
+            yield f"{where}.evaluator.{key}: a milestone is looked at and nothing is done for it"
+        getters = [*as_list(evaluator.get("result")), *as_list(evaluator.get("expected"))]
+        if any(isinstance(getter, dict) and getter.get("type") == "vm_command_line" for getter in getters):
+            yield f"{where}.evaluator: vm_command_line runs a program beside the agent's; read a file instead"
+        if as_list(evaluator.get("func")) == [INFEASIBLE]:
+            yield f"{where}.evaluator.func: infeasible is said at the end"
+        for problem in evaluator_problems(evaluator):
+            yield f"{where}.{problem}"
 
 
 def setup_problems(steps: Any, where: str, programs: Programs = DESK) -> Iterator[str]:

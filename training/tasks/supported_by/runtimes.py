@@ -8,7 +8,13 @@ from training.contracts.config import DesktopConfig, OsworldConfig
 from training.contracts.config.providers.x11 import OFFICE
 from training.contracts.types import Task
 from training.tasks.supported_by.deskhand import unsupported_reason
-from training.tasks.supported_by.desktop_programs import DESK, OFFICE_IMAGE, WITH_OFFICE, Programs
+from training.tasks.supported_by.desktop_programs import (
+    DESK,
+    OFFICE_IMAGE,
+    WITH_OFFICE,
+    Programs,
+    office_machine,
+)
 from training.tasks.supported_by.osworld import osworld_reason
 
 
@@ -31,7 +37,7 @@ PROGRAMS: dict[TaskRuntime, Programs] = {
     TaskRuntime.OWN: DESK,
     TaskRuntime.OWN_OFFICE: WITH_OFFICE,
     TaskRuntime.OSWORLD_HERE: DESK,
-    TaskRuntime.OSWORLD_OFFICE: WITH_OFFICE,
+    TaskRuntime.OSWORLD_OFFICE: office_machine(),
 }
 
 

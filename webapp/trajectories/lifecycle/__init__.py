@@ -26,6 +26,7 @@ from webapp.trajectories.lifecycle.turns import (
     record_checks,
     record_final_frame,
     record_fingerprint,
+    record_milestones,
     record_turn_terms,
 )
 
@@ -50,6 +51,7 @@ __all__ = [
     "record_final_frame",
     "record_member_updates",
     "record_fingerprint",
+    "record_milestones",
     "record_turn_terms",
     "stream_of",
     "take_out_of_group",

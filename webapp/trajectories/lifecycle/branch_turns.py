@@ -23,4 +23,6 @@ def copy_parents_turns(branch: Trajectory) -> None:
     branch.last_frame = turns[-1].frame if turns else ""
     counts = branch.turns.aggregate(all=Count("id"), unparsed=Count("id", filter=~Q(parse_error="")))
     branch.num_turns, branch.num_parse_errors = counts["all"], counts["unparsed"]
-    branch.save(update_fields=["last_frame", "num_turns", "num_parse_errors"])
+    before = group.parent.milestones if group.parent else []
+    branch.milestones = [one for one in before if one["turn"] < group.branch_turn]
+    branch.save(update_fields=["last_frame", "num_turns", "num_parse_errors", "milestones"])

@@ -9,10 +9,10 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
-from training.contracts.types import Observation, Source, Turn
+from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
 from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish, publish_to
-from webapp.trajectories.lifecycle.announcements import stream_of, streams_of
+from webapp.trajectories.lifecycle.announcements import announce, stream_of, streams_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.telling_frame import most_telling
 
@@ -111,6 +111,13 @@ def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str,
 def record_checks(*, trajectory: Trajectory, checks: list[dict[str, Any]]) -> None:
     """What its evaluator looked at."""
     Trajectory.objects.filter(pk=trajectory.pk).update(checks=storable(checks))
+
+
+def record_milestones(*, trajectory: Trajectory, reached: list[dict[str, Any]]) -> None:
+    """All milestones that it reached up to now."""
+    with transaction.atomic():
+        Trajectory.objects.filter(pk=trajectory.pk).update(milestones=storable(reached))
+        announce(trajectory, TrajectoryStatus(trajectory.status))
 
 
 def record_fingerprint(*, trajectory: Trajectory, fingerprint: str) -> None:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from webapp.trajectories.models import TurnRecord
+from typing import Any, Generic, Protocol, TypeVar
 
 NEAR_PX = 12
 """Points this close land on the same thing: half the height of a menu row."""
 POINTS = (("x", "y"), ("to_x", "to_y"))
 
 
+class Acted(Protocol):
+    """What is compared of a turn."""
+
+    action: Any
+
+
+T = TypeVar("T", bound=Acted)
+
+
 @dataclass(frozen=True, slots=True)
-class AlignedTurn:
+class AlignedTurn(Generic[T]):
     """The turns with one number."""
 
     index: int
-    turns: tuple[TurnRecord | None, ...]
+    turns: tuple[T | None, ...]
     """One per trajectory; None when it has ended before."""
     deeds: tuple[int | None, ...]
     """One per trajectory: those with the same number act alike; 0 is the deed of the first that has one."""
@@ -30,35 +37,43 @@ class AlignedTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
-    """All turns in order."""
+class Alignment(Generic[T]):
+    """All turns in order; of hundreds of them only those that are asked for are compared."""
 
-    rows: tuple[AlignedTurn, ...]
+    trajectories: Sequence[Sequence[T]]
+    num_turns: int
+    """Of the longest one."""
     divergence: int | None
     """Number of the first turn at which they do not act alike; None when they do to the end."""
 
     @property
-    def shared(self) -> tuple[AlignedTurn, ...]:
-        """What comes before the divergence."""
-        return self.rows if self.divergence is None else self.rows[: self.divergence]
+    def num_shared(self) -> int:
+        """Turns before the divergence."""
+        return self.num_turns if self.divergence is None else self.divergence
 
-    @property
-    def parted(self) -> tuple[AlignedTurn, ...]:
-        """The divergence and what follows."""
-        return () if self.divergence is None else self.rows[self.divergence :]
+    def shared(self, at_most: int) -> list[AlignedTurn[T]]:
+        """The first ones before the divergence."""
+        return self._rows(0, min(self.num_shared, at_most))
+
+    def parted(self, at_most: int, first: int = 0) -> list[AlignedTurn[T]]:
+        """The divergence and what follows, from the `first` of these on."""
+        start = self.num_shared + first
+        return self._rows(start, min(self.num_turns, start + at_most))
+
+    def _rows(self, start: int, end: int) -> list[AlignedTurn[T]]:
+        return [_row(index, self.trajectories) for index in range(start, end)]
 
 
-def align(trajectories: Sequence[Sequence[TurnRecord]]) -> Alignment:
+def align(trajectories: Sequence[Sequence[T]]) -> Alignment[T]:
     """By turn number: turn k of one stands beside turn k of the others."""
     length = max((len(turns) for turns in trajectories), default=0)
-    rows = tuple(_row(index, trajectories) for index in range(length))
-    divergence = next((row.index for row in rows if not row.is_alike), None)
-    return Alignment(rows, divergence)
+    rows = (_row(index, trajectories) for index in range(length))
+    return Alignment(trajectories, length, next((row.index for row in rows if not row.is_alike), None))
 
 
-def _row(index: int, trajectories: Sequence[Sequence[TurnRecord]]) -> AlignedTurn:
+def _row(index: int, trajectories: Sequence[Sequence[T]]) -> AlignedTurn[T]:
     turns = tuple(one[index] if index < len(one) else None for one in trajectories)
-    kinds: list[dict[str, Any] | None] = []
+    kinds: list[Any] = []
     deeds: list[int | None] = []
     for turn in turns:
         if turn is None:

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 
 from webapp.trajectories.page_queries import Lane, LaneRow
 from webapp.trajectories.side_by_side.alignment import AlignedTurn, align
-from webapp.trajectories.turn_display import action_caption
+from webapp.trajectories.turn_display import BriefTurn, action_caption
 
 MAX_AT_ONCE = 40
 """Turns that the page shows; it is turned over to the others."""
@@ -64,20 +64,20 @@ def group_turns(lane: Lane, first: int = 0) -> GroupTurns | None:
     members = [row for row in lane.rows if row.cells and not row.is_errored]
     if len(members) < 2:
         return None
-    alignment = align([[cell["turn"] for cell in row.cells] for row in members])
-    shared, parted = alignment.shared, alignment.parted
-    first = first if first < len(parted) else 0
+    alignment = align([row.cells for row in members])
+    num_parted = alignment.num_turns - alignment.num_shared
+    first = first if first < num_parted else 0
     return GroupTurns(
         members=members,
-        shared=[_turn(row) for row in shared[:MAX_AT_ONCE]],
-        num_shared=len(shared),
-        parted=[_turn(row) for row in parted[first : first + MAX_AT_ONCE]],
-        num_parted=len(parted),
+        shared=[_turn(row) for row in alignment.shared(MAX_AT_ONCE)],
+        num_shared=alignment.num_shared,
+        parted=[_turn(row) for row in alignment.parted(MAX_AT_ONCE, first)],
+        num_parted=num_parted,
         first=first,
     )
 
 
-def _turn(row: AlignedTurn) -> GroupTurn:
+def _turn(row: AlignedTurn[BriefTurn]) -> GroupTurn:
     known = [deed for deed in row.deeds if deed is not None]
     deeds = []
     for number in sorted(set(known)):

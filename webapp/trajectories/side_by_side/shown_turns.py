@@ -30,7 +30,7 @@ class ShownRow:
     turns: list[ShownTurn | None]
 
 
-def shown_rows(rows: Iterable[AlignedTurn]) -> list[ShownRow]:
+def shown_rows(rows: Iterable[AlignedTurn[TurnRecord]]) -> list[ShownRow]:
     return [ShownRow(row.index + 1, [_shown(turn) for turn in row.turns]) for row in rows]
 
 

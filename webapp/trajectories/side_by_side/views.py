@@ -62,8 +62,8 @@ def task_side_by_side(request: HttpRequest, before: int, after: int, task_pk: in
         "task": task,
         "sides": sides,
         "divergence": alignment.divergence,
-        "shared": shown_rows(alignment.shared),
-        "parted": shown_rows(alignment.parted),
+        "shared": shown_rows(alignment.shared(MAX_TURNS)),
+        "parted": shown_rows(alignment.parted(MAX_TURNS)),
         "max_turns": MAX_TURNS,
         "others": _at_other_temperature(found[before], found[after]),
     }

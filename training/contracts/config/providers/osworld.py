@@ -48,7 +48,7 @@ class OsworldConfig(ProviderSection):
         False, "Allow the two evaluators of OSWorld that run what the agent wrote on the env worker itself."
     )
     downloads: PathText = knob(
-        "", "Folder of files fetched by tasks, as TASK_ID/NAME; filled beforehand it makes tasks run offline."
+        "", "Folder of files fetched by tasks, by their hashes; filled beforehand it makes tasks run offline."
     )
     checkout: PathText = knob("", "OSWorld checkout that relative paths of upload_file are in.")
     password_secret: str = knob(

@@ -126,6 +126,7 @@ def _into_folder(
             press_keys(*keys),
             *select(folder),
             ENTER,
+            REST,  # a busy machine shows the folder later than the key's first reaction
             press_keys("ctrl", "v"),
             DONE,
         ),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
+from training.contracts.types import Action
 from training.tasks.sets.desk_office.browser import ENTER, TAB, open_browser, page, price_table, prices_of
 from training.tasks.sets.desk_office.file_manager import FOLDER, open_folder, select
 from training.tasks.sets.desk_office.kinds import (
@@ -48,6 +50,16 @@ def open_calculator() -> tuple[dict[str, Any], ...]:
     )
 
 
+def _on_calculator(keys: str) -> Iterator[Action]:
+    """Type on the calculator, resting before a key comes again: it is lost while its button is down."""
+    start = 0
+    for end in range(1, len(keys) + 1):
+        if end == len(keys) or keys[end] in keys[start:end]:
+            yield type_text(keys[start:end])
+            yield REST
+            start = end
+
+
 def calculate(rng: random.Random, split: Split) -> Problem:
     """The result is copied, not typed: the oracle knows only the question."""
     good, number, price = word(rng, split, GOODS), rng.randint(12, 89), rng.randint(13, 97)
@@ -60,8 +72,7 @@ def calculate(rng: random.Random, split: Split) -> Problem:
         config=(*open_in_editor(path, f"Cost of {good}:\n", NOTE_BOX), *open_calculator()),
         evaluator=file_holds(path, f"Cost of {good}:\n{number * price}", wait_s=1.0),
         actions=(
-            type_text(f"{number}*{price}\n"),
-            REST,
+            *_on_calculator(f"{number}*{price}\n"),
             press_keys("ctrl", "c"),
             *OTHER_WINDOW,
             press_keys("ctrl", "End"),
