@@ -106,7 +106,7 @@ _JUDGED = [verdict for verdict in Verdict if verdict != Verdict.INBOX]
 
 
 def _kept_groups(experiment: Experiment) -> QuerySet[Group]:
-    judged = Trajectory.objects.filter(experiment=experiment, replay_entry__verdict__in=_JUDGED)
+    judged = Trajectory.objects.filter(experiment=experiment, replay_entries__verdict__in=_JUDGED)
     kept = Q(pk__in=judged.values("group")) | Q(purpose=Purpose.DEMONSTRATION)
     return Group.objects.filter(kept, experiment=experiment)
 

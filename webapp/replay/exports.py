@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 from django.http import StreamingHttpResponse
 
 from training.contracts.types import Action
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.lib.media.file_streams import stream
 from webapp.replay import queries
 from webapp.replay.atif.archive import archive_pieces
 from webapp.replay.filters import EntryFilter
@@ -72,13 +72,6 @@ def export_response(
     return response
 
 
-async def stream(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Piece by piece: images are the bulk."""
-    take = sync_to_async(lambda: next(pieces, None))
-    while (piece := await take()) is not None:
-        yield piece
-
-
 def chosen_entries(export: ChosenEntries) -> Iterator[ReplayEntry]:
     """One at a time, with all that a file needs. Each has the label that it had at the beginning."""
     rows = ReplayEntry.objects.select_related(
@@ -98,8 +91,8 @@ def chosen_entries(export: ChosenEntries) -> Iterator[ReplayEntry]:
 def left_out(entry_ids: list[int]) -> dict[int, str]:
     """Entries with an action that the format has no form for: id -> why."""
     found: dict[int, str] = {}
-    rows = TurnRecord.objects.filter(trajectory__replay_entry__in=entry_ids, action__isnull=False)
-    for pk, index, action in rows.values_list("trajectory__replay_entry", "index", "action").iterator():
+    rows = TurnRecord.objects.filter(trajectory__replay_entries__in=entry_ids, action__isnull=False)
+    for pk, index, action in rows.values_list("trajectory__replay_entries", "index", "action").iterator():
         try:
             action_text(Action.model_validate(action), f"entry {pk}, turn {index + 1}")
         except CannotExport as problem:

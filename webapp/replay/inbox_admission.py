@@ -41,6 +41,7 @@ def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
     with transaction.atomic():
         entry, is_new = ReplayEntry.objects.get_or_create(
             trajectory=trajectory,
+            part=0,
             defaults={
                 "team_id": trajectory.team_id,
                 "family": trajectory.family,

@@ -19,7 +19,9 @@ from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
 from webapp.lib.request_values import shortened
 from webapp.lib.tags import MAX_TAGS, checked_tags
+from webapp.replay.automatic_checks import signature_of
 from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
+from webapp.replay.turns.turn_edits import TurnEdit
 
 MAX_NOTE = 4000
 MAX_BULK = 5000
@@ -69,7 +71,10 @@ def label_entry(
         if after == before:
             return None
         event = LabelEvent.objects.create(entry=locked, by=user, before=before, after=after, batch=batch)
-        _apply(locked, after, user)
+        _assign(locked, after, user)
+        if after["edit"] != before["edit"]:
+            follow_edit(locked)
+        locked.save(update_fields=[*LABEL_COLUMNS, *LIKENESS_COLUMNS])
         _record(AuditAction.LABELLED, locked, user, before=before["verdict"], after=after["verdict"])
     _copy(locked, entry)
     return event
@@ -163,6 +168,7 @@ def _record(action: AuditAction, entry: ReplayEntry, user: User, **detail: objec
     log_action(action, person=user, team=entry.team_id, kind="entry", object_id=entry.pk, **detail)
 
 
+LIKENESS_COLUMNS = ["signature", "cluster"]
 LABEL_COLUMNS = ["verdict", "tags", "note", "edit", "labelled_by", "labelled_at"]
 
 
@@ -193,16 +199,31 @@ def _newest_standing(entry_ids: list[int]) -> dict[int, int]:
     return dict(rows)
 
 
+def _take_back_part(pk: int) -> None:
+    """Delete the entry that a split made. Raises LabelConflict once something was made of it."""
+    part = ReplayEntry.objects.select_for_update().filter(pk=pk).first()
+    if part is None:
+        return
+    is_labelled = standing_events().filter(entry=part).exists()
+    if is_labelled or part.uses.exists() or part.snapshots.exists():
+        raise LabelConflict(part, f"Entry {pk}, which was split off, was labelled or used since; reject it.")
+    part.delete()
+
+
 def _undo(entry: ReplayEntry, event: LabelEvent, user: User) -> LabelEvent:
+    if "part" in event.after:
+        _take_back_part(event.after["part"])
     undo = LabelEvent.objects.create(
         entry=entry, by=user, before=snapshot(entry), after=event.before, undoes=event, batch=event.batch
     )
     _assign(entry, event.before, user)
+    if event.before.get("edit") != event.after.get("edit"):
+        follow_edit(entry)
     # The labeller is the person whose label stands again, not the one who undid the next.
     standing = standing_events().filter(entry=entry).order_by("-id").first()
     if standing is not None and entry.verdict != Verdict.INBOX:
         entry.labelled_by_id, entry.labelled_at = standing.by_id, standing.at
-    entry.save(update_fields=LABEL_COLUMNS)
+    entry.save(update_fields=[*LABEL_COLUMNS, *LIKENESS_COLUMNS])
     return undo
 
 
@@ -215,8 +236,11 @@ def _assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntr
     return entry
 
 
-def _apply(entry: ReplayEntry, after: dict[str, Any], user: User) -> None:
-    _assign(entry, after, user).save(update_fields=LABEL_COLUMNS)
+def follow_edit(entry: ReplayEntry) -> None:
+    """Its turns are others now: another signature, and the dispatcher compares it anew. Saves nothing."""
+    edit, turns = TurnEdit.read(entry.edit), entry.trajectory.turns.order_by("index")
+    kept = [turn for turn in turns.only("index", "action") if edit.state_of(turn.index) != "cut"]
+    entry.signature, entry.cluster = signature_of(entry.trajectory.task_id, kept), None
 
 
 def _copy(source: ReplayEntry, target: ReplayEntry) -> None:

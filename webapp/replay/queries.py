@@ -57,7 +57,7 @@ def entry_rows(team_id: int) -> QuerySet[ReplayEntry]:
 def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit: int) -> list[ReplayEntry]:
     """The next entries of a queue, behind `before_id` in its order."""
     if chosen.sort != NEWEST:
-        around = Surroundings.of_team(team_id)
+        around = Surroundings(team_id)
         ids = ordered_ids(team_id, chosen, around, after=before_id)[:limit]
         found = {entry.pk: entry for entry in entry_rows(team_id).filter(pk__in=ids)}
         return [found[pk] for pk in ids if pk in found]
@@ -78,8 +78,8 @@ def player_entries(
     if len(entries) < len(ids):
         entries = {entry.pk: entry for entry in entry_rows(team_id).filter(pk__in=ids)}
     turns: dict[int, list[TurnRecord]] = defaultdict(list)
-    rows = TurnRecord.objects.filter(trajectory__replay_entry__in=list(entries)).only(*PLAYER_COLUMNS)
-    for turn in rows.order_by("trajectory_id", "index"):
+    rows = TurnRecord.objects.filter(trajectory__in={entry.trajectory_id for entry in entries.values()})
+    for turn in rows.only(*PLAYER_COLUMNS).order_by("trajectory_id", "index"):
         turns[turn.trajectory_id].append(turn)
     target, lineage = target_experiment(team_id) if entries else None, WeightLineage(team_id)
     return [
@@ -245,6 +245,8 @@ def changes_of(event: LabelEvent) -> list[tuple[str, str, str]]:
         before, after = event.before.get(name), event.after.get(name)
         if before != after and (before or after):
             found.append((name, _words(before), _words(after)))
+    if "part" in event.after:
+        found.append(("split off", "", f"entry {event.after['part']}"))
     return found
 
 

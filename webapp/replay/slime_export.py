@@ -17,7 +17,6 @@ from training.actions.write.json_call import json_arguments
 from training.actions.write.pyautogui_call import pyautogui_call
 from training.contracts.imitation import context_turns
 from training.contracts.types import Action, ActionKind, Turn
-from training.contracts.types import Trajectory as WireTrajectory
 from webapp.replay.imports.conversation import ReadProblem
 from webapp.replay.imports.messages import read_action
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
@@ -66,7 +65,8 @@ def record_of(entry: ReplayEntry) -> tuple[dict[str, Any], list[str]]:
         messages, shas = imported.messages, imported.images
     else:
         messages, shas = conversation(entry, row.task.instruction, turns)
-    own = own_record(entry, recorded, messages, len(turns))
+    kept = {turn.index for turn in trained.turns}  # nothing depends on those that are cut off
+    own = own_record(entry, [turn for turn in recorded.turns if turn.index in kept], messages, len(turns))
     return (as_imported(own, imported, entry) if imported else own), shas
 
 
@@ -81,7 +81,7 @@ def as_imported(own: dict[str, Any], imported: ImportedLine, entry: ReplayEntry)
 
 
 def own_record(
-    entry: ReplayEntry, recorded: WireTrajectory, messages: list[Any], num_steps: int
+    entry: ReplayEntry, recorded: list[Turn], messages: list[Any], num_steps: int
 ) -> dict[str, Any]:
     """What Deskhand knows of the entry."""
     row = entry.trajectory
@@ -106,7 +106,7 @@ def own_record(
             "raw_reward": row.score,
             "shaped_reward": row.reward,
             "behaviour_logprobs_ref": f"trajectory:{row.pk}",
-            "num_dropped_turns": len(recorded.turns) - num_steps,
+            "num_dropped_turns": len(recorded) - num_steps,
             "deskhand": {
                 "entry": entry.pk,
                 "verdict": entry.verdict,
@@ -115,9 +115,10 @@ def own_record(
                 "source": row.source,
                 "max_turns": turn_limit(row),
                 "branch": lineage_of(row),
-                "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in recorded.turns],
+                "turns": [turn.model_dump(mode="json", exclude_defaults=True) for turn in recorded],
                 "thoughts": {str(turn.index): turn.thought for turn in row.turns.all() if turn.thought},
                 **({"edit": entry.edit} if entry.edit else {}),
+                **({"part": entry.part} if entry.part else {}),
                 "terms": row.terms,
             },
         },

@@ -133,3 +133,24 @@ def test_turns_are_rated_by_key_trimmed_and_corrected_by_a_click(
     expect(page.locator("#turn-3")).to_have_attribute("data-state", "cut")
     entry.refresh_from_db()
     assert entry.edit["last"] == 1
+
+
+@SIZES
+def test_an_entry_is_split_at_a_turn_and_joined_again(sign_in: SignIn, people: People, annotator, width: int):
+    (entry,) = make_alike(people, 1)
+    page = sign_in(annotator)
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"/replay/turns/{entry.trajectory_id}/")
+    page.locator("#turn-3").get_by_role("button", name="Split here").click()
+    part = ReplayEntry.objects.get(part=2)
+    expect(page.get_by_text(f"entry {part.pk} begins here")).to_be_visible()
+    expect(page.locator("#turn-2")).to_have_attribute("data-state", "context")
+    expect(page.locator("#turn-3")).to_have_attribute("data-state", "trained")
+    assert fits(page)
+    page.get_by_role("link", name=f"Entry {entry.pk}").last.click()
+    expect(page.locator("#turn-3")).to_have_attribute("data-state", "cut")
+    page.goto(f"/replay/{entry.pk}/")
+    expect(page.get_by_text("split off")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("undid a label")).to_be_visible()
+    assert ReplayEntry.objects.get() == entry

@@ -140,17 +140,19 @@ def test_gui_odyssey_comes_in(tmp_path):
         ("pyautogui.click(", "cannot be read"),
         ("", "no code"),
         ("import os", "holds no call"),
+        ("pyautogui.click(1e999, 0.5)", "infinity"),
+        (f"pyautogui.click({'-' * 900}1, 2)", "recursion"),
     ],
 )
 def test_bad_episodes_are_named_and_the_others_come(tmp_path, code, said):
     agentnet(agentnet(agentnet(tmp_path, [code]), ACTED), ACTED, task_completed=False)
     with (tmp_path / "agentnet_ubuntu.jsonl").open("a") as file:
-        file.write("{broken\n")
+        file.write("{broken\n" + "[" * 5000)
     found = list(convert(tmp_path, read_mapping("agentnet")))
-    assert [episode.line is not None for episode in found] == [False, True, False, False]
+    assert [episode.line is not None for episode in found] == [False, True, False, False, False]
     assert said in found[0].problem
     assert found[2].problem == ""
-    assert found[3].problem.startswith("not JSON")
+    assert [episode.problem[:8] for episode in found[3:]] == ["not JSON"] * 2
     assert found[3].where == "agentnet_ubuntu.jsonl:4"
 
 
@@ -159,6 +161,8 @@ def test_pictures_must_lie_in_their_folder_and_be_pictures(tmp_path):
     lines = (tmp_path / "agentnet_ubuntu.jsonl").read_text()
     (tmp_path / "agentnet_ubuntu.jsonl").write_text(lines.replace("0.png", "../../secret.png"))
     assert "is outside of" in next(convert(tmp_path, read_mapping("agentnet"))).problem
+    (tmp_path / "agentnet_ubuntu.jsonl").write_text(lines.replace("0.png", "\\u0000.png"))
+    assert "the character NUL" in next(convert(tmp_path, read_mapping("agentnet"))).problem
     (tmp_path / "agentnet_ubuntu.jsonl").write_text(lines)
     (tmp_path / "images" / "0.png").write_text("no picture")
     assert "cannot identify" in next(convert(tmp_path, read_mapping("agentnet"))).problem

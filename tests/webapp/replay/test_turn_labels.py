@@ -117,7 +117,9 @@ def test_an_export_holds_masks_edits_and_comes_back_with_them(web, entry, team, 
     assert masks == [1, 0, 1, 1]
     own = record["metadata"]["deskhand"]
     assert own["edit"] == entry.edit
-    assert [turn.get("is_context", False) for turn in own["turns"]] == [False, True, False, False, False]
+    assert [turn.get("is_context", False) for turn in own["turns"]] == [False, True, False, False], (
+        "the cut turn is left out"
+    )
 
 
 # --- files of ratings --------------------------------------------------------------------------------

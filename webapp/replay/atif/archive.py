@@ -6,6 +6,7 @@ entry-12/trajectory.json    entry-12/images/SHA.png
 from __future__ import annotations
 
 import json
+import struct
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
+from webapp.lib.media.file_streams import zip_pieces
 from webapp.lib.request_values import BadValue, json_object
 from webapp.replay.atif.read import is_document, line_of_document
 from webapp.replay.atif.write import IMAGES, document_of
@@ -26,44 +28,26 @@ MAX_FILE_BYTES = 64 * 2**20
 MAX_DOCUMENT_BYTES = 512 * 2**20
 """Of one document with its images: a small archive may unpack to anything."""
 MAX_MEMBERS = 200_000
-
-
-class _Pieces:
-    """A file that is only written, taken away piece by piece."""
-
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-
-    def write(self, data: bytes) -> int:
-        self._parts.append(bytes(data))
-        return len(data)
-
-    def flush(self) -> None:
-        """Nothing is kept back."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def take(self) -> bytes:
-        found = b"".join(self._parts)
-        self._parts.clear()
-        return found
+UNREADABLE = (
+    BadZipFile, NotImplementedError, RuntimeError, OverflowError, ValueError, EOFError, zlib.error,
+    struct.error,
+)  # fmt: skip
+"""What zipfile raises for archives that were damaged, or made to break readers."""
+METHODS = (ZIP_STORED, ZIP_DEFLATED)
+"""Others may ask for gigabytes before they unpack a byte."""
 
 
 def archive_pieces(entries: Iterable[ReplayEntry]) -> Iterator[bytes]:
     """The .zip of these entries. Needs what `export_line` needs. Raises CannotExport."""
-    out = _Pieces()
-    with ZipFile(out, "w") as archive:
-        for entry in entries:
-            record, shas = record_of(entry)
-            folder = f"entry-{entry.pk}"
-            text = json.dumps(document_of(record, shas), ensure_ascii=False)
-            archive.writestr(f"{folder}/trajectory.json", text, ZIP_DEFLATED)
-            yield out.take()
-            for sha in dict.fromkeys(shas):
-                archive.writestr(f"{folder}/{IMAGES}/{sha}.png", read_frame(sha, "png"), ZIP_STORED)
-                yield out.take()
-    yield out.take()
+    return zip_pieces(file for entry in entries for file in _files_of(entry))
+
+
+def _files_of(entry: ReplayEntry) -> Iterator[tuple[str, str | bytes]]:
+    record, shas = record_of(entry)
+    folder = f"entry-{entry.pk}"
+    yield f"{folder}/trajectory.json", json.dumps(document_of(record, shas), ensure_ascii=False)
+    for sha in dict.fromkeys(shas):
+        yield f"{folder}/{IMAGES}/{sha}.png", read_frame(sha, "png")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +89,15 @@ def documents(archive: ZipFile) -> list[ArchivedDocument]:
 def _read(archive: ZipFile, name: str) -> bytes:
     """A member, which has to lie in the archive and be of a sane size."""
     try:
+        if archive.getinfo(name).compress_type not in METHODS:
+            raise ReadProblem(name, "packed by another method than deflate")
         with archive.open(name) as stream:
             body = stream.read(MAX_FILE_BYTES + 1)
     except KeyError as error:
         raise ReadProblem(name, "no such file in the archive; images are read from there alone") from error
-    except (BadZipFile, NotImplementedError, RuntimeError, OSError, EOFError, zlib.error) as error:
+    except ReadProblem:
+        raise
+    except (*UNREADABLE, OSError) as error:
         raise ReadProblem(name, f"cannot be unpacked ({type(error).__name__})") from error
     if len(body) > MAX_FILE_BYTES:
         raise ReadProblem(name, f"larger than {MAX_FILE_BYTES // 2**20} MiB")

@@ -15,6 +15,7 @@ from webapp.replay.curation.likeness import Step, alike, outline_of, screens_has
 from webapp.replay.filters import EntryFilter
 from webapp.replay.labels import MAX_BULK, label_many
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, Verdict
+from webapp.replay.turns.turn_edits import TurnEdit
 
 PIECE = 10
 """Entries that are compared within one piece of the dispatcher's upkeep."""
@@ -52,7 +53,8 @@ def compare_waiting() -> Iterator[int]:
 
 
 def _compare(entry: ReplayEntry, founders: dict[tuple[int, int], list[Founder]]) -> None:
-    turns = list(entry.trajectory.turns.order_by("index").only("frame", "action"))
+    edit, rows = TurnEdit.read(entry.edit), entry.trajectory.turns.order_by("index")
+    turns = [turn for turn in rows.only("index", "frame", "action") if edit.state_of(turn.index) == "trained"]
     outline = outline_of(turns)
     screens = screens_hash([turn.frame for turn in turns if turn.frame])
     key = (entry.team_id, entry.trajectory.task_id)

@@ -66,7 +66,7 @@ class DryRun:
 
 def dry_run(team: Team, rules: Rules) -> DryRun:
     """Apply `rules` to the buffer as it is, for the team's newest experiment. About eight queries."""
-    around = Surroundings.of_team(team.pk)
+    around = Surroundings(team.pk)
     admission = admit(team, rules, around)
     tasks = _train_tasks(around.target)
     measured = [admission.ratios[facts.pk] for facts in admission.entering if facts.pk in admission.ratios]

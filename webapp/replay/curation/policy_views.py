@@ -27,25 +27,27 @@ def policies(request: MemberRequest) -> HttpResponse:
     """The rules of the URL, or of a saved version, with what they would let in."""
     membership = member(request)
     team = membership.team
-    chosen = get_policy(team, request.GET["policy"]) if request.GET.get("policy") else None
+    saved = list(team.admission_policies.select_related("owner")[:50])
+    asked = request.GET.get("policy", "")
+    chosen = next((one for one in saved if str(one.pk) == asked), None)
+    if asked and chosen is None:
+        chosen = get_policy(team, asked)
     problem = ""
     try:
         rules = Rules.read(chosen.rules) if chosen else read_rules(request.GET)
     except BadValue as error:
         rules, problem = Rules(), str(error)
-    pins = pins_of(team)
+    snapshots = snapshots_of(team)
+    pins = pins_of(team) if snapshots else {}
     ctx = {
         "nav": "replay",
         "chosen": chosen,
         "rules": rules,
         "problem": problem,
         "found": dry_run(team, rules),
-        "scanners": [str(row) for row in team.scanners.only("name", "version")],
-        "policies": [
-            (policy, Rules.read(policy.rules).words())
-            for policy in team.admission_policies.select_related("owner")[:50]
-        ],
-        "snapshots": [(one, pins.get(one.pk, [])) for one in snapshots_of(team)],
+        "scanners": [str(row) for row in team.scanners.only("name", "version", "team")],
+        "policies": [(policy, Rules.read(policy.rules).words()) for policy in saved],
+        "snapshots": [(one, pins.get(one.pk, [])) for one in snapshots],
         "may_label": Role(membership.role).includes(Role.ANNOTATOR),
     }
     return render(request, "replay/policies.html", ctx, status=400 if problem else 200)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
-from django.db.models import Count, Max
+from django.db import transaction
+from django.db.models import Count
 
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
@@ -24,30 +23,15 @@ from webapp.replay.models import (
 )
 from webapp.replay.turns.process_labels import bad_turns
 
-NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 CHUNK = 500
 
 
 def save_policy(*, team: Team, user: User, name: str, rules: Rules, note: str = "") -> AdmissionPolicy:
     """The next version of `name`; older ones stay as they are. Raises BadValue."""
-    check_text(note, "note")
-    if not NAME.fullmatch(name):
-        raise BadValue("name", "use a-z, 0-9 and -, at most 60 of them, without a version")
-    mine = AdmissionPolicy.objects.filter(team=team, name=name)
-    try:
-        with transaction.atomic():
-            saved = AdmissionPolicy.objects.create(
-                team=team,
-                name=name,
-                version=(mine.aggregate(last=Max("version"))["last"] or 0) + 1,
-                rules=rules.model_dump(mode="json", exclude_defaults=True),
-                note=note.strip()[:300],
-                owner=user,
-            )
-    except IntegrityError as error:
-        raise BadValue("name", f"another person saved a version of {name} just now; save again") from error
-    log_action(AuditAction.SAVED, person=user, team=team, kind="admission policy", object_id=str(saved))
-    return saved
+    values = rules.model_dump(mode="json", exclude_defaults=True)
+    return AdmissionPolicy.save_next(
+        team=team, user=user, name=name, kind="admission policy", note=note, rules=values
+    )
 
 
 def take_snapshot(*, policy: AdmissionPolicy, user: User, name: str) -> BufferSnapshot:
@@ -58,7 +42,7 @@ def take_snapshot(*, policy: AdmissionPolicy, user: User, name: str) -> BufferSn
         raise BadValue("name", "a snapshot needs a name of 1 to 60 characters")
     team = policy.team
     with transaction.atomic():
-        found = admit(team, Rules.read(policy.rules), Surroundings.of_team(team.pk))
+        found = admit(team, Rules.read(policy.rules), Surroundings(team.pk))
         if not found.entering:
             raise BadValue("policy", f"{policy} lets no entry in: there is nothing to keep")
         snapshot = BufferSnapshot.objects.create(
@@ -73,9 +57,9 @@ def take_snapshot(*, policy: AdmissionPolicy, user: User, name: str) -> BufferSn
 
 def _members(snapshot: BufferSnapshot, entries: list[int]) -> list[SnapshotEntry]:
     labels = defaultdict(list)
-    for label in ProcessLabel.objects.filter(trajectory__replay_entry__in=entries):
-        labels[label.trajectory_id].append(label)
     rows = ReplayEntry.objects.filter(pk__in=entries).only("verdict", "edit", "trajectory_id")
+    for label in ProcessLabel.objects.filter(trajectory__in=rows.values("trajectory")):
+        labels[label.trajectory_id].append(label)
     return [
         SnapshotEntry(
             snapshot=snapshot,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from django.db.models import Count
@@ -39,27 +39,30 @@ class Facts(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What orders and lists know beside the entries themselves."""
+    """What orders and lists know of a team beside the entries themselves; each is read when it is needed."""
 
-    rates: dict[int, Rate]
-    """Task -> how it goes now."""
-    usable: dict[int, int]
-    """Task -> accepted and gold entries."""
-    target: Experiment | None
-    """The team's newest experiment, whose policy the others are measured against."""
-    lineage: WeightLineage
+    def __init__(self, team_id: int) -> None:
+        self._team_id = team_id
 
-    @classmethod
-    def of_team(cls, team_id: int) -> Surroundings:
-        """Three or four queries."""
-        return cls(
-            recent_rates(team_id),
-            usable_by_task(team_id),
-            target_experiment(team_id),
-            WeightLineage(team_id),
-        )
+    @cached_property
+    def rates(self) -> dict[int, Rate]:
+        """Task -> how it goes now."""
+        return recent_rates(self._team_id)
+
+    @cached_property
+    def usable(self) -> dict[int, int]:
+        """Task -> accepted and gold entries."""
+        return usable_by_task(self._team_id)
+
+    @cached_property
+    def target(self) -> Experiment | None:
+        """The team's newest experiment, whose policy the others are measured against."""
+        return target_experiment(self._team_id)
+
+    @cached_property
+    def lineage(self) -> WeightLineage:
+        return WeightLineage(self._team_id)
 
     def age(self, facts: Facts) -> int | None:
         """Policy versions up to the target's; None when unknown, or no policy sampled it."""

@@ -32,7 +32,7 @@ def entry_list(request: MemberRequest) -> HttpResponse:
     team_id = member(request).team_id
     chosen = EntryFilter.from_query(request.GET, ALL)
     page = _page_number(request.GET)
-    around = Surroundings.of_team(team_id)
+    around = Surroundings(team_id)
     ids = ordered_ids(team_id, chosen, around)
     shown = ids[page * PAGE_SIZE : (page + 1) * PAGE_SIZE]
     found = {entry.pk: entry for entry in queries.entry_rows(team_id).filter(pk__in=shown)}

@@ -30,6 +30,10 @@ class Unconvertible(ValueError):
     """Raised for what is missing or wrong in an episode; names the field."""
 
 
+BROKEN = (ValueError, OverflowError, RecursionError)
+"""Unconvertible, and what numbers that are none, texts of no form and code of thousands of levels raise."""
+
+
 @dataclass(frozen=True, slots=True)
 class Converted:
     """One episode: its line, or why there is none. Both empty: `keep` leaves it out."""
@@ -49,20 +53,20 @@ def convert(folder: Path, mapping: Mapping) -> Iterator[Converted]:
         else:
             try:
                 yield Converted(where, _line(episode, folder / mapping.pictures, mapping))
-            except Unconvertible as problem:
-                yield Converted(where, problem=str(problem))
+            except BROKEN as problem:
+                yield Converted(where, problem=str(problem)[:300])
 
 
 def _episodes(folder: Path, mapping: Mapping) -> Iterator[tuple[str, Any]]:
     """(place, episode); a text stands for one that cannot be read."""
     for file in sorted(folder.glob(mapping.episodes)):
         if file.suffix == ".jsonl":
-            with file.open(encoding="utf-8") as lines:
+            with file.open(encoding="utf-8", errors="replace") as lines:
                 for number, line in enumerate(lines, start=1):
                     if line.strip():
                         yield f"{file.name}:{number}", _json(line)
         else:
-            found = _json(file.read_text(encoding="utf-8"))
+            found = _json(file.read_text(encoding="utf-8", errors="replace"))
             for episode in found if isinstance(found, list) else [found]:
                 yield file.name, episode
 
@@ -70,7 +74,7 @@ def _episodes(folder: Path, mapping: Mapping) -> Iterator[tuple[str, Any]]:
 def _json(text: str) -> Any:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except BROKEN as error:
         return f"not JSON: {error}"
     return "not an object" if isinstance(found, str) else found
 
@@ -111,6 +115,8 @@ def _picture(step: Any, pictures: Path, mapping: Mapping, where: str) -> tuple[s
     field = f"{where}.{mapping.picture}"
     if not isinstance(name, str) or not name:
         raise Unconvertible(f"{field}: missing")
+    if "\x00" in name:
+        raise Unconvertible(f"{field}: holds the character NUL")
     path = (pictures / name).resolve()
     if pictures.resolve() not in path.parents:
         raise Unconvertible(f"{field}: {name[:80]} is outside of {pictures}")
@@ -118,7 +124,7 @@ def _picture(step: Any, pictures: Path, mapping: Mapping, where: str) -> tuple[s
         with Image.open(path) as image:
             size = image.size
         return b64encode(path.read_bytes()).decode(), size
-    except (OSError, UnidentifiedImageError) as error:
+    except (OSError, UnidentifiedImageError, Image.DecompressionBombError) as error:
         raise Unconvertible(f"{field}: {path}: {error}") from error
 
 

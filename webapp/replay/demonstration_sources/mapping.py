@@ -82,7 +82,7 @@ def read_mapping(name: str) -> Mapping:
 def at(values: Any, place: str) -> Any:
     """The value at a dotted place; None where there is none."""
     for part in place.split(".") if place else ():
-        if isinstance(values, list) and part.isdigit() and int(part) < len(values):
+        if isinstance(values, list) and part.isdecimal() and int(part) < len(values):
             values = values[int(part)]
         elif isinstance(values, dict):
             values = values.get(part)

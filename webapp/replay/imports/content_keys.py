@@ -15,6 +15,7 @@ from webapp.replay.automatic_checks import signature_of
 from webapp.replay.imports.read_record import Record
 from webapp.replay.imports.store_record import turn_row
 from webapp.replay.models import ReplayEntry
+from webapp.replay.turns.turn_edits import TurnEdit
 from webapp.trajectories.models import Trajectory, TurnRecord
 
 CHUNK = 200
@@ -32,9 +33,10 @@ def _task_of(record: Record) -> int | str:
 
 
 def key_of_record(record: Record) -> str:
-    """Task, screens, actions and what the policy wrote."""
+    """Task, screens, actions and what the policy wrote, and which part of a split trajectory it is."""
     return _key(
         _task_of(record),
+        record.label.get("part", 0),
         (
             (
                 turn.observation.sha256,
@@ -52,18 +54,20 @@ def known_keys(team: Team, records: Iterable[Record]) -> dict[str, int]:
     found: dict[str, int] = {}
     for start in range(0, len(signatures), CHUNK):
         entries = ReplayEntry.objects.filter(team=team, signature__in=signatures[start : start + CHUNK])
-        turns: dict[int, list[tuple[str, Any, str | None]]] = defaultdict(list)
-        rows = TurnRecord.objects.filter(trajectory__replay_entry__in=entries.values("pk"))
+        turns: dict[int, list[tuple[int, Any]]] = defaultdict(list)
+        rows = TurnRecord.objects.filter(trajectory__in=entries.values("trajectory"))
         has_content = Q(action__isnull=False) | Q(completion__isnull=False)
         rows = rows.filter(has_content).order_by("trajectory_id", "index")
-        columns = ("trajectory_id", "frame", "action", F("completion__text"))
-        for trajectory_id, frame, action, text in rows.values_list(*columns).iterator():
-            turns[trajectory_id].append((frame, action, text))
+        columns = ("trajectory_id", "index", "frame", "action", F("completion__text"))
+        for trajectory_id, index, *content in rows.values_list(*columns).iterator():
+            turns[trajectory_id].append((index, tuple(content)))
         for entry in entries.select_related("trajectory").order_by("-pk"):
-            found[_key(entry.trajectory.task_id, turns[entry.trajectory_id])] = entry.pk
+            edit, own = TurnEdit.read(entry.edit), turns[entry.trajectory_id]
+            kept = [content for index, content in own if edit.state_of(index) != "cut"]
+            found[_key(entry.trajectory.task_id, entry.part, kept)] = entry.pk
     return found
 
 
-def _key(task_id: int | str, turns: Iterable[tuple[str, Any, str | None]]) -> str:
-    text = json.dumps([task_id, list(turns)], sort_keys=True, separators=(",", ":"))
+def _key(task_id: int | str, part: int, turns: Iterable[tuple[str, Any, str | None]]) -> str:
+    text = json.dumps([task_id, part, list(turns)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

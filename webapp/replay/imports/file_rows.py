@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from django.core.files import File
 from django.core.files.storage import default_storage
 
-from webapp.lib.request_values import BadValue, check_plain, json_object
-from webapp.replay.atif.archive import ArchivedDocument, documents
+from webapp.lib.request_values import check_plain, json_object
+from webapp.replay.atif.archive import UNREADABLE, ArchivedDocument, documents
 from webapp.replay.models import ReplayImport
 
 BATCH_LINES = 32
@@ -105,7 +105,7 @@ def _archive_batches(file: File[Any], job: ReplayImport) -> Iterator[Batch]:
                 numbered: dict[int, Row] = dict(enumerate(rows, start=first + 1))
                 done = first + len(rows)
                 yield Batch(numbered, done, job.size_bytes * done // len(found))
-    except (BadZipFile, BadValue) as error:
+    except UNREADABLE as error:
         raise UnreadableFile(f"It is no .zip that can be read ({str(error)[:200]}).") from error
 
 

@@ -17,11 +17,8 @@ from webapp.lib.request_values import read_json
 from webapp.replay.imports.conversation import IMAGE, Message, ReadProblem
 from webapp.replay.imports.images import StoredImage
 
-CLOSING_LINES = re.compile(
-    r"^<(tool_call|answer|action)>(.*)</\1>\s*\Z", re.IGNORECASE | re.DOTALL | re.MULTILINE
-)
-"""The tag that ends the message; what the agent types may hold tags too."""
-TAGGED = re.compile(r"<(tool_call|answer|action)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+TAGS = ("tool_call", "answer", "action")
+"""Searched one after the other: a pattern with a tag at both ends takes the square of the length."""
 CALL = re.compile(r"pyautogui\.\w+\(")
 TASK_PART = re.compile(r"\[Task\]\s*(.*?)(?:\n\s*\n\[|\Z)", re.DOTALL)
 FOREIGN_NAMES = {
@@ -84,23 +81,47 @@ def read_turn(index: int, screen: StoredImage | None, text: str, content: str, w
 
 def read_action(content: str, where: str) -> ParsedCompletion:
     """The action of an assistant message, its coordinates in screen pixels. Raises ReadProblem."""
-    tagged = CLOSING_LINES.search(content)
+    tagged = _closing_tag(content)
     if tagged is None and (parsed := _parsed(content)).action is not None:
         return parsed
-    tagged = tagged or TAGGED.search(content)
-    body = (tagged.group(2) if tagged else content).strip()
+    tagged = tagged or _first_tag(content)
+    body = (tagged[1] if tagged else content).strip()
     if body.startswith("{"):
         try:
             return ParsedCompletion(action=from_arguments(load_arguments(body, where)), dialect="json")
         except ActionTextError as error:
             raise ReadProblem(f"{where}.content", str(error)) from error
-    is_keyboard_tag = tagged is not None and tagged.group(1) == "action"
+    is_keyboard_tag = tagged is not None and tagged[0] == "action"
     parsed = _parsed(content if is_keyboard_tag else body)
     if parsed.action is None and not is_keyboard_tag:
         parsed = _parsed(first_call(content, where))
     if parsed.action is None:
         raise ReadProblem(f"{where}.content", str(parsed.error))
     return parsed
+
+
+def _closing_tag(content: str) -> tuple[str, str] | None:
+    """(tag, what is in it) of the tag that ends the message, from the first line that opens it.
+
+    What the agent types may hold tags, too.
+    """
+    text = content.rstrip()
+    for tag in TAGS:
+        if text[-len(tag) - 3 :].lower() == f"</{tag}>":
+            opened = re.search(rf"^<({tag})>", text, re.IGNORECASE | re.MULTILINE)
+            return (opened[1], text[opened.end() : -len(tag) - 3]) if opened else None
+    return None
+
+
+def _first_tag(content: str) -> tuple[str, str] | None:
+    """(tag, what is in it) of the first tag that is closed."""
+    found = []
+    for tag in TAGS:
+        opened = re.search(rf"<({tag})>", content, re.IGNORECASE)
+        closed = re.compile(rf"</{tag}>", re.IGNORECASE).search(content, opened.end()) if opened else None
+        if opened and closed:
+            found.append((opened.start(), opened[1], content[opened.end() : closed.start()]))
+    return min(found)[1:] if found else None
 
 
 def _parsed(text: str) -> ParsedCompletion:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from training.contracts.types import RewardTerm, Source, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord
-from webapp.lib.request_values import row_id, shortened
+from webapp.lib.request_values import BadValue, row_id, shortened
 from webapp.lib.storable_text import storable
 from webapp.replay.imports.conversation import (
     ReadProblem,
@@ -49,7 +49,7 @@ class Record:
     desktops: dict[str, int] = field(default_factory=dict)
     """{"max_turns"} under which it was recorded; empty when the line does not tell."""
     label: dict[str, Any] = field(default_factory=dict)
-    """{"verdict", "tags", "note", "edit"} of our own exports."""
+    """{"verdict", "tags", "note", "edit", "part"} of our own exports."""
     thoughts: dict[int, str] = field(default_factory=dict)
     """Turn -> what the agent said before its action, of our own exports."""
     imported: dict[str, Any] | None = None
@@ -164,9 +164,18 @@ def read_label(own: dict[str, Any], turns: list[Turn]) -> dict[str, Any]:
         edit = TurnEdit.read(_mapping(own.get("edit")))
         edit.check({turn.index for turn in turns})
         label["edit"] = edit.as_json()
+        label["part"] = _part(own)
     except ValueError as error:
         raise ReadProblem("metadata.deskhand", str(error)) from error
     return label
+
+
+def _part(own: dict[str, Any]) -> int:
+    """Where the entry was split off. Raises BadValue."""
+    part = own.get("part", 0)
+    if isinstance(part, bool) or not isinstance(part, int) or not 0 <= part < MAX_TURNS:
+        raise BadValue("part", "not the index of a turn")
+    return part
 
 
 def check_turn(turn: Turn, previous: int, where: str) -> None:

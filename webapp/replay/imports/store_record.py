@@ -61,6 +61,7 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
     entry = ReplayEntry.objects.create(
         team=team,
         trajectory=trajectory,
+        part=record.label.get("part", 0),
         family=trajectory.family,
         signature=signature_of(record.task.pk, rows),
         num_still=longest_still_run(rows),

@@ -19,16 +19,18 @@ USABLE_VERDICTS = (Verdict.ACCEPTED, Verdict.GOLD)
 
 
 class ReplayEntry(models.Model):
-    """A trajectory that may be injected once a person accepted it."""
+    """A trajectory, or a part of one, that may be injected once a person accepted it."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE)
-    trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="replay_entry")
+    trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="replay_entries")
+    part = models.IntegerField(default=0)
+    """Turn at which it was split off from another entry of its trajectory; 0 = was not split off."""
     family = models.CharField(max_length=40, blank=True)
     verdict = models.CharField(max_length=8, choices=Verdict, default=Verdict.INBOX)
     tags = models.JSONField(default=list)
     note = models.TextField(blank=True)
     edit = models.JSONField(default=dict)
-    """What of it is trained on (`turns.turn_edits`); {} = as recorded."""
+    """What of it is trained on (`turns.turn_edits`); {} = all, as recorded."""
     labelled_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     labelled_at = models.DateTimeField(null=True)
     num_uses = models.IntegerField(default=0)
@@ -45,6 +47,7 @@ class ReplayEntry(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
+        constraints = [models.UniqueConstraint(fields=["trajectory", "part"], name="entry_once_per_part")]
         indexes = [
             models.Index(fields=["team", "verdict", "id"], name="entry_by_verdict"),
             models.Index(fields=["team", "family", "verdict"], name="entry_by_family"),
@@ -65,6 +68,7 @@ class LabelEvent(models.Model):
     before = models.JSONField()
     """{"verdict", "tags", "note", "edit"} before it; old ones know no edit."""
     after = models.JSONField()
+    """The same behind it; of a split also "part", the id of the entry that was split off."""
     undoes = models.OneToOneField("self", null=True, on_delete=models.CASCADE, related_name="undone_by")
     batch = models.CharField(max_length=32, blank=True, db_index=True)
     """Same for all events of one bulk change, so that it is undone as a whole."""

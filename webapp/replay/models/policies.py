@@ -4,29 +4,21 @@ from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
+from webapp.accounts.team_versions import TeamVersion
 from webapp.replay.models.entries import ReplayEntry, Verdict
 
 
-class AdmissionPolicy(models.Model):
-    """One version of a team's rules. Nothing changes it."""
+class AdmissionPolicy(TeamVersion):
+    """One version of a team's rules."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="admission_policies")
-    name = models.CharField(max_length=60)
-    version = models.IntegerField()
     rules = models.JSONField()
     """`curation.rules.Rules` as JSON."""
-    note = models.CharField(max_length=300, blank=True)
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    created_at = models.DateTimeField(auto_now_add=True)
 
-    class Meta:
-        ordering = ["name", "-version"]
+    class Meta(TeamVersion.Meta):
         constraints = [
-            models.UniqueConstraint(fields=["team", "name", "version"], name="admission_policy_version_once")
+            models.UniqueConstraint(fields=TeamVersion.VERSION_ONCE, name="admission_policy_version_once")
         ]
-
-    def __str__(self) -> str:
-        return f"{self.name}.v{self.version}"
 
 
 class BufferSnapshot(models.Model):

@@ -57,7 +57,7 @@ def start_round(
         raise BadValue("num_labels", f"from 2 to {len(found)}, the people who were chosen")
     if not 1 <= num_entries <= MAX_ITEMS or not 0 <= num_checks <= MAX_ITEMS:
         raise BadValue("num_entries", f"from 1 to {MAX_ITEMS}")
-    entries = ordered_ids(team.pk, chosen, Surroundings.of_team(team.pk))[:num_entries]
+    entries = ordered_ids(team.pk, chosen, Surroundings(team.pk))[:num_entries]
     if not entries:
         raise BadValue("num_entries", "no entry fits the filter")
     checks = _checks(team, entries, num_checks)

@@ -67,6 +67,12 @@ class TurnEdit:
         if self.first is not None and self.last is not None and self.first > self.last:
             raise BadValue("first", f"turn {self.first + 1} is behind the last one, {self.last + 1}")
 
+    def split(self, at: int) -> tuple[TurnEdit, TurnEdit]:
+        """What it makes of the turns before `at`, and of the others."""
+        before = {index: action for index, action in self.actions.items() if index < at}
+        behind = {index: action for index, action in self.actions.items() if index >= at}
+        return TurnEdit(self.first, at - 1, before), TurnEdit(at, self.last, behind)
+
     def state_of(self, index: int) -> str:
         """What becomes of a turn: trained, context or cut."""
         if self.last is not None and index > self.last:

@@ -32,6 +32,7 @@ from webapp.replay.turns.process_labels import (
     mark_first_wrong,
     rate_turn,
 )
+from webapp.replay.turns.split import split_entry
 from webapp.replay.turns.turn_edits import TurnEdit
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory, TurnRecord
@@ -46,7 +47,8 @@ MAX_TURN = 100_000
 def turns(request: MemberRequest, pk: int) -> HttpResponse:
     """Every turn with its screen, its ratings and what training makes of it."""
     trajectory = get_trajectory(request, pk)
-    entry = ReplayEntry.objects.filter(trajectory=trajectory).first()
+    entries = list(ReplayEntry.objects.filter(trajectory=trajectory).order_by("part"))
+    entry = _chosen(entries, request.GET.get("entry", ""))
     labels = list(ProcessLabel.objects.filter(trajectory=trajectory).select_related("by"))
     mine = next((one for one in labels if one.by_id == request.user.pk and not one.origin), None)
     edit = TurnEdit.read(entry.edit) if entry else TurnEdit()
@@ -55,6 +57,7 @@ def turns(request: MemberRequest, pk: int) -> HttpResponse:
         "nav": "replay" if entry else "trajectories",
         "trajectory": trajectory,
         "entry": entry,
+        "entries": entries,
         "labels": labels,
         "is_edited": bool(entry and entry.edit),
         "rows": [_row(turn, mine, balance[turn.index], edit) for turn in trajectory.turns.order_by("index")],
@@ -99,18 +102,28 @@ def mark(request: MemberRequest, pk: int) -> HttpResponse:
 def edit(request: MemberRequest, pk: int) -> HttpResponse:
     """Change what of an entry is trained on: its first or last turn, or one corrected action."""
     trajectory = get_trajectory(request, pk, Role.ANNOTATOR)
-    entry = ReplayEntry.objects.filter(trajectory=trajectory).first()
+    entries = list(ReplayEntry.objects.filter(trajectory=trajectory).order_by("part"))
+    entry = _chosen(entries, request.POST.get("entry", ""))
     if entry is None:
         raise Http404("This trajectory is not in the replay buffer.")
     index = _turn_of(request)
     try:
+        if request.POST.get("change") == "split":
+            part = split_entry(entry=entry, user=request.user, at=index)
+            messages.success(request, f"Entry {entry.pk} ends before this turn; entry {part.pk} begins here.")
+            return _to_turn(trajectory, index, part)
         changed = _changed(TurnEdit.read(entry.edit), request, trajectory, index)
         changed.check(set(trajectory.turns.values_list("index", flat=True)))
     except BadValue as problem:
         messages.error(request, str(problem))
-        return _to_turn(trajectory, index)
+        return _to_turn(trajectory, index, entry)
     label_entry(entry=entry, user=request.user, edit=changed.as_json())
-    return _to_turn(trajectory, index)
+    return _to_turn(trajectory, index, entry)
+
+
+def _chosen(entries: list[ReplayEntry], wanted: str) -> ReplayEntry | None:
+    """The entry of this id, else the first one."""
+    return next((one for one in entries if str(one.pk) == wanted), entries[0] if entries else None)
 
 
 def _changed(old: TurnEdit, request: MemberRequest, trajectory: Trajectory, index: int) -> TurnEdit:
@@ -129,7 +142,7 @@ def _changed(old: TurnEdit, request: MemberRequest, trajectory: Trajectory, inde
             return replace(old, actions={k: v for k, v in old.actions.items() if k != index})
         case "clear":
             return TurnEdit()
-    raise BadValue("change", "must be first, last, correct, as-recorded or clear")
+    raise BadValue("change", "must be first, last, split, correct, as-recorded or clear")
 
 
 def _action_of(text: str, trajectory: Trajectory, index: int) -> Action:
@@ -151,8 +164,9 @@ def _turn_of(request: MemberRequest) -> int:
     return whole_number(request.POST.get("turn", ""), "turn", high=MAX_TURN)
 
 
-def _to_turn(trajectory: Trajectory, index: int) -> HttpResponse:
-    return redirect(f"{reverse('turn-labels', args=[trajectory.pk])}#turn-{index + 1}")
+def _to_turn(trajectory: Trajectory, index: int, entry: ReplayEntry | None = None) -> HttpResponse:
+    chosen = f"?entry={entry.pk}" if entry and entry.part else ""
+    return redirect(f"{reverse('turn-labels', args=[trajectory.pk])}{chosen}#turn-{index + 1}")
 
 
 # --- in and out --------------------------------------------------------------------------------------
