@@ -3,7 +3,8 @@
     python -m testing.openai_server LOG        prints its address; every request is a JSON line in LOG
 
 It finds something where the program claims to have done it while the screen did not change. A model of
-another name makes it answer as that name says: "busy" (503, then well), "chatty" (no JSON), "broken" (500).
+another name makes it answer as that name says: "busy" (503, then well), "chatty" (no JSON), "broken" (500),
+"attacker" (scripts against a task, of which two cannot run).
 """
 
 from __future__ import annotations
@@ -34,6 +35,25 @@ def answer(messages: list[dict[str, Any]]) -> str:
     return f"Here is my answer:\n```json\n{json.dumps(said if found else said | {'why': ''})}\n```"
 
 
+PATH = re.compile(r"/home/desk/[\w.]+")
+
+
+def attacks(messages: list[dict[str, Any]]) -> str:
+    """Scripts against the task in the last message."""
+    found = PATH.search(messages[-1]["content"])
+    step = {"path": found[0] if found else "/tmp/x", "content": "red hen"}
+    scripts = [
+        {"name": "fills the file", "steps": [{"type": "write_file", "parameters": step}], "actions": []},
+        {
+            "name": "types",
+            "actions": [{"kind": "type", "text": "red hen"}, {"kind": "key", "keys": ["ctrl", "s"]}],
+        },
+        {"name": "runs a program", "steps": [{"type": "execute", "parameters": {"command": "rm -r /"}}]},
+        {"name": "jumps", "actions": [{"kind": "jump"}]},
+    ]
+    return f"```json\n{json.dumps(scripts)}\n```"
+
+
 class Handler(BaseHTTPRequestHandler):
     """One call of chat completions."""
 
@@ -51,7 +71,10 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(401, {"error": {"message": "wrong key or path"}})
         if body["model"] == "broken" or (body["model"] == "busy" and is_first):
             return self.reply(503, {"error": {"message": "no room"}})
-        text = "I would rather talk about it." if body["model"] == "chatty" else answer(body["messages"])
+        if body["model"] == "chatty":
+            text = "I would rather talk about it."
+        else:
+            text = (attacks if body["model"] == "attacker" else answer)(body["messages"])
         message = {"role": "assistant", "content": text}
         usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
         self.reply(200, {"choices": [{"index": 0, "message": message}], "usage": usage})

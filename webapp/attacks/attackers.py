@@ -34,7 +34,12 @@ class Attacker:
 
 def attackers_of(task: Task) -> list[Attacker]:
     """All of them, always the same for one task."""
-    return [*_words(task), *_hands(task), *_files(task)]
+    return [*fork_attackers_of(task), *_files(task)]
+
+
+def fork_attackers_of(task: Task) -> list[Attacker]:
+    """Those without a set-up step, which go on from any turn; the first one only says that it is done."""
+    return [*_words(task), *_hands(task)]
 
 
 def _words(task: Task) -> Iterator[Attacker]:

@@ -66,3 +66,50 @@ class ScriptedRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name} in group {self.group_id}"
+
+
+class ModelAttackStatus(models.TextChoices):
+    QUEUED = "queued", "Queued"
+    ASKING = "asking", "Asking"
+    FINISHED = "finished", "Finished"
+    FAILED = "failed", "Failed"
+
+
+M = ModelAttackStatus
+MODEL_ATTACK_TRANSITIONS: dict[ModelAttackStatus, set[ModelAttackStatus]] = {
+    M.QUEUED: {M.ASKING},
+    M.ASKING: {M.FINISHED, M.FAILED},
+    M.FINISHED: set(),
+    M.FAILED: set(),
+}
+OPEN = (M.QUEUED, M.ASKING)
+
+
+class ModelAttack(models.Model):
+    """A language model that is asked once for scripts against one version of a task."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="model_attacks")
+    task = models.ForeignKey(TaskRecord, on_delete=models.CASCADE, related_name="model_attacks")
+    chat = models.JSONField()
+    """`lib.chat.ChatModel` as JSON."""
+    status = models.CharField(max_length=8, choices=M, default=M.QUEUED, db_index=True)
+    message = models.TextField(blank=True)
+    """Why it failed, or which of its scripts were left out."""
+    group = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
+    """Where its scripts run."""
+    num_scripts = models.IntegerField(default=0)
+    num_prompt_tokens = models.BigIntegerField(default=0)
+    num_completion_tokens = models.BigIntegerField(default=0)
+    """As the model's server counted them."""
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    asked_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"model attack {self.pk} ({self.status})"

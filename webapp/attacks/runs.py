@@ -11,19 +11,20 @@ from dataclasses import dataclass
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from training.contracts.types import FINAL_STATUSES, Purpose, Source, Task
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
-from webapp.attacks.attackers import attackers_of
+from webapp.attacks.attackers import Attacker, attackers_of, fork_attackers_of
 from webapp.attacks.models import Exploit, RunKind, ScriptedRun
 from webapp.attacks.scripts import Script, script_of_actions
 from webapp.experiments.models import TaskRecord, TaskStatus
 from webapp.lib.request_values import BadValue
 from webapp.replay.models import Verdict
+from webapp.trajectories.branching import usable_snapshot
 from webapp.trajectories.lifecycle import GroupSpec, create_group
-from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.models import Group, Snapshot, Trajectory
 
 PAID = 0.5
 """Scores from here on count as success everywhere."""
@@ -47,9 +48,26 @@ class Planned:
 
 def attack_task(*, task: TaskRecord, team_id: int, user: User) -> Group:
     """Attack from the task's set-up, on default desktops. Raises BadValue."""
-    found = attackers_of(Task.model_validate(task.spec))
-    planned = [Planned(RunKind.ATTACK, one.name, one.script) for one in found]
-    return _queue(task, team_id, user, planned)
+    return queue_attackers(task, team_id, user, attackers_of(Task.model_validate(task.spec)))
+
+
+def queue_attackers(task: TaskRecord, team_id: int, user: User, attackers: Sequence[Attacker]) -> Group:
+    """Have these attackers go on from the task's set-up. Raises BadValue."""
+    return _queue(task, team_id, user, [Planned(RunKind.ATTACK, one.name, one.script) for one in attackers])
+
+
+def attack_fork(*, trajectory: Trajectory, turn: int, user: User) -> Group:
+    """Attack from the state that a machine had before a turn. Raises BranchRefused, BadValue.
+
+    The first place only says that it is done: where that is paid, the turns before it had done the task.
+    """
+    snapshot = usable_snapshot(trajectory, turn)
+    parent = snapshot.trajectory
+    planned = [
+        Planned(RunKind.ATTACK, f"{one.name}, from turn {turn + 1} of trajectory {parent.pk}", one.script)
+        for one in fork_attackers_of(Task.model_validate(parent.task.spec))
+    ]
+    return _queue(parent.task, parent.team_id, user, planned, snapshot)
 
 
 def check_version(*, task: TaskRecord, team_id: int, user: User) -> Group:
@@ -82,13 +100,13 @@ def recorded_successes(task: TaskRecord, team_id: int) -> list[tuple[Trajectory,
     Rejected entries are none: a person said that they are no success. Two queries.
     """
     rows = Trajectory.objects.filter(
-        Q(replay_entry=None) | ~Q(replay_entry__verdict=Verdict.REJECTED),
         team_id=team_id,
         task__in=versions_of(task),
         score__gte=PAID,
         pruned_at=None,
         group__branch_turn=None,
-    ).exclude(purpose=Purpose.ATTACK)
+    )
+    rows = rows.exclude(purpose=Purpose.ATTACK).exclude(replay_entries__verdict=Verdict.REJECTED)
     newest = list(rows.order_by("-pk").prefetch_related("turns")[:LOOKED_AT])
     found: dict[str, tuple[Trajectory, Script]] = {}
     for row in newest:
@@ -99,7 +117,13 @@ def recorded_successes(task: TaskRecord, team_id: int) -> list[tuple[Trajectory,
 
 
 @transaction.atomic
-def _queue(task: TaskRecord, team_id: int, user: User, planned: Sequence[Planned]) -> Group:
+def _queue(
+    task: TaskRecord,
+    team_id: int,
+    user: User,
+    planned: Sequence[Planned],
+    snapshot: Snapshot | None = None,
+) -> Group:
     if task.status != TaskStatus.SUPPORTED:
         raise BadValue("task", f"Deskhand's desktops cannot run it: {task.reason}")
     open_runs = Trajectory.objects.filter(team_id=team_id, task=task, purpose=Purpose.ATTACK)
@@ -111,6 +135,8 @@ def _queue(task: TaskRecord, team_id: int, user: User, planned: Sequence[Planned
             size=len(planned),
             purpose=Purpose.ATTACK,
             source=Source.SCRIPTED,
+            snapshot=snapshot,
+            desktops=snapshot.trajectory.desktop_config if snapshot else None,
         ),
         team_id=team_id,
     )
@@ -146,25 +172,49 @@ def script_of(row: Trajectory) -> Script | None:
     return Script.model_validate(run.script) if run else Script()
 
 
-def note_scripted_run(row: Trajectory) -> Exploit | None:
-    """Keep an attack that was paid; None for what was not. Repeating is harmless."""
-    if row.purpose != Purpose.ATTACK or row.score is None or row.score < PAID:
-        return None
+def note_scripted_run(row: Trajectory) -> None:
+    """Keep attacks that were paid. Repeating is harmless.
+
+    Those of a fork are kept once its first place was not paid for what it found.
+    """
+    if row.purpose != Purpose.ATTACK or row.score is None:
+        return
+    ended = [row]
+    if row.group.branch_turn is not None:
+        scored = row.group.trajectories.filter(score__isnull=False)
+        idle = scored.filter(member=0).order_by("-pk").first()
+        if idle is None or is_paid(idle):
+            return
+        ended = list(scored)
+    for one in ended:
+        if is_paid(one):
+            _keep(one)
+
+
+def is_paid(row: Trajectory) -> bool:
+    return (row.score or 0.0) >= PAID
+
+
+def _keep(row: Trajectory) -> None:
+    """As an exploit, with what was done before a fork: it has to be repeatable without its snapshot."""
     run = ScriptedRun.objects.filter(group=row.group_id, member=row.member, kind=RunKind.ATTACK).first()
     if run is None:
-        return None
-    exploit, _ = Exploit.objects.get_or_create(
+        return
+    script = Script.model_validate(run.script)
+    if turn := row.group.branch_turn:
+        before = row.turns.filter(index__lt=turn).order_by("index").values_list("action", flat=True)
+        script = Script(actions=(*script_of_actions(before).actions, *script.actions))
+    Exploit.objects.get_or_create(
         team_id=row.team_id,
         task_id=row.task_id,
-        digest=Script.model_validate(run.script).digest,
+        digest=script.digest,
         defaults={
             "name": run.name,
-            "script": run.script,
-            "score": row.score,
+            "script": script.model_dump(mode="json", exclude_none=True),
+            "score": row.score or 0.0,
             "trajectory": row,
         },
     )
-    return exploit
 
 
 @transaction.atomic

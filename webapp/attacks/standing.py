@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from django.db.models import Count, F
+from django.db.models import Count, F, OuterRef, Subquery
 
 from training.contracts.types import Purpose, TrajectoryStatus
-from webapp.attacks.models import Exploit, RunKind, ScriptedRun
-from webapp.attacks.runs import PAID, exploits_of
+from webapp.attacks.models import OPEN, Exploit, ModelAttack, RunKind, ScriptedRun
+from webapp.attacks.runs import PAID, exploits_of, is_paid
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
 
+NUM_ASKED = 3
 NEWEST = 200
 """Runs of a version that are looked at."""
 
@@ -28,6 +29,8 @@ class Result(StrEnum):
     """An attack was not paid; a success was."""
     WRONG = "wrong"
     ERRORED = "errored"
+    MOOT = "moot"
+    """Of a fork whose state was paid for as it was: the turns before it had done the task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class Standing:
     """Every known one, with its newest run on this version."""
     successes: list[Shown] = field(default_factory=list)
     num_running: int = 0
+    asked: list[ModelAttack] = field(default_factory=list)
+    """Models that were asked for attacks, the newest first."""
 
     @property
     def open_exploits(self) -> list[Exploit]:
@@ -79,20 +84,27 @@ class Standing:
         return bool(self.successes) and not self.open_exploits and not self.broken_successes
 
 
+def _moot_forks(rows: Iterable[Trajectory]) -> set[int]:
+    """Groups from a turn on whose first place, which does nothing, was paid."""
+    return {
+        row.group_id for row in rows if not row.member and row.group.branch_turn is not None and is_paid(row)
+    }
+
+
 def result_of(kind: str, row: Trajectory) -> Result:
     """What a try says."""
     if not row.is_final:
         return Result.RUNNING
     if not TrajectoryStatus(row.status).is_scored():
         return Result.ERRORED
-    is_paid = (row.score or 0.0) >= PAID
-    return Result.RIGHT if is_paid is (kind == RunKind.SUCCESS) else Result.WRONG
+    return Result.RIGHT if is_paid(row) is (kind == RunKind.SUCCESS) else Result.WRONG
 
 
 def standing_of(task: TaskRecord, team_id: int) -> Standing:
-    """Three queries."""
+    """Four queries."""
     rows = Trajectory.objects.filter(team_id=team_id, task=task, purpose=Purpose.ATTACK)
-    newest = list(rows.order_by("-pk")[:NEWEST])
+    newest = list(rows.select_related("group").order_by("-pk")[:NEWEST])
+    moot = _moot_forks(newest)
     tries: dict[tuple[int, int], Trajectory] = {}
     for row in newest:
         tries.setdefault((row.group_id, row.member), row)
@@ -107,7 +119,8 @@ def standing_of(task: TaskRecord, team_id: int) -> Standing:
         newest_try = tries.get((run.group_id, run.member))
         if newest_try is None:
             continue
-        shown = Shown(run, newest_try, result_of(run.kind, newest_try))
+        result = Result.MOOT if run.group_id in moot else result_of(run.kind, newest_try)
+        shown = Shown(run, newest_try, result)
         if run.kind == RunKind.EXPLOIT and run.exploit_id:
             of_exploits.setdefault(run.exploit_id, shown)
         elif run.kind == RunKind.SUCCESS and run.success_id:
@@ -117,11 +130,13 @@ def standing_of(task: TaskRecord, team_id: int) -> Standing:
             found.attacks.append(shown)
     found.exploits = [(exploit, of_exploits.get(exploit.pk)) for exploit in exploits_of(task, team_id)]
     found.successes = list(of_successes.values())
+    found.asked = list(ModelAttack.objects.filter(team_id=team_id, task=task)[:NUM_ASKED])
+    found.num_running += sum(one.status in OPEN for one in found.asked)
     return found
 
 
 def badges_of(team_id: int, tasks: Iterable[TaskRecord]) -> dict[int, Badge]:
-    """Task -> badge of those that were attacked, in any version; three queries for any number of them."""
+    """Task -> badge of those that were attacked, in any version; two queries for any number of them."""
     shown = {(task.task_set_id, task.task_id): task for task in tasks}
     sets, ids = {key[0] for key in shown}, {key[1] for key in shown}
     attacks = ScriptedRun.objects.filter(kind=RunKind.ATTACK, group__team=team_id)
@@ -132,7 +147,13 @@ def badges_of(team_id: int, tasks: Iterable[TaskRecord]) -> dict[int, Badge]:
         return {}
     exploits = Exploit.objects.filter(team=team_id, task__task_set__in=sets, task__task_id__in=ids)
     exploits = exploits.filter(dismissed_why="").select_related("task")
-    dead = _dead(team_id, [task.pk for task in shown.values()])
+    checks = Trajectory.objects.filter(
+        team_id=team_id, task__in=[task.pk for task in shown.values()], purpose=Purpose.ATTACK,
+        task__task_set=OuterRef("task__task_set"), task__task_id=OuterRef("task__task_id"),
+        score__isnull=False, group__scripted_runs__member=F("member"),
+        group__scripted_runs__exploit=OuterRef("pk"),
+    )  # fmt: skip
+    exploits = exploits.annotate(last_check=Subquery(checks.order_by("-pk").values("score")[:1]))
     known: dict[tuple[int, str], list[Exploit]] = defaultdict(list)
     for exploit in exploits:
         known[exploit.task.task_set_id, exploit.task.task_id].append(exploit)
@@ -140,20 +161,13 @@ def badges_of(team_id: int, tasks: Iterable[TaskRecord]) -> dict[int, Badge]:
     for place, task in shown.items():
         mine = known[place]
         if num := counts.get(place, 0):
-            open_ones = [one for one in mine if one.pk not in dead.get(task.pk, set())]
+            open_ones = [one for one in mine if _is_open(one)]
             last = max((one.found_at for one in mine), default=None)
             found[task.pk] = Badge(num, len(open_ones), last)
     return found
 
 
-def _dead(team_id: int, tasks: list[int]) -> dict[int, set[int]]:
-    """Version -> exploits whose newest scored run on it was not paid."""
-    rows = Trajectory.objects.filter(
-        team_id=team_id, task__in=tasks, purpose=Purpose.ATTACK, score__isnull=False,
-        group__scripted_runs__member=F("member"), group__scripted_runs__exploit__isnull=False,
-    )  # fmt: skip
-    found: dict[int, set[int]] = defaultdict(set)
-    columns = ("task_id", "group__scripted_runs__exploit", "score")
-    for task, exploit, score in rows.order_by("pk").values_list(*columns):
-        (found[task].add if score < PAID else found[task].discard)(exploit)
-    return found
+def _is_open(exploit: Exploit) -> bool:
+    """Not proven dead by its last check on the version that is shown."""
+    score: float | None = exploit.last_check  # type: ignore[attr-defined]
+    return score is None or score >= PAID
