@@ -5,7 +5,10 @@ from pathlib import Path
 
 REQUIREMENTS = Path(__file__).resolve().parent.parent / "requirements"
 HASHED = REQUIREMENTS / "hashed"
-HASHED_NAMES = ("core", "base", "dev", "s3", "sentry", "osworld-lite", "osworld-office", "osworld-full")
+HASHED_NAMES = (
+    *("core", "base", "dev", "s3", "sentry", "trackers"),
+    *("osworld-lite", "osworld-office", "osworld-full"),
+)
 RESOLVED_NAMES = ("torch-cuda", "sglang")
 """Pins that bring along what no list of ours names: torch as PyPI has it (CUDA), and SGLang's environment."""
 UNHASHED = frozenset({"torch", "torchvision"})

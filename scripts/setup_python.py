@@ -34,7 +34,7 @@ def install_python(*, with_tests: bool) -> bool:
 
 def expected_state(name: str) -> str:
     """Digest of everything that decides what is installed for base.txt or dev.txt."""
-    names = ["core", "training", "base", *(["dev", "s3", "sentry"] if name == "dev" else [])]
+    names = ["core", "training", "base", *(["dev", "s3", "sentry", "trackers"] if name == "dev" else [])]
     files = [*(REQUIREMENTS / f"{name}.txt" for name in names), HASHED / f"{name}.txt", TORCH_CUDA]
     return digest([*files, f"{sys.version_info[:2]}"])
 

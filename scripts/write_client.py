@@ -46,7 +46,8 @@ def type_of(schema: dict[str, Any], prefix: str = "") -> str:
 
 def models_text(schemas: dict[str, Any], used: set[str]) -> str:
     """The TypedDicts that operations name, directly or not, in alphabetical order."""
-    parts = ["from typing import Any, Literal, NotRequired, TypedDict\n"]
+    # Below Python 3.12, pydantic (the MCP server) reads only the TypedDict of typing_extensions.
+    parts = ["from typing import Any, Literal, NotRequired\n\nfrom typing_extensions import TypedDict\n"]
     for name in sorted(used):
         schema = schemas[name]
         doc = (schema.get("description") or name).strip().partition("\n")[0]

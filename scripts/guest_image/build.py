@@ -16,8 +16,9 @@ from guest_image.disk import DESCRIPTION, describe, make_disk, publish
 from guest_image.recipe import DEFAULT_MIRROR, KEPT, LEFT_OUT, SUITE, Recipe
 from guest_image.root_folder import (
     GUEST_PROGRAMS,
-    OVERLAY,
+    OVERLAYS,
     add_own_files,
+    commands,
     compile_python,
     install_packages,
     installed_versions,
@@ -28,7 +29,7 @@ FREE_MB = 4096
 
 def inputs_digest(recipe: Recipe) -> str:
     """Changes whenever the image would come out different (new package versions aside)."""
-    folders = (OVERLAY.parent, GUEST_PROGRAMS)
+    folders = (OVERLAYS, GUEST_PROGRAMS)
     files = sorted(p for f in folders for p in f.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
     builders = sorted((REPOSITORY / "scripts" / "guest_image").glob("*.py"))
     names = [str(path.relative_to(REPOSITORY)) for path in [*files, *builders]]
@@ -77,11 +78,11 @@ def run_phases(
 
     debs, root = cache / "debs", work / "root"
     timed("packages", packages_root, recipe, cache, root, options)
-    timed("own files", add_own_files, root)
+    timed("own files", add_own_files, root, recipe)
     timed("bytecode", compile_python, root)
     kernel = timed("kernel", make_boot_files, work, debs, draft / "vmlinuz", draft / "initrd.img")
     timed("disk", make_disk, root, work, draft / "disk.qcow2", recipe.slack_mb)
-    return describe(recipe, draft, str(kernel), installed_versions(root), inputs)
+    return describe(recipe, draft, str(kernel), installed_versions(root), commands(root), inputs)
 
 
 def packages_root(recipe: Recipe, cache: Path, root: Path, options: argparse.Namespace) -> None:

@@ -55,7 +55,9 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def describe(recipe: Recipe, folder: Path, kernel: str, packages: dict[str, str], inputs: str) -> dict:
+def describe(
+    recipe: Recipe, folder: Path, kernel: str, packages: dict[str, str], commands: list[str], inputs: str
+) -> dict:
     """What a provider has to know to start the image; see docs/guest-image.md."""
     files = {"disk": "disk.qcow2", "kernel": "vmlinuz", "initrd": "initrd.img"}
     return {
@@ -92,6 +94,7 @@ def describe(recipe: Recipe, folder: Path, kernel: str, packages: dict[str, str]
         "user": USER,
         "home": HOME,
         "packages": packages,
+        "commands": commands,
     }
 
 

@@ -81,6 +81,14 @@ class Recipe:
     memory_mb: int = 1024
     slack_mb: int = 1024
     """Room on the disk for what tasks write; costs nothing in the image file."""
+    overlays: tuple[str, ...] = ("rootfs",)
+    """Folders of workers/guest_image/ with own files, the later ones over the earlier ones."""
+    hard_links: tuple[tuple[str, str], ...] = ()
+    """(new name, program): the kernel calls a process by the name that it was started under."""
+    alternatives: tuple[tuple[str, str], ...] = ()
+    """(name, program) for update-alternatives."""
+    layout: tuple[tuple[str, int], ...] = ()
+    """Limits of the agent's layout.json that differ from those of debian-desk."""
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -93,10 +101,20 @@ RECIPES = {
         Recipe("debian-desk", "openbox, file manager, editor, terminal, calculator, dialogs"),
         Recipe(
             "debian-office",
-            "debian-desk with LibreOffice, Chromium and screen recording",
-            extra_packages=(*listed("system-office.txt"), "python3-uno", "ffmpeg"),
-            memory_mb=2048,
-            slack_mb=2048,
+            "debian-desk with LibreOffice, Chromium, GIMP, VLC, Thunderbird, Nautilus and screen recording",
+            extra_packages=(
+                *listed("system-office.txt"),
+                *listed("system-osworld.txt"),
+                "python3-uno",
+                "ffmpeg",
+            ),
+            memory_mb=3072,
+            slack_mb=4096,
+            overlays=("rootfs", "office"),
+            hard_links=(("/usr/lib/chromium/chrome", "/usr/lib/chromium/chromium"),),
+            alternatives=(("x-terminal-emulator", "/usr/bin/gnome-terminal.wrapper"),),
+            # A browser and a mail program have some hundred threads each.
+            layout=(("max_processes", 1024), ("disk_mb", 2048)),
         ),
     )
 }  # fmt: skip

@@ -3,6 +3,7 @@
 The folder with nothing but packages is kept, so that a changed agent costs seconds instead of minutes.
 """
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -22,8 +23,14 @@ from guest_image.recipe import (
     Recipe,
 )
 
-OVERLAY = REPOSITORY / "workers" / "guest_image" / "rootfs"
+OVERLAYS = REPOSITORY / "workers" / "guest_image"
 GUEST_PROGRAMS = REPOSITORY / "workers" / "guest"
+PATH_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/games")
+TERMINAL_KEY = (
+    '<keybind key="C-A-t"><action name="Execute"><command>x-terminal-emulator</command></action></keybind>\n'
+)
+"""As on Ubuntu; tasks open their terminals by it."""
+LAYOUT = "etc/deskhand/layout.json"
 QUIET = ("I: skipping", "I: chroot architecture", "Get:", "Fetched", "W: Download is performed unsandboxed")
 
 
@@ -52,10 +59,21 @@ def install_packages(recipe: Recipe, root: Path, debs: Path, mirror: str) -> Non
     run(command, f"installing {len(recipe.packages)} packages and what they need", quiet=QUIET)
 
 
-def add_own_files(root: Path) -> None:
+def add_own_files(root: Path, recipe: Recipe) -> None:
     """The user, the agent and the start-up program."""
-    shutil.copytree(OVERLAY, root, dirs_exist_ok=True, symlinks=True, copy_function=copy_anew)
-    (root / "usr/sbin/desk-init").chmod(0o755)
+    for folder in (OVERLAYS / overlay for overlay in recipe.overlays):
+        shutil.copytree(folder, root, dirs_exist_ok=True, symlinks=True, copy_function=copy_anew)
+        for program in folder.glob("usr/*bin/*"):
+            if not program.is_symlink():
+                (root / program.relative_to(folder)).chmod(0o755)
+    layout = root / LAYOUT
+    write_anew(layout, json.dumps(json.loads(layout.read_text()) | dict(recipe.layout), indent=1) + "\n")
+    for name, program in recipe.hard_links:
+        inside(root, ["ln", "--force", program, name], f"linking {name}")
+    for name, program in recipe.alternatives:
+        # No log: that file may be a link into the kept folder of packages.
+        choose = ["update-alternatives", "--log", "/dev/null", "--set", name, program]
+        inside(root, choose, f"choosing {name}")
     etc = root / "etc"
     write_anew(etc / "hostname", "desk\n")
     write_anew(etc / "hosts", "127.0.0.1 localhost desk\n::1 localhost desk\n")
@@ -88,6 +106,9 @@ def _add_programs(target: Path) -> None:
         GUEST_PROGRAMS, target / "workers" / "guest", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copy(GUEST_PROGRAMS.parent / "__init__.py", target / "workers" / "__init__.py")
+    # Only in machines: in a sandbox the window manager is outside the programs' space.
+    config = target / "workers" / "guest" / "openbox.xml"
+    config.write_text(config.read_text().replace("</keyboard>", f"{TERMINAL_KEY}</keyboard>"))
 
 
 def _add_user(root: Path) -> None:
@@ -136,3 +157,13 @@ def installed_versions(root: Path) -> dict[str, str]:
     """package -> version of everything in the guest."""
     listed = inside(root, ["dpkg-query", "-W", "-f=${Package} ${Version}\n"], "listing packages")
     return dict(line.split(" ", 1) for line in listed.splitlines())
+
+
+def commands(root: Path) -> list[str]:
+    """Names of all programs on the PATH of the guest's user, sorted."""
+    found: set[str] = set()
+    for folder in PATH_FOLDERS:
+        place = root / folder
+        if place.is_dir() and not place.is_symlink():
+            found |= {path.name for path in place.iterdir() if path.is_symlink() or path.is_file()}
+    return sorted(found)

@@ -15,6 +15,7 @@ from typing import Any
 
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
+from django.http.request import RawPostDataException
 
 MAX_WHOLE = 2**63 - 1
 """What a column of either database holds, and so the largest id."""
@@ -105,7 +106,12 @@ def json_object(text: str | bytes, field: str) -> dict[str, Any]:
 
 def json_body(request: HttpRequest) -> dict[str, Any]:
     """The object that a script sent; an empty body is an empty object."""
-    return json_object(request.body, "body") if request.body else {}
+    try:
+        body = request.body
+    except RawPostDataException as error:
+        # A middleware, such as the check of the CSRF token, has read the parts of a form.
+        raise BadValue("body", "a multipart form; send a JSON object") from error
+    return json_object(body, "body") if body else {}
 
 
 def check_plain(value: Any, field: str) -> None:

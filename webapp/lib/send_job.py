@@ -6,10 +6,11 @@ from celery import Celery
 from django.conf import settings
 
 RUN_EXPERIMENT = "workers.jobs.run_experiment"
+JOIN_GANG = "workers.jobs.join_gang"
 RUN_TRAJECTORY = "workers.jobs.run_trajectory"
 PING = "workers.jobs.ping"
 
-QUEUE_OF_JOB = {RUN_EXPERIMENT: "gpu", RUN_TRAJECTORY: "env"}
+QUEUE_OF_JOB = {RUN_EXPERIMENT: "gpu", JOIN_GANG: "gpu", RUN_TRAJECTORY: "env"}
 
 
 @cache

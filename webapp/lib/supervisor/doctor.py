@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 
 from webapp.lib.disk_room import nearest_existing
-from webapp.lib.npm_assets import PACKAGES, AssetsMissing, installed_version
+from webapp.lib.static_files.npm_assets import PACKAGES, AssetsMissing, installed_version
 from webapp.lib.supervisor.redis_server import RedisMissing, find_redis
 
 DESKTOP_PROGRAMS = (

@@ -15,7 +15,10 @@ from pathlib import Path
 
 from django.conf import settings
 from django.contrib.staticfiles.finders import BaseFinder
+from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage
+
+from webapp.lib.static_files.used_styles import used_styles, words_of_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Package:
 
 
 PACKAGES = (
-    Package("vendor/tabler", "@tabler/core", "dist", ("css/tabler.min.css", "js/tabler.min.js")),
+    Package("vendor/tabler", "@tabler/core", "dist", ("css/tabler.min.css",)),
     Package("vendor/novnc", "@novnc/novnc", "", ("core/*.js", "vendor/pako/lib/*.js")),
     Package("vendor/idiomorph", "idiomorph", "dist", ("idiomorph.esm.js",)),
     Package("vendor/plotly", "plotly.js-cartesian-dist-min", "", ("plotly-cartesian.min.js",)),
@@ -44,11 +47,18 @@ class AssetsMissing(Exception):
 
 
 class PackageStorage(FileSystemStorage):
-    """A package's folder; collectstatic reads the public folder from `prefix`."""
+    """A package's folder; collectstatic reads the public folder from `prefix`, and used styles alone."""
 
     def __init__(self, prefix: str, location: Path) -> None:
         super().__init__(location=location)
         self.prefix = prefix
+
+    def open(self, name: str, mode: str = "rb") -> File[bytes]:
+        found = super().open(name, mode)
+        if not name.endswith(".css"):
+            return found
+        with found:
+            return ContentFile(used_styles(found.read().decode(), words_of_pages()).encode())
 
 
 class PackageFinder(BaseFinder):
