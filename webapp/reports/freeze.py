@@ -171,7 +171,7 @@ def _summary(experiments: list[Experiment]) -> dict[str, Any]:
         one, last = row.experiment, row.last
         found = (last.sampled, last.greedy) if last else (None, None)
         shares = [
-            f"{percent(each.success)}, {interval(each)}, n = {each.num_samples}" if each else "–"
+            f"{percent(each.success)} {interval(each)}, n = {each.num_samples}" if each else "–"
             for each in found
         ]
         started = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "–"

@@ -14,10 +14,10 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
+from webapp.fleet.demonstration_desktops import offer_named, offer_of, offers
 from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
 from webapp.screens import queries, screen_control
-from webapp.screens.demonstration_offers import offer_named, offers
 from webapp.screens.models import Control
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.lifecycle import end_trajectory
@@ -43,6 +43,7 @@ def show_desktop(request: MemberRequest, pk: int) -> HttpResponse:
         "may_control": Role(request.membership.role).includes(Role.OPERATOR),
         "state": queries.screen_state(trajectory, request.user),
         "screen": trajectory.task.spec.get("screen") or (512, 384),
+        "offer": offer_of(trajectory.desktop_config),
         "cards": _cards(trajectory),
     }
     return render(request, "screens/desktop.html", ctx)
@@ -64,6 +65,7 @@ def show_checks(request: MemberRequest, pk: int) -> HttpResponse:
         "trajectory": trajectory,
         "is_demonstration": is_demonstration(trajectory),
         "may_control": Role(request.membership.role).includes(Role.OPERATOR),
+        "offer": offer_of(trajectory.desktop_config),
     }
     return render(request, "screens/parts/checks.html", ctx)
 

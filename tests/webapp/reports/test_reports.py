@@ -82,7 +82,7 @@ def test_a_version_shows_what_was_true_and_a_new_one_changes_no_older_one(client
     old = report.versions.get(number=1)
     assert old.content["charts"][0]["lines"] == [{"name": "success", "x": [1, 2, 3], "y": [0.25, 0.5, 0.75]}]
     (row,) = old.content["tables"][0]["rows"]
-    assert row[3:5] == ["–", "100 %, 100–100 %, n = 1"]
+    assert row[3:5] == ["–", "100 % [100, 100], n = 1"]
 
 
 def test_pictures_are_copies_that_outlive_their_trajectory(client, operator, team):

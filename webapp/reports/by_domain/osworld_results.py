@@ -1,0 +1,83 @@
+"""An evaluation in the folder layout of OSWorld's own runs, so that its tools read it.
+
+    results-1/pyautogui/screenshot/MODEL/DOMAIN/ID/traj.jsonl, result.txt, step_1_TIME.png
+
+One `results-N` for each sample of a task, as OSWorld keeps one run in one folder. An errored episode has no
+result.txt, which OSWorld's tools take for not run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.utils.text import slugify
+
+from training.actions.write.pyautogui_call import pyautogui_code
+from training.contracts.types import Action, ActionKind
+from webapp.experiments.models import Evaluation
+from webapp.reports.by_domain.members import episodes_of
+from webapp.trajectories.frames import read_frame
+from webapp.trajectories.models import Trajectory, TurnRecord
+
+SPACES = "pyautogui/screenshot"
+TIME = "%Y%m%d@%H%M%S%f"
+
+
+def result_files(evaluation: Evaluation) -> Iterator[tuple[str, str | bytes]]:
+    """(path, content) of all files, one episode after the other."""
+    model = slugify(evaluation.experiment.name) or f"experiment-{evaluation.experiment_id}"
+    for row in episodes_of(evaluation):
+        domain, name = place_of(row.task.task_id, row.family)
+        folder = f"results-{row.member + 1}/{SPACES}/{model}/{domain}/{name}"
+        yield from _episode(row, folder)
+
+
+def place_of(task_id: str, family: str) -> tuple[str, str]:
+    """Domain and id of a task: an imported one is named DOMAIN.ID, of others the family is the domain."""
+    domain, _, name = task_id.partition(".")
+    return (domain, name) if name and domain == family else (family or "other", task_id)
+
+
+def _episode(row: Trajectory, folder: str) -> Iterator[tuple[str, str | bytes]]:
+    turns = [turn for turn in row.turns.order_by("index") if turn.action or turn.completion]
+    shown = [*(turn.frame for turn in turns[1:]), row.final_frame or row.last_frame]
+    lines = []
+    for turn, sha in zip(turns, shown, strict=True):
+        at = turn.acted_at or turn.completed_at or turn.observed_at
+        screenshot = f"step_{turn.index + 1}_{at.strftime(TIME)}.png"
+        lines.append(json.dumps(_step(turn, at, screenshot, is_last=turn is turns[-1]), ensure_ascii=False))
+        if sha:
+            try:
+                yield f"{folder}/{screenshot}", read_frame(sha)
+            except FileNotFoundError:
+                continue  # a rule of retention took it; the line still says what was done
+    yield f"{folder}/traj.jsonl", "".join(f"{line}\n" for line in lines)
+    if row.score is not None:
+        yield f"{folder}/result.txt", f"{row.score}\n"
+
+
+def _step(turn: TurnRecord, at: datetime, screenshot: str, *, is_last: bool) -> dict[str, object]:
+    """A line of traj.jsonl; the screenshot is the one after the action, `reward` is 0 as OSWorld's own."""
+    action = Action.model_validate(turn.action) if turn.action else None
+    word = _word(action)
+    return {
+        "step_num": turn.index + 1,
+        "action_timestamp": at.strftime(TIME),
+        "action": word,
+        "response": (turn.completion or {}).get("text", ""),
+        "reward": 0,
+        "done": is_last,
+        "info": {"done": True} if word == "DONE" else {"fail": True} if word == "FAIL" else {},
+        "screenshot_file": screenshot,
+    }
+
+
+def _word(action: Action | None) -> str:
+    """The action as DesktopEnv takes it; "" for a completion without one."""
+    if action is None:
+        return ""
+    if action.kind is ActionKind.TERMINATE:
+        return "FAIL" if action.status == "failure" else "DONE"
+    return "WAIT" if action.kind is ActionKind.WAIT else pyautogui_code(action)

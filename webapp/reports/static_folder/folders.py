@@ -1,0 +1,167 @@
+"""A trajectory, a group or a report as a folder of files that opens from disk or any web host: no server,
+no script but the theme's, nothing fetched from elsewhere.
+
+    NAME/index.html    NAME/screens/SHA.jpg    NAME/style/...    of a group also NAME/trajectory-12.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.files.storage import default_storage
+from django.http import StreamingHttpResponse
+from django.template.loader import render_to_string
+
+from webapp.lib.media.file_streams import stream, zip_pieces
+from webapp.reports.exports import FORMATS, exported
+from webapp.reports.freeze import picture_path, pictures_of
+from webapp.reports.models import ReportVersion
+from webapp.reports.pages import version_context
+from webapp.reports.static_folder.chart_svg import chart_svg
+from webapp.trajectories.frames import read_frame
+from webapp.trajectories.models import Group, Trajectory, TurnRecord
+from webapp.trajectories.page_queries import group_lane, turns_of
+from webapp.trajectories.side_by_side.group_turns import group_turns
+from webapp.trajectories.turn_display import action_caption, key_caps, terms_total, turn_state
+from webapp.trajectories.viewer_parts import reward_context
+
+STYLE = (
+    "vendor/tabler/css/tabler.min.css",
+    *(
+        "css/deskhand.css",
+        "css/experiments.css",
+        "css/viewer.css",
+        "css/reports.css",
+        "css/static_folder.css",
+    ),
+    "js/lib/theme.js",
+)
+SCREENS = "screens"
+Files = Iterator[tuple[str, str | bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class StaticFolder:
+    """What is sent: the pages are rendered, pictures are read while it is."""
+
+    name: str
+    pages: dict[str, str]
+    files: Files
+
+    def response(self) -> StreamingHttpResponse:
+        """The folder as a .zip."""
+        made = {f"{self.name}/{name}": text for name, text in self.pages.items()}
+        inside = ((f"{self.name}/{name}", content) for name, content in self.files)
+        pieces = zip_pieces(file for part in (made.items(), inside) for file in part)
+        response = StreamingHttpResponse(stream(pieces), content_type="application/zip")
+        response["Content-Disposition"] = f'attachment; filename="{self.name}.zip"'
+        return response
+
+
+def folder_of_trajectory(trajectory: Trajectory) -> StaticFolder:
+    """Its turns one below the other, with what the viewer shows of them."""
+    turns = turns_of(trajectory)
+    page = _trajectory_page(trajectory, turns, back="")
+    shas = _shas([(trajectory, turns)])
+    return StaticFolder(f"trajectory-{trajectory.pk}", {"index.html": page}, _with_style(_screens(shas)))
+
+
+def folder_of_group(group: Group) -> StaticFolder:
+    """Its members side by side, each with a page of its own."""
+    lane = group_lane(group, None)
+    members = [(row.trajectory, turns_of(row.trajectory)) for row in lane.rows]
+    columns = [
+        (row, reward_context(trajectory, turns))
+        for row, (trajectory, turns) in zip(lane.rows, members, strict=True)
+    ]
+    context = {"group": group, "columns": columns, "turns": group_turns(lane, first=0)}
+    pages: dict[str, str] = {"index.html": render_to_string("static_folder/group.html", context)}
+    for trajectory, turns in members:
+        pages[f"trajectory-{trajectory.pk}.html"] = _trajectory_page(trajectory, turns, back="index.html")
+    return StaticFolder(f"group-{group.pk}", pages, _with_style(_screens(_shas(members))))
+
+
+def folder_of_report(version: ReportVersion) -> StaticFolder:
+    """A frozen version with its charts drawn, its tables and charts also as CSV and LaTeX."""
+    context = {**version_context(version), "base": f"{SCREENS}/"}
+    context["drawn"] = [(chart, chart_svg(chart)) for chart in context["charts"]]
+    page = render_to_string("static_folder/report.html", context)
+    name = f"report-{version.report_id}-{version.number}"
+    return StaticFolder(name, {"index.html": page}, _with_style(_report_files(version)))
+
+
+def _trajectory_page(trajectory: Trajectory, turns: list[TurnRecord], *, back: str) -> str:
+    context = {
+        "cards": [_card(turn) for turn in turns],
+        "back": back,
+        "end_frame": trajectory.final_frame if trajectory.is_final else "",
+        **reward_context(trajectory, turns),
+    }
+    return render_to_string("static_folder/trajectory.html", context)
+
+
+def _card(turn: TurnRecord) -> dict[str, Any]:
+    action = turn.action or {}
+    return {
+        "turn": turn,
+        "state": turn_state(turn),
+        "caption": action_caption(action) if action else "",
+        "keys": key_caps(action),
+        "written": (turn.completion or {}).get("text", ""),
+        "marks": _marks(turn, action),
+        "total": terms_total(turn.terms) if turn.terms else None,
+    }
+
+
+def _marks(turn: TurnRecord, action: dict[str, Any]) -> list[tuple[float, float]]:
+    """Where the action's points lie, in percent of the screen."""
+    points = [(action.get("x"), action.get("y")), (action.get("to_x"), action.get("to_y"))]
+    return [
+        (round(100 * x / turn.width, 2), round(100 * y / turn.height, 2))
+        for x, y in points
+        if x is not None and y is not None and turn.width and turn.height
+    ]
+
+
+def _shas(members: Iterable[tuple[Trajectory, list[TurnRecord]]]) -> list[str]:
+    """Digests of the screens that the pages show, each once."""
+    found = [
+        sha
+        for trajectory, turns in members
+        for sha in (*(turn.frame for turn in turns), trajectory.final_frame, trajectory.last_frame)
+    ]
+    return [sha for sha in dict.fromkeys(found) if sha]
+
+
+def _screens(shas: list[str]) -> Files:
+    """One that a rule of retention took is left out; the page says what it was."""
+    for sha in shas:
+        try:
+            yield f"{SCREENS}/{sha}.jpg", read_frame(sha, "jpg")
+        except FileNotFoundError:
+            continue
+
+
+def _report_files(version: ReportVersion) -> Files:
+    """Its own pictures, and charts and tables as files, all where the page looks for them."""
+    for sha in sorted(pictures_of(version.content)):
+        path = picture_path(version, sha)
+        if default_storage.exists(path):
+            with default_storage.open(path, "rb") as file:
+                yield f"{SCREENS}/{sha}.jpg", file.read()
+    for block in (*version.content["charts"], *version.content["tables"]):
+        for kind in FORMATS:
+            yield f"{SCREENS}/{block['key']}.{kind}", exported(block, kind)
+
+
+def _with_style(files: Files) -> Files:
+    for path in STYLE:
+        found = finders.find(path)
+        with Path(found).open("rb") if found else staticfiles_storage.open(path) as file:
+            yield f"style/{path.rpartition('/')[2]}", file.read()
+    yield from files
