@@ -10,6 +10,8 @@ class EntryRow(Schema):
 
     id: int
     trajectory_id: int
+    part: int
+    """Turn, from 0, at which it was split off from another entry of its trajectory; 0: it was not."""
     family: str
     verdict: str
     tags: list[str]

@@ -31,7 +31,17 @@ from webapp.api.errors import add_handlers
 from webapp.api.experiment_schemas import Me, PresetOut
 from webapp.api.json_parser import StrictParser
 from webapp.api.steering import alarms_and_logs, controls, fleet, queue
-from webapp.api.team import attacks, datasets, members, notifications, report_links, rewards, samples, tasks
+from webapp.api.team import (
+    attacks,
+    datasets,
+    folders,
+    members,
+    notifications,
+    report_links,
+    rewards,
+    samples,
+    tasks,
+)
 from webapp.api.token_auth import AUTH
 
 SCHEMA = "openapi-json"
@@ -75,6 +85,7 @@ api.add_router("/rewards", rewards.router)
 api.add_router("/team", members.router)
 api.add_router("/notifications", notifications.router)
 api.add_router("/samples", samples.router)
+api.add_router("", folders.router)
 api.add_router("/audit", audit_log.router)
 api.add_router("/views", saved_views.router)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 
 class Action(TypedDict):
@@ -79,12 +81,24 @@ class ArmOut(TypedDict):
     experiments: list[int]
 
 
+class AskedOut(TypedDict):
+    """A model that was asked for attackers."""
+
+    id: int
+    status: str
+    message: str
+    num_scripts: int
+    num_prompt_tokens: int
+    num_completion_tokens: int
+
+
 class AttacksOut(TypedDict):
     """How a version of a task stands."""
 
     counts: bool
     num_running: int
     attacks: list[ScriptedRunOut]
+    asked: list[AskedOut]
     exploits: list[KnownExploitOut]
     successes: list[ScriptedRunOut]
 
@@ -409,6 +423,7 @@ class EntryRow(TypedDict):
 
     id: int
     trajectory_id: int
+    part: int
     family: str
     verdict: str
     tags: list[str]
@@ -758,6 +773,13 @@ class MetricsPage(TypedDict):
     next: str | None
 
 
+class Milestone(TypedDict):
+    """Something that holds on the way to the goal: reached as soon as its evaluator says 1."""
+
+    name: str
+    evaluator: dict[str, Any]
+
+
 class NewMemberOut(TypedDict):
     """A person who was put into the team."""
 
@@ -952,6 +974,13 @@ class QueuedOut(TypedDict):
     """Trajectories that wait for desktops now."""
 
     num_queued: int
+
+
+class ReachedMilestone(TypedDict):
+    """A milestone of the trajectory's task."""
+
+    name: str
+    turn: int
 
 
 class ReportPage(TypedDict):
@@ -1239,6 +1268,7 @@ class Task(TypedDict):
     screen: NotRequired[list[Any]]
     oracle: NotRequired[dict[str, Any]]
     max_turns: NotRequired[int | None]
+    milestones: NotRequired[list[Milestone]]
 
 
 class TaskDetail(TypedDict):
@@ -1309,6 +1339,7 @@ class Trajectory(TypedDict):
     reward: NotRequired[float | None]
     limit: NotRequired[Limit | None]
     terms: NotRequired[list[RewardTerm]]
+    milestones: NotRequired[list[ReachedMilestone]]
     error: NotRequired[str]
     replay_entry_id: NotRequired[int | None]
     replay_label: NotRequired[str]

@@ -751,6 +751,10 @@ class Operations(Transport):
             "PUT", f"/replay/{_segment(pk)}/edit", body={"first": first, "last": last, "actions": actions}
         )
 
+    def split_entry(self, pk: int, *, turn: int) -> models.EntryRow:
+        """Split off the turns from one on; answers their entry. An undo of the first entry takes it back."""
+        return self._call("POST", f"/replay/{_segment(pk)}/split", body={"turn": turn})
+
     def export_process_labels(self) -> Iterator[bytes]:
         """Every rating of the team's turns, one JSON line for each label of a trajectory."""
         return self._stream("GET", "/replay/process-labels")
@@ -1056,6 +1060,22 @@ class Operations(Transport):
         """Queue scripted runs on default desktops; their trajectories have purpose attack."""
         return self._call("POST", f"/tasks/{_segment(name)}/{_segment(pk)}/attacks", body={"kind": kind})
 
+    def ask_for_attacks(
+        self, name: str, pk: int, *, url: str, model: str, secret: str | None = None
+    ) -> models.AskedOut:
+        """Have a language model write attackers, which then run; it is shown the evaluator, never the
+        oracle."""
+        return self._call(
+            "POST",
+            f"/tasks/{_segment(name)}/{_segment(pk)}/attacks/model",
+            body={"url": url, "model": model, "secret": secret},
+        )
+
+    def attack_from_turn(self, pk: int, *, turn: int) -> models.QueuedOut:
+        """Queue attackers that go on from the state that a machine had before a turn; 409 where none was
+        kept."""
+        return self._call("POST", f"/trajectories/{_segment(pk)}/attacks", body={"turn": turn})
+
     def dismiss_exploit(self, pk: int, *, why: str | None = None) -> models.ExploitOut:
         """Say why a script is no exploit of its task; no version has to refuse it then."""
         return self._call("POST", f"/exploits/{_segment(pk)}/dismiss", body={"why": why})
@@ -1212,6 +1232,23 @@ class Operations(Transport):
     def delete_samples(self) -> None:
         """Delete them with everything that they brought."""
         return self._call("DELETE", "/samples")
+
+    def export_trajectory_folder(self, pk: int) -> Iterator[bytes]:
+        """Its screens and turns as a page with its pictures, in a .zip."""
+        return self._stream("GET", f"/trajectories/{_segment(pk)}/folder")
+
+    def export_group_folder(self, pk: int) -> Iterator[bytes]:
+        """A group and a page for each of its members, in a .zip."""
+        return self._stream("GET", f"/groups/{_segment(pk)}/folder")
+
+    def export_report_folder(self, pk: int, number: int) -> Iterator[bytes]:
+        """A version with its charts drawn, and its tables and charts as CSV and LaTeX, in a .zip."""
+        return self._stream("GET", f"/reports/{_segment(pk)}/versions/{_segment(number)}/folder")
+
+    def export_osworld_results(self, pk: int) -> Iterator[bytes]:
+        """The episodes of an evaluation: traj.jsonl, result.txt and screenshots by domain and task, in a
+        .zip."""
+        return self._stream("GET", f"/evaluations/{_segment(pk)}/osworld")
 
     def list_audit(
         self,

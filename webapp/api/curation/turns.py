@@ -9,9 +9,11 @@ from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.binary import binary_answer
+from webapp.api.replay_schemas import EntryRow
 from webapp.replay.access import get_entry
 from webapp.replay.labels import label_entry
 from webapp.replay.turns.process_labels import bad_turns, mark_first_wrong, rate_turn
+from webapp.replay.turns.split import split_entry
 from webapp.replay.turns.turn_edits import TurnEdit
 from webapp.replay.turns.views import export_response, store_upload
 from webapp.trajectories.access import get_trajectory
@@ -66,6 +68,12 @@ class EditIn(Schema):
     """Index of a turn -> what should have been done."""
 
 
+class SplitIn(Schema):
+    """Where the second entry begins."""
+
+    turn: int = Field(ge=1, le=MAX_TURN)
+
+
 class EditOut(Schema):
     """The edit as it is stored."""
 
@@ -111,6 +119,12 @@ def edit_entry(request: MemberRequest, pk: int, body: EditIn) -> Any:
     edit.check(set(entry.trajectory.turns.values_list("index", flat=True)))
     label_entry(entry=entry, user=request.user, edit=edit.as_json())
     return entry
+
+
+@router.post("/replay/{int:pk}/split", response=EntryRow, operation_id="split_entry")
+def split(request: MemberRequest, pk: int, body: SplitIn) -> Any:
+    """Split off the turns from one on; answers their entry. An undo of the first entry takes it back."""
+    return split_entry(entry=get_entry(request, pk, Role.ANNOTATOR), user=request.user, at=body.turn)
 
 
 @router.get(

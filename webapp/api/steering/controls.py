@@ -13,9 +13,9 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.experiments.models import TaskRecord
+from webapp.fleet.demonstration_desktops import offer_named, offers
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.screens import queries, screen_control
-from webapp.screens.demonstration_offers import offer_named, offers
 from webapp.screens.views import is_demonstration, own_control
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.lifecycle import end_trajectory

@@ -9,9 +9,11 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.team.tasks import QueuedOut
 from webapp.attacks.access import get_exploit, get_version
+from webapp.attacks.model_attacks import ask_for_attacks
 from webapp.attacks.models import Exploit
-from webapp.attacks.runs import attack_task, check_version, dismiss_exploit
+from webapp.attacks.runs import attack_fork, attack_task, check_version, dismiss_exploit
 from webapp.attacks.standing import Shown, standing_of
+from webapp.trajectories.access import get_trajectory
 
 router = Router(tags=["tasks"])
 
@@ -21,7 +23,8 @@ class ScriptedRunOut(Schema):
 
     name: str
     result: str
-    """running, right (an attack that was not paid, a success that was), wrong, or errored."""
+    """running, right (an attack that was not paid, a success that was), wrong, errored, or moot (of a
+    fork: the turns before it had done the task)."""
     trajectory_id: int
 
 
@@ -45,6 +48,28 @@ class KnownExploitOut(ExploitOut):
     """Null: it was not done again there."""
 
 
+class AskIn(Schema):
+    """A language model that writes the attackers."""
+
+    url: str = Field(max_length=300)
+    """Of an OpenAI-compatible server, up to and with /v1."""
+    model: str = Field(max_length=200)
+    secret: str = Field("", max_length=64)
+    """Name of the secret with its key; "" = the server asks for none."""
+
+
+class AskedOut(Schema):
+    """A model that was asked for attackers."""
+
+    id: int
+    status: str
+    """queued, asking, finished or failed."""
+    message: str
+    num_scripts: int
+    num_prompt_tokens: int
+    num_completion_tokens: int
+
+
 class AttacksOut(Schema):
     """How a version of a task stands."""
 
@@ -52,6 +77,8 @@ class AttacksOut(Schema):
     """As a patch: every known exploit is dead, every recorded success that was done again passes."""
     num_running: int
     attacks: list[ScriptedRunOut]
+    asked: list[AskedOut]
+    """Models that were asked for attackers, the newest first."""
     exploits: list[KnownExploitOut]
     successes: list[ScriptedRunOut]
 
@@ -60,6 +87,12 @@ class AttackIn(Schema):
     """What to queue: `attack` the evaluator, or `check` this version against what is known."""
 
     kind: Literal["attack", "check"] = "attack"
+
+
+class ForkIn(Schema):
+    """The first turn that is the attackers', from 0."""
+
+    turn: int = Field(ge=0, le=100_000)
 
 
 class DismissIn(Schema):
@@ -84,6 +117,7 @@ def show_attacks(request: MemberRequest, name: str, pk: int) -> Any:
     return {
         "counts": found.counts,
         "num_running": found.num_running,
+        "asked": found.asked,
         "attacks": [_run(shown) for shown in found.attacks],
         "exploits": [
             {**_exploit(exploit), "run": _run(shown) if shown else None} for exploit, shown in found.exploits
@@ -98,6 +132,25 @@ def start_attacks(request: MemberRequest, name: str, pk: int, body: AttackIn) ->
     team = member(request, Role.OPERATOR).team
     begin = check_version if body.kind == "check" else attack_task
     group = begin(task=get_version(team, name, pk), team_id=team.pk, user=request.user)
+    return Status(201, {"num_queued": group.size})
+
+
+@router.post(
+    "/tasks/{slug:name}/{int:pk}/attacks/model", response={201: AskedOut}, operation_id="ask_for_attacks"
+)
+def ask(request: MemberRequest, name: str, pk: int, body: AskIn) -> Any:
+    """Have a language model write attackers, which then run; it is shown the evaluator, never the oracle."""
+    team = member(request, Role.OPERATOR).team
+    task = get_version(team, name, pk)
+    asked = ask_for_attacks(task=task, team_id=team.pk, user=request.user, chat=body.model_dump())
+    return Status(201, asked)
+
+
+@router.post("/trajectories/{int:pk}/attacks", response={201: QueuedOut}, operation_id="attack_from_turn")
+def attack_from_turn(request: MemberRequest, pk: int, body: ForkIn) -> Any:
+    """Queue attackers that go on from the state that a machine had before a turn; 409 where none was kept."""
+    trajectory = get_trajectory(request, pk, Role.OPERATOR)
+    group = attack_fork(trajectory=trajectory, turn=body.turn, user=request.user)
     return Status(201, {"num_queued": group.size})
 
 

@@ -10,8 +10,9 @@ from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
 from webapp.api.binary import binary_answer
 from webapp.experiments.access import get_experiment
+from webapp.lib.media.file_streams import stream
 from webapp.lib.request_values import BadValue
-from webapp.replay.exports import CONTENT_TYPES, stream
+from webapp.replay.exports import CONTENT_TYPES
 from webapp.trajectories.dataset.shards import MAX_SHARDS, shard_pieces
 from webapp.trajectories.models import Trajectory
 

@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 
 from deskhand_client.cli import curate, experiments, machines, session, tasks
 from deskhand_client.cli.files import write_file
-from deskhand_client.cli.output import Caller, calls, told
+from deskhand_client.cli.output import Caller, Exit, calls, fail, signed_in, told
 from deskhand_client.operations import Operations
 
 
@@ -114,6 +114,18 @@ def _value(text: str, kind: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+@main.command("mcp")
+@click.option("--write", is_flag=True, help="Also tools that change something, within the token's scope.")
+def serve_mcp(write: bool) -> None:
+    """Serve the API's operations as tools to an agent (MCP over stdin and stdout)."""
+    try:
+        from deskhand_client.mcp_server import make_server
+    except ImportError as error:
+        fail(f"{error}; install it with: pip install 'deskhand-client[mcp]'", Exit.REFUSED)
+    with signed_in().client() as client:
+        make_server(client, with_writes=write).run()
 
 
 experiments.add_to(main)

@@ -94,16 +94,21 @@ def calls(command: T) -> T:
     @click.option("--json", "as_json", is_flag=True, help="Print what the server answers.")
     @functools.wraps(command)
     def run(*args: Any, as_json: bool, **options: Any) -> Any:
-        login = session.current()
-        if login is None:
-            fail(
-                "Not signed in: run `deskhand login URL`, or set DESKHAND_URL and DESKHAND_TOKEN.",
-                Exit.NOT_SIGNED_IN,
-            )
-        with login.client() as client, told(as_json):
+        with signed_in().client() as client, told(as_json):
             return command(Caller(client, as_json), *args, **options)
 
     return run  # type: ignore[return-value]
+
+
+def signed_in() -> session.Login:
+    """Whom commands call as; without one the command ends."""
+    login = session.current()
+    if login is None:
+        fail(
+            "Not signed in: run `deskhand login URL`, or set DESKHAND_URL and DESKHAND_TOKEN.",
+            Exit.NOT_SIGNED_IN,
+        )
+    return login
 
 
 class told:

@@ -1,0 +1,129 @@
+"""The MCP server as agents meet it: the official client, over stdio, against a running Deskhand."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from deskhand_client.mcp_server import READ, SKILL, WRITE, skill_text
+from deskhand_client.operations import Operations
+from mcp import Client as McpClient
+from mcp import StdioServerParameters, stdio_client
+
+from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
+from testing.paths import REPOSITORY
+from webapp.accounts.members_and_tokens import create_token
+from webapp.accounts.models import Scope
+from webapp.experiments.models import Experiment
+from webapp.experiments.page.chart_panels import PANELS
+
+COMMAND = "from deskhand_client.cli.main import main; main()"
+
+
+def told(url: str, token: str, *flags: str, story: Callable[[McpClient], Awaitable[Any]]) -> Any:
+    """What an agent's story with `deskhand mcp FLAGS` ends with."""
+    variables = {
+        "DESKHAND_URL": url,
+        "DESKHAND_TOKEN": token,
+        "PYTHONPATH": str(REPOSITORY / "deploy/client"),
+    }
+    server = StdioServerParameters(
+        command=sys.executable, args=["-c", COMMAND, "mcp", *flags], env=variables, cwd="/"
+    )
+
+    async def run() -> Any:
+        async with McpClient(stdio_client(server)) as client:
+            return await story(client)
+
+    return asyncio.run(run())
+
+
+@pytest.fixture
+def team(transactional_db):
+    return make_team("red")
+
+
+@pytest.fixture
+def token(team):
+    owner = make_user("operator", team=team, name="olga")
+    return lambda scope: create_token(user=owner, name=scope, scope=scope)
+
+
+@pytest.fixture
+def group(team):
+    found = make_group(experiment=make_experiment(team=team), size=2)
+    make_trajectory(group=found, turns=2, reward=1.0)
+    return found
+
+
+def test_an_agent_reads_groups_turns_and_screens(live_server, token, group):
+    frame = group.trajectories.get().turns.first().frame
+
+    async def story(agent: McpClient) -> None:
+        tools = {tool.name: tool for tool in (await agent.list_tools()).tools}
+        assert set(tools) == set(READ)
+        assert all(tool.annotations.read_only_hint for tool in tools.values())
+        assert tools["list_groups"].input_schema["required"] == ["pk"]
+        listed = await agent.call_tool("list_groups", {"pk": group.experiment_id})
+        assert [row["id"] for row in answer(listed)["items"]] == [group.pk]
+        shown = answer(await agent.call_tool("show_group", {"pk": group.pk}))
+        [member] = shown["members"]
+        seen = answer(await agent.call_tool("show_trajectory", {"pk": member["id"]}))
+        [first, _] = seen["trajectory"]["turns"]
+        assert first["completion"]["text"]
+        assert "token_ids" not in first["completion"]
+        [picture] = (await agent.call_tool("read_frame", {"sha256": frame, "variant": "png"})).content
+        assert (picture.mime_type, base64.b64decode(picture.data)[:4]) == ("image/png", b"\x89PNG")
+        said = await agent.get_prompt(SKILL)
+        assert "Why a run does not learn" in said.messages[0].content.text
+
+    told(live_server.url, token(Scope.READ), story=story)
+
+
+def test_mistakes_are_told_in_words(live_server, token):
+    async def story(agent: McpClient) -> None:
+        missing = await agent.call_tool("show_experiment", {"pk": 999})
+        assert missing.is_error
+        assert "No such experiment" in missing.content[0].text
+        misspelt = await agent.call_tool("list_experiments", {"state": "running"})
+        assert misspelt.is_error
+        assert "state" in misspelt.content[0].text
+        unknown = await agent.call_tool("launch_experiment", {"name": "x", "preset": "first-desk"})
+        assert unknown.is_error
+
+    told(live_server.url, token(Scope.ADMIN), story=story)
+    assert not Experiment.objects.exists()
+
+
+def test_only_a_token_with_the_scope_writes(live_server, token):
+    async def story(agent: McpClient) -> Any:
+        assert {tool.name for tool in (await agent.list_tools()).tools} == {*READ, *WRITE}
+        return await agent.call_tool("launch_experiment", {"name": "mine", "preset": "first-desk"})
+
+    refused = told(live_server.url, token(Scope.READ), "--write", story=story)
+    assert refused.is_error
+    assert "forbidden" in refused.content[0].text
+    assert not Experiment.objects.exists()
+    made = answer(told(live_server.url, token(Scope.OPERATE), "--write", story=story))
+    assert Experiment.objects.get().pk == made["id"]
+
+
+def test_the_skill_names_tools_and_series():
+    text = skill_text()
+    words = set(re.findall(r"`([a-z]+_[a-z_]+)`", text)) & vars(Operations).keys()
+    assert {"list_alarms", "show_metrics"} <= words <= {*READ, *WRITE}
+    charted = {name for panel in PANELS for name in panel.names}
+    named = re.findall(r"`([a-z]+/)([\w*]+)`", text)
+    assert named
+    assert [area + name for area, name in named if area + name not in charted and area not in charted] == []
+
+
+def answer(result: Any) -> Any:
+    assert not result.is_error, result.content[0].text
+    return json.loads(result.content[0].text)
