@@ -10,6 +10,8 @@ from webapp.trackers.contract import Sink, TrackerError
 SINKS = {
     "tensorboard": ("tensorboard_files", "TensorboardFiles", "tensorboard"),
     "mlflow": ("mlflow_server", "MlflowServer", "mlflow-skinny"),
+    "wandb": ("wandb_files", "WandbFiles", "wandb"),
+    "trackio": ("trackio_server", "TrackioServer", "httpx"),
 }
 """name -> (module, class, package that has to be installed)"""
 

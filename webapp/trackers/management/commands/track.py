@@ -1,4 +1,4 @@
-"""Copy an experiment's config, metrics and evaluations to TensorBoard files or an MLflow server."""
+"""Copy an experiment's config, metrics and evaluations to another tracker."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
             "--to",
             required=True,
             metavar="TRACKER=ADDRESS",
-            help=f"{', '.join(SINKS)}; e.g. tensorboard=runs, mlflow=http://localhost:5000",
+            help=f"{', '.join(SINKS)}; e.g. tensorboard=runs, mlflow=http://localhost:5000, wandb=runs",
         )
         parser.add_argument(
             "--follow", type=float, metavar="SECONDS", help="look this often until the experiment has ended"
