@@ -22,6 +22,14 @@ def run_experiment(experiment_id: int, attempt_number: int) -> None:
     run(experiment_id, attempt_number)
 
 
+@app.task(name="workers.jobs.join_gang")
+def join_gang(attempt_id: int, host: int) -> None:
+    """Run this host's ranks of an experiment that is spread over several."""
+    from workers.gpu.gang_member import run
+
+    run(attempt_id, host)
+
+
 @app.task(name="workers.jobs.run_trajectory")
 def run_trajectory(trajectory_id: int) -> None:
     """Run one trajectory on this slot's desktop."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.osworld.tasks import FAMILIES
 from training.tasks.supported_by.deskhand import as_list
+from training.tasks.supported_by.desktop_programs import office_machine
 from training.tasks.supported_by.osworld import HOST_CODE, desktop_gap, library_gap
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -28,8 +29,8 @@ def packages(level: str) -> set[str]:
 
 
 def verdict(kind: str, name: str) -> tuple[str, str]:
-    """(yes | no | on request, why) on our desktops."""
-    if gap := library_gap(kind, name) or desktop_gap(kind, name):
+    """(yes | no | on request, why) on machines of the image debian-office."""
+    if gap := library_gap(kind, name) or desktop_gap(kind, name, office_machine()):
         return "no", gap
     if why := HOST_CODE.get((kind, name)):
         return "on request", f"{why}; desktops.osworld.allow_host_code"

@@ -1,18 +1,23 @@
-"""Short temporary folders (unix socket paths are short), and clean desktops of the run's desk host."""
+"""Short temporary folders (socket paths are short), clean desktops of the run's desk host, and a slot."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.db import connection
 
+from training.contracts.types import TrajectoryStatus
+from webapp.trajectories.models import Trajectory
 from workers.desktops.contract import DesktopSpec
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.leased_desktop import DesktopEnv
+from workers.env import slots, trajectory_job
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,3 +37,24 @@ def desktop(desk_client: DeskHostClient) -> Iterator[DesktopEnv]:
     with DesktopEnv(desk_client, lease) as env:
         env.reset()
         yield env
+
+
+@pytest.fixture
+def env_thread(desk_client, settings, tmp_path) -> Iterator[None]:
+    """Runs every queued trajectory as an env worker's slot does; only the broker in between is left out."""
+    settings.DESKHOST_SOCKET = desk_client.socket_path
+    settings.MEDIA_ROOT = str(tmp_path)
+    stopping = threading.Event()
+
+    def work() -> None:
+        while not stopping.wait(0.05):
+            for row in Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("pk"):
+                trajectory_job.run(row.pk)
+        slots.drop_environment()
+        connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    stopping.set()
+    thread.join(60)

@@ -142,14 +142,16 @@ class ScriptedActor:
 
     def __init__(self, actions: Sequence[Action]) -> None:
         self._actions = actions
+        self._num_before = 0
+        """Turns that were not its own."""
 
     def decide(self, index: int, png: bytes, observation: Observation, turns: list[Turn]) -> Decision:
         done = Action(kind=ActionKind.TERMINATE, status="success")
-        place = len(turns)
+        place = len(turns) - self._num_before
         return Decision(action=self._actions[place] if place < len(self._actions) else done)
 
     def resume(self, turns: Sequence[Turn]) -> None:
-        """Scripts begin at the start."""
+        self._num_before = len(turns)
 
     def close(self) -> None:
         pass

@@ -23,6 +23,7 @@ from workers.env.takeover.takeovers import Takeovers
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.env.turn_trace import TurnTrace
 from workers.environments.contract import Explaining
+from workers.environments.milestone_watch import MilestoneWatch
 from workers.environments.registry import Environment
 
 
@@ -50,6 +51,8 @@ class Rollout:
         self._environment = environment
         self._actor = actor
         self._turns: list[Turn] = []
+        before = assignment.branch.milestones if assignment.branch else ()
+        self._milestones = MilestoneWatch(assignment.task, environment, before)
 
     def run(self) -> None:
         """All of it. Raises what went wrong: the caller decides what that means."""
@@ -62,11 +65,23 @@ class Rollout:
         if not trajectories.begin_evaluating(self._row):
             raise TrajectoryEnded
         score = self._environment.evaluate(self._task, ending.last_action)
-        rewards = self._assignment.config.rewards
-        result = compute_reward(self._turns, score, rewards, max_turns=self._max_turns())
+        self._look_for_milestones(is_last=True)
+        result = compute_reward(
+            self._turns,
+            score,
+            self._assignment.config.rewards,
+            max_turns=self._max_turns(),
+            milestones=self._milestones.reached,
+            num_milestones=len(self._task.milestones),
+        )
         if isinstance(self._environment, Explaining):
             trajectories.record_checks(self._row, self._environment.checks)
         trajectories.finish(self._row, ending.status, self._turns, score, result, ending.limit)
+
+    def _look_for_milestones(self, *, is_last: bool = False) -> None:
+        """Behind the newest turn."""
+        if self._milestones.look(len(self._turns) - 1, is_last=is_last):
+            trajectories.record_milestones(self._row, self._milestones.reached)
 
     def _begin(self) -> None:
         """Bring the desktop to the first turn: the task's set-up, or where the parent of a branch was."""
@@ -93,7 +108,7 @@ class Rollout:
         branch = self._assignment.branch
         text = branch.text if branch else self._task.instruction
         action = next((turn.action for turn in reversed(self._turns) if turn.action), None)
-        takeovers = Takeovers(self._assignment, self._environment, self._turns)
+        takeovers = Takeovers(self._assignment, self._environment, self._turns, self._look_for_milestones)
         snapshots = TurnSnapshots(self._assignment, self._environment)
         num_decided = sum(turn.source is not Source.HUMAN for turn in self._turns)
         while num_decided < self._max_turns():
@@ -134,6 +149,7 @@ class Rollout:
             trace.lap(TurnPart.SCREENSHOT)
             changed = after.raw_digest != frame.raw_digest
             self._close(index, observation, decision, error, changed, completed_at, trace)
+            self._look_for_milestones()
             text = result_text(decision, error)
             frame = after
             if is_late:

@@ -163,7 +163,7 @@ def _of_split(call: Call, split: Any) -> list[Task]:
 
 def _rewards(fields: Fields) -> RewardConfig:
     preset = fields.get("reward_preset") or SCORE_ALONE
-    if preset not in REWARD_PRESETS:
+    if not isinstance(preset, str) or preset not in REWARD_PRESETS:
         raise BadRequest(f"reward_preset: one of {', '.join(REWARD_PRESETS)}")
     return RewardConfig(preset=preset)
 

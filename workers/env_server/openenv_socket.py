@@ -6,17 +6,17 @@ client {type: reset | step | state | close, data} -> server {type: observation |
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from starlette.types import Message
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from workers.desktops.contract import EnvError
 from workers.env_server import openenv
 from workers.env_server.episodes import UnknownEpisode
 from workers.env_server.request import Call, ServerFacts
-from workers.env_server.wire_fields import BadRequest, Fields
+from workers.env_server.wire_fields import BadRequest, Fields, read_fields
 from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError
 
@@ -31,7 +31,7 @@ async def serve(socket: WebSocket, facts: ServerFacts, run: Run) -> None:
     episode_id = ""
     try:
         while True:
-            message = _read(await socket.receive_text())
+            message = _read(await socket.receive())
             if message.get("type") == "close":
                 break
             answer = await _answer(message, episode_id, facts, run, holder=_holder(socket))
@@ -45,12 +45,14 @@ async def serve(socket: WebSocket, facts: ServerFacts, run: Run) -> None:
             await asyncio.shield(asyncio.to_thread(facts.episodes.close, episode_id))
 
 
-def _read(text: str) -> Fields:
+def _read(received: Message) -> Fields:
+    """What came, as text or bytes; {} for anything that is no JSON object. Raises WebSocketDisconnect."""
+    if received["type"] == "websocket.disconnect":
+        raise WebSocketDisconnect
     try:
-        message = json.loads(text)
-    except ValueError:
+        return read_fields(received.get("text") or received.get("bytes") or "")
+    except BadRequest:
         return {}
-    return message if isinstance(message, dict) else {}
 
 
 async def _answer(message: Fields, episode_id: str, facts: ServerFacts, run: Run, *, holder: str) -> Fields:

@@ -15,6 +15,7 @@ from training.rewards.compute import Reward, compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.environments.contract import Environment
+from workers.environments.milestone_watch import MilestoneWatch
 
 
 class Steps(Protocol):
@@ -41,6 +42,8 @@ class RewardedEpisode:
     score: float | None = None
     reward: Reward | None = None
     is_truncated: bool = False
+    watch: MilestoneWatch | None = None
+    """Since the first turn."""
 
     @property
     def is_done(self) -> bool:
@@ -75,6 +78,7 @@ class RewardedEpisode:
             screen_changed=before.raw_digest != seen.raw_digest,
         )
         self.turns.append(turn)
+        self._watch(episode).look(turn.index)
         claims = bool(program) and program[-1].status is not None and not refused
         self.is_truncated = not claims and len(self.turns) >= self.max_turns
         if claims or self.is_truncated:
@@ -88,4 +92,17 @@ class RewardedEpisode:
 
     def _judge(self, episode: Steps) -> None:
         self.score = episode.evaluate()
-        self.reward = compute_reward(self.turns, self.score, self.rewards, max_turns=self.max_turns)
+        watch = self._watch(episode)
+        watch.look(len(self.turns) - 1, is_last=True)
+        self.reward = compute_reward(
+            self.turns,
+            self.score,
+            self.rewards,
+            max_turns=self.max_turns,
+            milestones=watch.reached,
+            num_milestones=len(self.task.milestones),
+        )
+
+    def _watch(self, episode: Steps) -> MilestoneWatch:
+        self.watch = self.watch or MilestoneWatch(self.task, episode.environment)
+        return self.watch

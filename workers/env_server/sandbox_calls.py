@@ -11,7 +11,7 @@ from starlette.responses import Response
 from training.contracts.types import Action, ActionKind
 from workers.env_server.episodes import Episode
 from workers.env_server.request import Call
-from workers.env_server.wire_fields import BadRequest, Fields, screen_of, text_of
+from workers.env_server.wire_fields import BadRequest, Fields, screen_of, seconds_of, text_of
 from workers.environments.contract import EnvironmentRequest
 
 MAX_COMMAND_S = 300.0
@@ -60,7 +60,7 @@ def act(call: Call) -> Fields:
 
 def execute(call: Call) -> Fields:
     command, shell = _command(call.fields)
-    timeout_s = min(float(call.fields.get("timeout_s") or 60.0), MAX_COMMAND_S)
+    timeout_s = min(seconds_of(call.fields, "timeout_s", 60.0, 1e6), MAX_COMMAND_S)
     with call.server.episodes.use(call.session) as episode:
         agent = episode.environment.desktop.agent
 

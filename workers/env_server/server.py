@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import secrets
 import time
@@ -27,7 +26,7 @@ from workers.desktops.contract import EnvError
 from workers.env_server import areal, openenv, openenv_socket, sandbox_calls, slime
 from workers.env_server.episodes import UnknownEpisode
 from workers.env_server.request import Call, ServerFacts
-from workers.env_server.wire_fields import BadRequest, problem
+from workers.env_server.wire_fields import BadRequest, problem, read_fields
 from workers.environments.contract import AtCapacity
 from workers.tasks.errors import TaskError
 
@@ -75,13 +74,7 @@ class EnvServer:
         return Route(path, endpoint, methods=[method], name=f"{method} {path}")
 
     async def _read(self, request: Request) -> Call:
-        body = await read_body(request)
-        try:
-            fields = json.loads(body) if body else {}
-        except ValueError as error:
-            raise BadRequest(f"the body is not JSON: {error}") from error
-        if not isinstance(fields, dict):
-            raise BadRequest("the body must be a JSON object")
+        fields = read_fields(await read_body(request))
         client = request.client
         return Call(
             server=self._facts,

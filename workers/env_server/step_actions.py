@@ -41,9 +41,10 @@ def _statements(code: str) -> list[str]:
         code = code.removeprefix(FENCES[0]).removeprefix(FENCES[1]).removesuffix(FENCES[1])
     try:
         body = ast.parse(code.strip()).body
+        said = [node for node in body if not isinstance(node, ast.Import) and not _is_setting(node)]
+        calls = [ast.unparse(node) for node in said]
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _refused(f"the code cannot be read: {error}") from error
-    calls = [ast.unparse(node) for node in body if not isinstance(node, ast.Import) and not _is_setting(node)]
     if not calls:
         raise _refused("the code holds no call")
     if len(calls) > MAX_CALLS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import math
 from typing import Any
 
@@ -22,6 +23,21 @@ MAX_PAUSE_S = 60.0
 
 class BadRequest(Exception):
     """Raised when a field is missing or wrong; the message names it."""
+
+
+def read_fields(body: str | bytes) -> Fields:
+    """The JSON object of a message; "" is an empty one. Raises BadRequest for what no answer could repeat."""
+    try:
+        fields = json.loads(body) if body else {}
+        # Neither NaN nor half of a surrogate pair: no answer and no log line could hold them.
+        json.dumps(fields, ensure_ascii=False, allow_nan=False).encode()
+    except RecursionError as error:
+        raise BadRequest("the body is nested too deep") from error
+    except ValueError as error:
+        raise BadRequest(f"the body is not JSON: {ascii(str(error))[:200]}") from error
+    if not isinstance(fields, dict):
+        raise BadRequest("the body must be a JSON object")
+    return fields
 
 
 def observation(episode: Episode, frame: Frame, picture: str) -> Fields:
@@ -47,6 +63,8 @@ def task_of(fields: Fields, screen: tuple[int, int]) -> Task:
 
 def screen_of(config: Fields, task_config: Any, default: tuple[int, int]) -> tuple[int, int]:
     """Which screen an episode gets: the task's own, else what the client asks for, else the server's."""
+    if not isinstance(config, dict):
+        raise BadRequest("env_config: an object is needed")
     own = task_config.get("screen") if isinstance(task_config, dict) else None
     wanted = own or config.get("screen_size") or default
     if not (
@@ -62,10 +80,15 @@ def screen_of(config: Fields, task_config: Any, default: tuple[int, int]) -> tup
 
 def pause_of(fields: Fields, default: float) -> float:
     """The protocol's pause after an action, seconds."""
-    value = fields.get("pause", default)
+    return seconds_of(fields, "pause", default, MAX_PAUSE_S)
+
+
+def seconds_of(fields: Fields, name: str, default: float, most: float) -> float:
+    """Seconds from 0 to `most`."""
+    value = fields.get(name, default)
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or not 0 <= value <= MAX_PAUSE_S:
-        raise BadRequest(f"pause: seconds from 0 to {MAX_PAUSE_S:g}")
+    if not number or not 0 <= value <= most:
+        raise BadRequest(f"{name}: seconds from 0 to {most:g}")
     return float(value)
 
 

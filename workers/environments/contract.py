@@ -7,11 +7,13 @@ One thread uses it. A provider's environment is one file and one row in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from training.contracts.config import NO_KNOBS, DesktopConfig, ProviderSection
 from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
@@ -88,6 +90,14 @@ class Explaining(Protocol):
     @property
     def checks(self) -> tuple[EvaluatorCheck, ...]:
         """Of the last `evaluate`."""
+
+
+@runtime_checkable
+class Inspectable(Protocol):
+    """An environment whose desktop evaluators can look at while the agent works."""
+
+    def reached(self, milestones: Sequence[Milestone]) -> list[str]:
+        """Names of those that hold now. Raises EvaluatorError where one cannot be read."""
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import email.utils
 import ipaddress
+import json
 import logging
 import random
 import ssl
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from django.conf import settings
 from tenacity import (
     RetryCallState,
     Retrying,
@@ -26,9 +28,14 @@ from tenacity import (
     stop_after_attempt,
 )
 
-from training.contracts.allowed_connections import guard
+from training.contracts.remote_addresses import RefusedAddress
+from training.outgoing.allowed_connections import (
+    AllowedConnections,
+    AnswerTooLarge,
+    guard,
+    read_at_most,
+)
 from workers.desktops.contract import EnvError
-from workers.environments.allowed_addresses import AllowedAddresses
 from workers.environments.contract import AtCapacity
 
 log = logging.getLogger(__name__)
@@ -36,6 +43,8 @@ log = logging.getLogger(__name__)
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 20.0
 MAX_MESSAGE = 300
+MAX_ANSWER_BYTES = 64 << 20
+"""A screenshot of 1920 x 1080 is 8 MB at most, in base64 11."""
 TRY_AGAIN = frozenset({500, 502, 503, 504})
 
 
@@ -93,7 +102,7 @@ class Transport:
             # A proxy of the surroundings cannot reach what is inside them.
             trust_env=not _is_near(base_url),
         )
-        guard(self._client, AllowedAddresses())
+        guard(self._client, AllowedConnections(settings.REMOTE_NETWORKS))
 
     def close(self) -> None:
         self._client.close()
@@ -136,7 +145,10 @@ class Transport:
     ) -> Answer:
         what = f"{request.method} {request.url.path}"
         try:
-            response = self._client.send(request)
+            response = self._client.send(request, stream=True)
+            content = self._read(response)
+        except (RefusedAddress, AnswerTooLarge) as refused:
+            raise EnvError(f"{self.base_url}: {refused}", permanent=True) from refused
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             is_untrusted = "CERTIFICATE" in str(error)
             failure = EnvError(f"{self.base_url} cannot be reached: {error}", permanent=is_untrusted)
@@ -144,7 +156,7 @@ class Transport:
         except (httpx.TransportError, httpx.DecodingError) as error:
             failure = EnvError(f"{self.base_url} did not answer {what}: {error!r}")
             raise (_TryAgain(failure) if repeatable else failure) from error
-        answer = Answer(response.status_code, response.content, _fields(response))
+        answer = Answer(response.status_code, content, _fields(response, content))
         if answer.status == 429 and may_wait:
             raise at_capacity(answer, response.headers)
         if answer.status < 500 and answer.status != 429:
@@ -155,6 +167,13 @@ class Transport:
         if answer.status == 429 or (repeatable and answer.status in TRY_AGAIN and answer.code not in final):
             raise _TryAgain(failure, retry_after_s(response.headers.get("retry-after")))
         raise failure
+
+    @staticmethod
+    def _read(response: httpx.Response) -> bytes:
+        try:
+            return read_at_most(response.iter_bytes(), MAX_ANSWER_BYTES)
+        finally:
+            response.close()
 
 
 class _TryAgain(Exception):
@@ -202,12 +221,12 @@ def retry_after_s(text: str | None) -> float | None:
         return None
 
 
-def _fields(response: httpx.Response) -> dict[str, Any]:
+def _fields(response: httpx.Response, content: bytes) -> dict[str, Any]:
     if "json" not in response.headers.get("content-type", ""):
         return {}
     try:
-        value = response.json()
-    except ValueError:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -6,13 +6,14 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from django.conf import settings
 
 from training.contracts.config import PROVIDERS, Capability, MachineConfig
 from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import DesktopSpec, EnvError, ErrorKind
 from workers.desktops.frame import Frame
@@ -102,6 +103,9 @@ class LocalEnvironment:
 
     def act(self, action: Action) -> None:
         self.desktop.act(action)
+
+    def reached(self, milestones: Sequence[Milestone]) -> list[str]:
+        return prepare_and_score.reached(milestones, self.desktop)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
         score, self.checks = prepare_and_score.judge(task, self.desktop, last_action)

@@ -195,7 +195,9 @@ async def watch_base(agent: Agent) -> None:
 
 async def serve(agent: Agent) -> None:
     layout = agent.session.layout
-    handler: Handler = functools.partial(http_server.serve_connection, routes=agent.routes())
+    handler: Handler = functools.partial(
+        http_server.serve_connection, routes=agent.routes(), connects=layout.machine
+    )
     if layout.agent_port:
         if layout.host_address and not {"agent", "port"} & set(layout.weakened):
             handler = functools.partial(answer_host, handler=handler, address=layout.host_address)

@@ -1,6 +1,7 @@
 """The smallest HTTP/1.1 server that the agent needs, on asyncio streams (http.server costs more to load)."""
 
 import asyncio
+import contextlib
 import json
 import urllib.parse
 from collections.abc import Awaitable, Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 MAX_BODY = 64 << 20
 MAX_HEADER_LINES = 64
 PIECE_BYTES = 1 << 20
+LOOPBACK = "127.0.0.1"
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 500: "Internal Server Error"}
 
 
@@ -105,16 +107,51 @@ async def read_request(reader: asyncio.StreamReader) -> Request | None:
 
 
 async def serve_connection(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, routes: dict[tuple[str, str], Route]
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    routes: dict[tuple[str, str], Route],
+    *,
+    connects: bool = False,
 ) -> None:
-    """Answer the requests of one connection until the client closes it."""
+    """Answer the requests of one connection until the client closes it; CONNECT only where it `connects`."""
     try:
         while (request := await read_request(reader)) is not None:
+            if connects and request.method == "CONNECT":
+                return await connect(reader, writer, request.path)
             await write_response(writer, await answer(request, routes))
     except (HttpError, ValueError, asyncio.IncompleteReadError, ConnectionError):
         return  # nothing sensible can be answered on a broken stream
     finally:
         writer.close()
+
+
+async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: str) -> None:
+    """HTTP's CONNECT to a loopback port of this machine: a browser's debugger, a player's own server."""
+    host, _, port = target.rpartition(":")
+    if host != LOOPBACK or not port.isdigit():
+        refusal = f"CONNECT goes to {LOOPBACK}:PORT only, not to {target}"
+        return await write_response(writer, json_response({"status": "error", "message": refusal}, 400))
+    try:
+        inner_reader, inner_writer = await asyncio.open_connection(host, int(port))
+    except (OSError, OverflowError) as exc:
+        refusal = f"nothing answers on port {port}: {exc}"
+        return await write_response(writer, json_response({"status": "error", "message": refusal}, 500))
+    try:
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        away = asyncio.create_task(copy_bytes(reader, inner_writer))
+        await copy_bytes(inner_reader, writer)
+        away.cancel()
+    finally:
+        inner_writer.close()
+
+
+async def copy_bytes(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Until one side closes."""
+    with contextlib.suppress(OSError):
+        while data := await reader.read(PIECE_BYTES):
+            writer.write(data)
+            await writer.drain()
+        writer.write_eof()
 
 
 async def answer(request: Request, routes: dict[tuple[str, str], Route]) -> Response:

@@ -26,7 +26,12 @@ POLL_S = 0.004
 JUDGES_ENVIRONMENT = {"PYTHONNOUSERSITE": "1", "PYTHONSAFEPATH": "1"}
 """Python imports nothing that the trajectory left in HOME."""
 PYTHONS = ("python", "python3", "/usr/bin/python", "/usr/bin/python3")
-OFFICE_ENDINGS = (".doc", ".docx", ".odt", ".xls", ".xlsx", ".ods", ".ppt", ".pptx", ".odp", ".rtf")
+OPENERS = (
+    ((".doc", ".docx", ".odt", ".xls", ".xlsx", ".ods", ".ppt", ".pptx", ".odp", ".rtf"), "libreoffice"),
+    ((".pdf",), "evince"),
+    ((".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp"), "eog"),
+    ((".mp3", ".mp4", ".mkv", ".avi", ".mov", ".webm", ".wav", ".ogg", ".flac"), "vlc"),
+)
 
 
 @dataclass(frozen=True)
@@ -273,9 +278,9 @@ class ProgramRoutes:
 
 
 def program_for(path: str) -> str:
-    """Which program opens a file."""
-    office = shutil.which("libreoffice") if path.lower().endswith(OFFICE_ENDINGS) else None
-    return office or "mousepad"
+    """Which program opens a file: the one made for its kind, where it is installed."""
+    made_for = (name for endings, name in OPENERS if path.lower().endswith(endings))
+    return next(filter(shutil.which, made_for), "mousepad")
 
 
 def script_answer(outcome: Outcome, timeout_s: float) -> dict:

@@ -5,6 +5,9 @@ setup(task, desktop) -> turns -> evaluate(task, desktop, last_action)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import unsupported_reason
 from training.tasks.supported_by.desktop_programs import WITH_OFFICE
@@ -32,6 +35,19 @@ def setup(task: Task, desktop: TaskDesktop) -> None:
 def evaluate(task: Task, desktop: TaskDesktop, last_action: Action | None) -> float:
     """Score in [0, 1]. Raises EvaluatorError; an EnvError of kind infra passes through."""
     return judge(task, desktop, last_action).score
+
+
+def reached(milestones: Sequence[Milestone], desktop: TaskDesktop) -> list[str]:
+    """Names of those that hold now. Nothing is run for them, so that the agent's work is left as it is.
+
+    Raises EvaluatorError where one cannot be read: a file that is half written, say.
+    """
+    try:
+        return [one.name for one in milestones if evaluators.evaluate(one.evaluator, desktop, None) >= 1]
+    except EnvError as error:
+        if error.kind is ErrorKind.INFRA:
+            raise
+        raise EvaluatorError(TaskErrorKind.DESKTOP, f"milestones: {error}") from error
 
 
 def judge(task: Task, desktop: TaskDesktop, last_action: Action | None) -> Judgement:

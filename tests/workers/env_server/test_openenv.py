@@ -2,6 +2,8 @@
 
 import itertools
 import json
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 
 import numpy as np
@@ -105,6 +107,50 @@ def test_wrong_fields_are_named_and_take_no_desktop(session, episodes, asked, fi
     assert len(episodes) == 0
 
 
+HOSTILE = [
+    b"[" * 100_000, b'{"a": ' * 100_000, b'{"index": NaN}', b'{"max_turns": 1e400}',
+    b'{"task_id": "\\ud800"}',
+    b"\xff", b"[]", b"9" * 9000, b'{"a": ' + b"9" * 9000 + b"}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", HOSTILE, ids=lambda body: ascii(body[:16]))
+@pytest.mark.parametrize("path", ["/openenv/reset", "/openenv/step", "/reset", "/envs", "/v1/sandboxes"])
+def test_what_no_client_sends_is_refused_by_every_protocol(server, episodes, path, body):
+    status, told = posted(server, path, body)
+    assert (status, told["code"]) == (400, "bad_request"), told
+    assert len(episodes) == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/openenv/reset", {"reward_preset": ["x"]}),
+        ("/openenv/reset", {"split": ["train"]}),
+        ("/openenv/reset", {"task": {"id": "x", "instruction": "y", "screen": [[1], {}]}}),
+        ("/reset", {"env_config": [1], "task_config": {}}),
+        ("/reset", {"task_config": {"id": "x", "instruction": "y", "config": 5}}),
+        ("/envs", {"screen_size": [1e9, None]}),
+        ("/v1/sandboxes", {"owner": 5}),
+        ("/v1/execute", {"command": "true", "timeout_s": "soon"}),
+        ("/v1/input", {"action": {"kind": "wait", "seconds": "x"}}),
+    ],
+)
+def test_fields_of_another_type_are_refused_by_every_protocol(server, episodes, path, fields):
+    status, told = posted(server, path, json.dumps(fields).encode())
+    assert (status, told["code"]) == (400, "bad_request"), told
+    assert len(episodes) == 0
+
+
+def posted(server: str, path: str, body: bytes) -> tuple[int, dict]:
+    request = urllib.request.Request(server + path, body, {"Authorization": f"Bearer {TOKEN}"})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
 # --- gymnasium ---------------------------------------------------------------------------------------
 
 
@@ -171,7 +217,17 @@ def test_a_connection_holds_a_desktop_and_gives_it_back(server, episodes):
         assert (first["type"], first["data"]["done"], first["data"]["reward"]) == ("observation", False, None)
         asked(socket, "step", code="WAIT")
         assert asked(socket, "state")["data"]["step_count"] == 1
-        assert asked(socket, "fly")["data"]["code"] == "UNKNOWN_TYPE"
+        for odd in (
+            "[" * 100_000,
+            b'{"type": "fly"}',
+            b"\xff",
+            '"x"',
+            '{"type": ["step"]}',
+            '{"type": NaN}',
+            "",
+        ):
+            socket.send(odd)
+            assert json.loads(socket.recv(timeout=60))["data"]["code"] == "UNKNOWN_TYPE"
         last = asked(socket, "step", code="FAIL")["data"]
         assert (last["done"], last["reward"], last["metadata"]["score"]) == (True, 0.0, 0.0)
         assert len(episodes) == 1

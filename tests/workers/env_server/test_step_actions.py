@@ -51,6 +51,8 @@ def test_control_words_end_or_pause():
         ("pyautogui.click(600, 10)", "off the 512x384 screen"),
         ("pyautogui.write('one\ntwo')", "cannot be read"),
         ("import pyautogui", "holds no call"),
+        (f"pyautogui.click({'-' * 900}1, 2)", "cannot be read"),
+        (f"pyautogui{'.a' * 3000}(1)", "cannot be read|not allowed|only"),
         ("pyautogui.click(1, 2)\n" * (MAX_CALLS + 1), "at most"),
         ("for x in range(9): pyautogui.click(x, x)", "only|no action"),
     ],

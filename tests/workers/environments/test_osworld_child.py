@@ -19,6 +19,7 @@ from testing.workers.osworld_agent import Agent, png
 from training.tasks.supported_by.osworld import functions
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import EnvError
+from workers.environments.osworld.child.download_cache import KeptFiles
 from workers.environments.osworld.child_messages import (
     Act,
     Catalogue,
@@ -234,13 +235,14 @@ def test_a_metric_whose_package_is_missing_is_an_error_even_if_it_hides_it(child
 
 
 def test_downloads_stay_and_results_of_the_last_episode_do_not(child, shared):
-    kept = shared.folder / "downloads" / "t" / "gold.txt"
-    kept.parent.mkdir(parents=True)
-    kept.write_text("yes")
+    url = "http://127.0.0.1:9/gold.txt"
+    (shared.folder / "gold.txt").write_text("yes")
+    kept = KeptFiles(shared.folder / "downloads")
+    sha256 = kept.put(url, shared.folder / "gold.txt")
     evaluator = {
         "func": "compare_text_file",
         "result": {"type": "vm_file", "path": "/answer", "dest": "answer"},
-        "expected": {"type": "cloud_file", "path": "http://127.0.0.1:9/gold.txt", "dest": "gold.txt"},
+        "expected": {"type": "cloud_file", "path": url, "dest": "gold.txt"},
     }
     prepare(child, task(evaluator, execute("printf yes > answer")))
     assert score(child) == 1.0
@@ -248,6 +250,10 @@ def test_downloads_stay_and_results_of_the_last_episode_do_not(child, shared):
     prepare(child, task(evaluator, execute("rm answer")))
     assert {path.name for path in child.folder.glob("cache/t/*")} == {"gold.txt"}
     assert score(child) == 0.0
+    (shared.folder / "downloads" / "content" / sha256).write_text("no")
+    with pytest.raises(SetupError, match=f"{sha256} is damaged"):
+        prepare(child, task(evaluator))
+    kept.put(url, shared.folder / "gold.txt")
 
 
 def test_inline_uploads_reach_the_desktop_as_files(child, agent):

@@ -38,7 +38,7 @@ def publish(images: Path, content: bytes) -> Path:
     from guest_image.recipe import RECIPES
 
     draft = draft_of(images, content)
-    description = describe(RECIPES["debian-desk"], draft, "6.1.0-test", {"bash": "5"}, "inputs")
+    description = describe(RECIPES["debian-desk"], draft, "6.1.0-test", {"bash": "5"}, ["bash"], "inputs")
     return publish_draft(draft, images, "debian-desk", description)
 
 
@@ -163,5 +163,5 @@ def test_every_recipes_description_is_json(tmp_path):
 
     draft = draft_of(tmp_path, b"x")
     for recipe in RECIPES.values():
-        description = json.loads(json.dumps(describe(recipe, draft, "k", {}, "i")))
+        description = json.loads(json.dumps(describe(recipe, draft, "k", {}, [], "i")))
         assert description["machine"]["memory_mb"] == recipe.memory_mb

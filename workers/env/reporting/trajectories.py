@@ -9,6 +9,7 @@ from django.db import transaction
 
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import Reward
@@ -30,6 +31,7 @@ _begin_evaluating = through(door.begin_evaluating)
 _close_turn = through(door.close_turn)
 _record_final_screen = through(door.record_final_screen)
 _record_checks = through(door.record_checks)
+_record_milestones = through(door.record_milestones)
 _finish = through(door.finish)
 _end_errored = through(door.end_errored)
 _end_cancelled = through(door.end_cancelled)
@@ -156,6 +158,11 @@ def record_checks(row: ClaimedTrajectory, checks: Sequence[EvaluatorCheck]) -> N
     """What the evaluator looked at, for people."""
     if checks:
         _record_checks(row.pk, list(checks))
+
+
+def record_milestones(row: ClaimedTrajectory, reached: Sequence[ReachedMilestone]) -> None:
+    """All that were reached up to now."""
+    _record_milestones(row.pk, list(reached))
 
 
 def finish(

@@ -10,6 +10,7 @@ from pathlib import Path
 from django.conf import settings
 
 from workers.desktops.contract import EnvError
+from workers.door.through import is_joined
 from workers.env.reporting import human_control
 from workers.env.takeover.vnc_relay import Relay
 from workers.environments.contract import Watchable
@@ -17,6 +18,10 @@ from workers.environments.registry import Environment
 
 NO_SCREEN = (
     "this {provider} desktop has no VNC server that a person could use; see its host on the fleet page"
+)
+
+NOT_REACHED = (
+    "people cannot reach the screens of this joined host: set DESKHAND_SCREEN_HOST there, see docs/hosts.md"
 )
 
 _relay: Relay | None = None
@@ -44,6 +49,8 @@ def screen_offered(
             raise EnvError(NO_SCREEN.format(provider=environment.provider), permanent=True)
         yield
         return
+    if is_needed and is_joined() and not settings.SCREEN_HOST:
+        raise EnvError(NOT_REACHED, permanent=True)
     with _relay_of_process().offered(trajectory_id, lambda: environment.vnc_socket) as addresses:
         human_control.open_screen(trajectory_id, addresses)
         try:

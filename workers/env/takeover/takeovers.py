@@ -43,13 +43,20 @@ class Takeover:
 class Takeovers:
     """Asks between the agent's turns whether a person wants the desktop, and lets them have it."""
 
-    def __init__(self, assignment: Assignment, environment: Environment, turns: list[Turn]) -> None:
+    def __init__(
+        self,
+        assignment: Assignment,
+        environment: Environment,
+        turns: list[Turn],
+        after_turn: Callable[[], None],
+    ) -> None:
         self._row = assignment.row
         self._task = assignment.task
         self._has_agent = assignment.source is not Source.HUMAN
         self._environment = environment
         self._turns = turns
         """The rollout's own list; a person's turns are added to it."""
+        self._after_turn = after_turn
 
     def wait(self, has_ended: Callable[[], bool]) -> Takeover | None:
         """Let a person act until they stop; None when no person wants to.
@@ -72,7 +79,9 @@ class Takeovers:
 
     def _attend(self, control: ControlNow, has_ended: Callable[[], bool], started: float) -> Takeover:
         """Record what the person does until control is over."""
-        recorder = TurnRecorder(control, self._row, self._environment, self._task.instruction, self._turns)
+        recorder = TurnRecorder(
+            control, self._row, self._environment, self._task.instruction, self._turns, self._after_turn
+        )
         while control.status == ControlStatus.HELD and not has_ended():
             recorder.poll()
             time.sleep(POLL_S)

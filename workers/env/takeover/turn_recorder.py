@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from training.contracts.types import Action, ActionKind, Observation, Source, Turn
@@ -34,12 +35,14 @@ class TurnRecorder:
         environment: Environment,
         instruction: str,
         turns: list[Turn],
+        after_turn: Callable[[], None],
     ) -> None:
         self._control = control
         self._row = row
         self._environment = environment
         self._instruction = instruction
         self._turns = turns
+        self._after_turn = after_turn
         self._frames: deque[Frame] = deque([environment.observe()], maxlen=KEPT_FRAMES)
         self._next_index = 0
         self._open: tuple[Frame, Observation] | None = None
@@ -104,3 +107,5 @@ class TurnRecorder:
         self._open = None
         self.last_action = action or self.last_action
         trajectories.close_turn(self._row, turn, "", datetime.now(UTC))
+        if not is_last:
+            self._after_turn()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import secrets
+from collections.abc import Sequence
 from typing import Self
 
 import redis
@@ -16,6 +17,7 @@ from django.conf import settings
 
 from training.contracts.config import GatewayConfig
 from training.contracts.evaluator_check import EvaluatorCheck
+from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from workers.desktops.contract import EnvError
 from workers.desktops.frame import Frame
@@ -92,6 +94,9 @@ class GatewayEnvironment:
 
     def act(self, action: Action) -> None:
         self.desktop.act(action)
+
+    def reached(self, milestones: Sequence[Milestone]) -> list[str]:
+        return prepare_and_score.reached(milestones, self.desktop)
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
         score, self.checks = prepare_and_score.judge(task, self.desktop, last_action)

@@ -13,9 +13,13 @@ CHUNK = 1 << 16
 
 
 class Bridge:
-    """127.0.0.1:port -> the address in `file`: a unix socket's path, or HOST:PORT."""
+    """127.0.0.1:port -> the address in `file`: a unix socket's path, or HOST:PORT.
 
-    def __init__(self, file: str) -> None:
+    With `inner_port` it leads on to that loopback port of the desktop, by the agent's CONNECT.
+    """
+
+    def __init__(self, file: str, inner_port: int = 0) -> None:
+        self._inner_port = inner_port
         self._file = os.path.abspath(file)  # some evaluators change the folder
         self._loop = asyncio.new_event_loop()
         self.port = 0
@@ -32,7 +36,9 @@ class Bridge:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             inner_reader, inner_writer = await connect(self._file)
-        except OSError:
+            if self._inner_port:
+                await lead_on(inner_reader, inner_writer, self._inner_port)
+        except (OSError, asyncio.IncompleteReadError):
             writer.close()
             return
         away = asyncio.create_task(pump(reader, inner_writer))
@@ -49,6 +55,15 @@ async def connect(file: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
     if host:
         return await asyncio.open_connection(host, int(port))
     return await asyncio.open_unix_connection(port)
+
+
+async def lead_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    """Have the agent connect this connection to a port of its own machine. Raises OSError."""
+    writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
+    head = await reader.readuntil(b"\r\n\r\n")
+    if b" 200 " not in head.splitlines()[0]:
+        writer.close()
+        raise ConnectionRefusedError(f"nothing answers on port {port} of the desktop")
 
 
 async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,27 +1,40 @@
 """Our desktops as a provider of DesktopEnv. The desk host owns them; the parent is asked to reset one."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from desktop_env.providers.base import Provider, VMManager
 
 NO_PORT = 1
-"""Nothing listens there: our desktops offer no Chrome debugging, VNC or VLC port."""
+"""Nothing listens there: DesktopEnv reads no VNC port."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Loopback ports of this process that lead into the desktop."""
+
+    agent: int
+    browser: int
+    """Where a task's Chrome can be debugged."""
+    player: int
+    """VLC's web interface."""
 
 
 class HostedProvider(Provider):
     """One desktop that exists already."""
 
-    def __init__(self, port: int, ask: Callable[[str], None]) -> None:
+    def __init__(self, ports: Ports, ask: Callable[[str], None]) -> None:
         super().__init__("")
-        self._port = port
+        self._ports = ports
         self._ask = ask
 
     def start_emulator(self, path_to_vm: str, headless: bool, os_type: str = "Ubuntu") -> None:
         """The desk host has started it."""
 
     def get_ip_address(self, path_to_vm: str) -> str:
-        return f"127.0.0.1:{self._port}:{NO_PORT}:{NO_PORT}:{NO_PORT}"
+        ports = self._ports
+        return f"127.0.0.1:{ports.agent}:{ports.browser}:{NO_PORT}:{ports.player}"
 
     def save_state(self, path_to_vm: str, snapshot_name: str) -> None:
         raise NotImplementedError("the desk host keeps the clean state of its desktops itself")

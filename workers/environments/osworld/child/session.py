@@ -18,9 +18,10 @@ from desktop_env.desktop_env import DesktopEnv
 from workers.environments.osworld.child import missing_packages
 from workers.environments.osworld.child.agent_port_forward import Bridge
 from workers.environments.osworld.child.answer_watch import RecordedAnswers
+from workers.environments.osworld.child.download_cache import DamagedFile, Downloads
 from workers.environments.osworld.child.failures import Failure
-from workers.environments.osworld.child.hosted_provider import HostedManager, HostedProvider
-from workers.environments.osworld.child.kept_downloads import Downloads, local_uploads
+from workers.environments.osworld.child.hosted_provider import HostedManager, HostedProvider, Ports
+from workers.environments.osworld.child.local_uploads import local_uploads
 
 RETRY_S = 0.2
 """Between the library's three tries; its own 5 s make every missing file cost 15 s."""
@@ -33,6 +34,8 @@ HOSTED_TRIES = 2
 SETTLE_PAUSE_S = 0.08
 HOSTED_ADDRESS = "desktop.address"
 """File in this folder; see `bridge`."""
+BROWSER_PORT, PLAYER_PORT = 9222, 8080
+"""In the desktop, as OSWorld's tasks and image set them."""
 CLEAN_AT_START = "docker"
 """The library refuses unknown names; of the known ones this starts clean and needs no account."""
 
@@ -41,10 +44,14 @@ class Env(DesktopEnv):  # type: ignore[misc]
     """The library's environment with a shorter pause between its retries, and perhaps another camera."""
 
     camera: Callable[[], bytes] | None = None
+    is_hosted = False
 
     def _start_emulator(self) -> None:
         super()._start_emulator()
         self.controller.retry_interval = RETRY_S
+        if self.is_hosted:
+            read = self.controller.get_accessibility_tree
+            self.controller.get_accessibility_tree = lambda: with_chromes_name(read())
         if self.camera is not None:
             self.controller.get_screenshot = self.camera
 
@@ -88,9 +95,11 @@ class Session:
         self._strict = strict_setup
         self._checkout = Path(checkout or ".").resolve()
         self._downloads = Downloads(Path("cache").resolve(), Path(downloads).resolve())
-        self._is_hosted = provider == "hosted"
+        self._is_hosted = Env.is_hosted = provider == "hosted"
         if self._is_hosted:
-            hosted = HostedProvider(Bridge(HOSTED_ADDRESS).port, self._ask)
+            inner = (0, BROWSER_PORT, PLAYER_PORT)
+            ports = Ports(*(Bridge(HOSTED_ADDRESS, port).port for port in inner))
+            hosted = HostedProvider(ports, self._ask)
             library.create_vm_manager_and_provider = lambda *_, **__: (HostedManager(), hosted)
             # Our desktops are up when they are handed out: the library's minutes of waiting for a boot
             # would only delay the news that one was lost.
@@ -140,7 +149,10 @@ class Session:
         if is_clean:
             env.is_environment_used = False
         self._phase, self._task = "opened", task
-        self._downloads.lay_out(task["id"])
+        try:
+            self._downloads.lay_out(task)
+        except DamagedFile as error:
+            raise Failure("setup", str(error)) from error
         uploads = Path("cache").resolve() / "inline"
         config = local_uploads(task.get("config", []), self._checkout, uploads)
         try:
@@ -218,6 +230,11 @@ class Session:
         if missing_packages.used:
             return Failure("unsupported", missing_message(missing_packages.used[0]))
         return Failure(kind, f"{type(error).__name__}: {error}")
+
+
+def with_chromes_name(tree: str | None) -> str | None:
+    """Evaluators look for the browser as Google Chrome; our desktops have Chromium, under Chrome's name."""
+    return tree and tree.replace('<application name="Chromium"', '<application name="Google Chrome"')
 
 
 def missing_message(package: str) -> str:

@@ -1,0 +1,93 @@
+"""From a port of the evaluator's process to a program's own port in the machine, by the agent's CONNECT."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+import requests
+
+from workers.environments.osworld.child.agent_port_forward import Bridge
+from workers.guest import http_server
+
+LIMIT_S = 30.0
+
+
+class Player(BaseHTTPRequestHandler):
+    """A program's own server, such as VLC's."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"status of {self.path}".encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def player() -> Iterator[int]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Player)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@contextmanager
+def agent(*, connects: bool) -> Iterator[int]:
+    """The agent's HTTP server without routes."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    handler = functools.partial(http_server.serve_connection, routes={}, connects=connects)
+    started = asyncio.run_coroutine_threadsafe(asyncio.start_server(handler, "127.0.0.1", 0), loop)
+    try:
+        yield started.result(LIMIT_S).sockets[0].getsockname()[1]
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(LIMIT_S)
+
+
+def status(port: int) -> str:
+    return requests.get(f"http://127.0.0.1:{port}/requests/status.xml", timeout=LIMIT_S).text
+
+
+def test_a_programs_server_is_reached_through_the_agent(tmp_path):
+    with player() as inner, agent(connects=True) as outer:
+        (tmp_path / "desktop.address").write_text(f"127.0.0.1:{outer}")
+        bridge = Bridge(str(tmp_path / "desktop.address"), inner)
+        assert status(bridge.port) == "status of /requests/status.xml"
+        assert status(bridge.port) == "status of /requests/status.xml", "once more, on a new connection"
+
+
+def test_without_the_program_or_the_agents_leave_the_connection_ends(tmp_path):
+    with player() as inner:
+        gone = inner
+    for connects, port in ((True, gone), (False, gone)):
+        with agent(connects=connects) as outer:
+            (tmp_path / "desktop.address").write_text(f"127.0.0.1:{outer}")
+            with pytest.raises(requests.ConnectionError):
+                status(Bridge(str(tmp_path / "desktop.address"), port).port)
+
+
+def test_the_agent_connects_to_its_own_machine_only():
+    with agent(connects=True) as outer:
+        answer = asyncio.run(ask(outer, b"CONNECT 10.0.2.2:22 HTTP/1.1\r\n\r\n"))
+        assert answer.startswith(b"HTTP/1.1 400 ")
+
+
+async def ask(port: int, request: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request)
+    try:
+        return await asyncio.wait_for(reader.read(), LIMIT_S)
+    finally:
+        writer.close()
