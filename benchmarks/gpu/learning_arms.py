@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import time
 from collections.abc import Callable
@@ -46,8 +45,6 @@ class Plan:
     """GRPO ends after so many seconds, its evaluations included; 0 = after `grpo_steps`."""
     arms_end_at: float
     """On the clock of `time.monotonic`."""
-    cancel_s: float = 60.0
-    """What an arm that was cut short gets to end before the next one starts."""
     seed: int = 0
     more: dict[str, object] = field(default_factory=dict)
     """Further knobs of every experiment."""
@@ -88,7 +85,7 @@ def arm(
     }
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
     limit_s = max(0.0, plan.arms_end_at - time.monotonic())
-    described = follow(deskhand, number, limit_s, *CURVE, *COSTS, say=say, cancel_s=plan.cancel_s)
+    described = follow(deskhand, number, limit_s, *CURVE, *COSTS, say=say)
     last = described["checkpoints"][-1]["path"] if described["checkpoints"] else ""
     return outcome(described) | summary(described) | {"staleness": staleness, "checkpoint": last}
 
@@ -151,12 +148,6 @@ def why(deskhand: Instance, characters: int = 3000) -> str:
     """The ends of the logs of an installation whose experiment failed."""
     logs = sorted(deskhand.folder.rglob("*.log"), key=lambda path: path.stat().st_mtime)[-6:]
     return "\n".join(f"--- {path}\n{path.read_text(errors='replace')[-characters:]}" for path in logs)
-
-
-def restrict(cores: list[int], gpus: list[str]) -> dict[str, str]:
-    """Put this thread, and what it starts, on some cores; the environment for some GPUs."""
-    os.sched_setaffinity(0, cores)
-    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
 
 
 def write(path: Path | None, figures: dict[str, Any]) -> None:

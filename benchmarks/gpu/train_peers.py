@@ -97,10 +97,6 @@ def trl_trainer(model: torch.nn.Module, tokenizer: Any, count: int, more: dict[s
     trainer.current_gradient_accumulation_steps = 1  # set by the training loop, which does not run here
     if trainer.args.gradient_checkpointing:  # on by default; the training loop would do it
         trainer.model.gradient_checkpointing_enable()
-    if trainer.args.use_liger_kernel:  # likewise
-        from transformers.integrations.liger import apply_liger_kernel
-
-        apply_liger_kernel(trainer.model, trainer.args.liger_kernel_config)
     trainer.model.train()
     return trainer
 

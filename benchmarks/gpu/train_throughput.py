@@ -5,7 +5,7 @@ step, each of about 8 400 tokens of which 7 544 are image tokens. Ours is the pr
 FSDP2, fp32 weights and optimiser, bf16 computing. Peers in the same run, on half as many of the same samples
 per step: a plain loop (transformers, bf16 weights, SDPA, gradient checkpointing, all logits), and TRL's
 GRPOTrainer (fp32 weights, bf16 autocast, SDPA): its own loss, with our tensors; by its defaults (gradient
-checkpointing), without checkpointing, and with Liger's kernels. The fastest of these is the peer.
+checkpointing) and without checkpointing. The faster of these is the peer.
 
 Ours are rows of `training.planning.gpu_layouts` as the launch form puts them on a preset, with as many
 trainers as the run has GPUs: nothing is set for the benchmark.
@@ -61,11 +61,9 @@ PRESET = "qwen3-vl-first-desk"
 TRL: dict[str, dict[str, Any]] = {
     "trl": {},
     "trl, no checkpointing": {"gradient_checkpointing": False},
-    "trl, liger": {"use_liger_kernel": True},
-    "trl, liger, no checkpointing": {"use_liger_kernel": True, "gradient_checkpointing": False},
 }
 """Name of the peer -> what differs from its defaults."""
-VERSIONS = ("torch", "transformers", "triton", "trl", "accelerate", "peft", "liger-kernel")
+VERSIONS = ("torch", "transformers", "triton", "trl", "accelerate", "peft")
 
 
 def cases(num_gpus: int) -> list[Case]:

@@ -4,7 +4,7 @@ Each lane trains First desk's start on real desktops with knobs that bring a gua
 opens the alarm's page, presses "Clone with this remedy" and launches what the form holds, unchanged; the
 clone trains for as many steps. Nothing is evaluated. A finished lane is kept in the result file.
 
-Bar, per lane: the alarm fired in the first run; in the clone it never did.
+Bar, per lane: the alarm fired in the first run; in the clone it never did. A remedy without a lane misses it.
 
     python -m benchmarks.training.remedies [--lanes parse_collapse] [--steps 3] [--groups 3] [--anew]
 """
@@ -61,7 +61,7 @@ def main() -> int:
     runs = FinishedRuns(name="remedies", budget=budget, anew=options.anew)
     rows = [runs.once({"lane": lane}, partial(measure, lane, **budget)) for lane in options.lanes]
     print_table(HEADER, [row_of(row) for row in rows])
-    return runs.finish(passed=all(row["passed"] for row in rows), not_tried=NOT_TRIED)
+    return runs.finish(passed=all(row["passed"] for row in rows) and not NOT_TRIED, not_tried=NOT_TRIED)
 
 
 def measure(lane: str, *, steps: int, groups: int) -> dict[str, Any]:

@@ -22,14 +22,19 @@ class Gang:
     """PEM; of the gang, the only one that members trust."""
     key: Path
     """PEM; having it makes a member."""
+    listen: str = ""
+    """The interface that this host's mesh listens on; "" = that of its address."""
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Of JSON: host, addresses ["NAME:PORT", ...], certificate and key (paths). Raises ValueError."""
+        """Of JSON: host, addresses ["NAME:PORT", ...], certificate and key (paths), perhaps listen.
+
+        Raises ValueError."""
         try:
             found = json.loads(path.read_text())
             addresses = tuple(_address(text) for text in found["addresses"])
-            gang = cls(int(found["host"]), addresses, Path(found["certificate"]), Path(found["key"]))
+            certificate, key = Path(found["certificate"]), Path(found["key"])
+            gang = cls(int(found["host"]), addresses, certificate, key, found.get("listen", ""))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path}: {error!r}; a gang has host, addresses, certificate and key") from error
         if not 0 <= gang.host < len(addresses) <= 250:

@@ -32,6 +32,7 @@ logger = logging.getLogger("training")
 
 CHUNK_BYTES = 1 << 20
 ANSWER_S = 10.0
+AT_ONCE_S = 2.0
 BEAT_S = 1.0
 LOST_AFTER_S = 15.0
 GATHER_S = 120.0
@@ -81,6 +82,10 @@ class HostMesh:
         """This host's ranks have all ended as planned: its silence is no loss."""
         self._call(self._tell_all(Asked("done", self._gang.host)))
 
+    def silent_hosts(self) -> list[int]:
+        """Those that do not answer now."""
+        return self._call(self._silent_hosts())
+
     def _call(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
@@ -88,7 +93,7 @@ class HostMesh:
         name, port = self._gang.addresses[self._gang.host]
         self._servers = [
             await asyncio.start_server(
-                self._serve_member, name, port, ssl=self._server_tls, limit=CHUNK_BYTES
+                self._serve_member, self._gang.listen or name, port, ssl=self._server_tls, limit=CHUNK_BYTES
             ),
             await asyncio.start_unix_server(self._serve_rank, self.socket_path),
         ]
@@ -133,6 +138,18 @@ class HostMesh:
             if time.monotonic() - heard > LOST_AFTER_S and host not in self._finished:
                 self._on_loss(host)
                 return
+
+    async def _silent_hosts(self) -> list[int]:
+        async def is_silent(host: int) -> bool:
+            try:
+                async with asyncio.timeout(AT_ONCE_S):
+                    await self._ask(host, Asked("hello", self._gang.host))
+            except (OSError, ValueError, TimeoutError):
+                return host not in self._finished
+            return False
+
+        found = await asyncio.gather(*map(is_silent, self._gang.others))
+        return [host for host, silent in zip(self._gang.others, found, strict=True) if silent]
 
     async def _tell_all(self, asked: Asked) -> None:
         for host in self._gang.others:

@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,18 +98,25 @@ def run_in_gang(command: list[str], count: int, gang: Gang, folder: Path) -> int
             "DESKHAND_RANK_MESH": str(mesh.socket_path),
             "DESKHAND_RANK_LOOPBACK": own,
         }
+        if interface := os.environ.get("DESKHAND_NCCL_INTERFACE"):
+            environment["NCCL_SOCKET_IFNAME"] = interface  # of a private network: it is not encrypted
         size = count * len(gang.addresses)
         place = Place(count * gang.host, size, environment, first_only, keeps)
         ranks.append(Ranks(command, count, place))
-        code = ranks[0].wait()
+        code = ranks[0].wait(lambda: _say_lost(gang, mesh.silent_hosts()))
         if code in PLANNED:
             mesh.finish()
         return code
 
 
+def _say_lost(gang: Gang, hosts: Iterable[int]) -> None:
+    for host in hosts:
+        name, port = gang.addresses[host]
+        sys.stderr.write(f"HostLost: host {host} of the gang, {name}:{port}, does not answer any more\n")
+
+
 def _lose(ranks: list[Ranks], gang: Gang, host: int) -> None:
-    name, port = gang.addresses[host]
-    sys.stderr.write(f"HostLost: host {host} of the gang, {name}:{port}, does not answer any more\n")
+    _say_lost(gang, [host])
     for one in ranks:
         one.end(HOST_LOST)
 
@@ -136,8 +143,8 @@ class Ranks:
             self._running[process.pid] = rank
             process.returncode = 0  # `wait` reaps every child itself
 
-    def wait(self) -> int:
-        """Until all have ended."""
+    def wait(self, on_crash: Callable[[], None] | None = None) -> int:
+        """Until all have ended; `on_crash` is called when the first crashed, before the others are ended."""
         codes: dict[int, int] = {}
         crash: int | None = None
         while self._running:
@@ -150,6 +157,8 @@ class Ranks:
                 crash = code
                 if code < 0 and self._ended_with is None:
                     _say_signal(rank, -code)
+                if on_crash is not None and self._ended_with is None:
+                    on_crash()
                 self._end_the_others()
         if self._ended_with is not None:
             return self._ended_with

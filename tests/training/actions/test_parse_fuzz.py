@@ -1,11 +1,14 @@
 """No text makes the parser raise, and no coordinate comes from anywhere but the text."""
 
 import json
+from itertools import product
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from training.actions.parse import parse_completion
+from training.actions.parse.dialects import DIALECTS, MAX_COMPLETION_CHARACTERS
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import ParsedCompletion
 
@@ -83,3 +86,24 @@ def test_nothing_in_a_completion_is_run(tmp_path):
     ):
         assert parse_completion(text, screen=SCREEN).error
     assert not target.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" + " " * 400_000 + "x", "</s>" * 200_000 + "x", "x" + "</s> " * 200_000],
+    ids=["blanks", "marks before the end", "marks"],
+)
+def test_a_long_completion_is_refused_at_once(text):
+    """A pattern that tries each length of a run takes hours for these."""
+    assert parse_completion(text, screen=SCREEN).action is None
+
+
+PIECES = (" ", "\n", "\t", "`", "```", "{", "{ ", "<action>", "<done", "Action:", "\\", '"', "(", "[", "-")
+BEFORE = ("", "```", '{"', "<action>", "pyautogui.", "Action: ")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_runs_of_one_piece_take_no_square_of_their_length(dialect):
+    for piece, before in product(PIECES, BEFORE):
+        run = piece * ((MAX_COMPLETION_CHARACTERS - 20) // len(piece))
+        check(parse_completion(f"{before}{run}x", dialect=dialect, screen=SCREEN))

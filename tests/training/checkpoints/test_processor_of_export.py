@@ -1,18 +1,18 @@
-"""An export loads with AutoProcessor in an environment that has what the model card asks for."""
+"""An export loads with AutoProcessor in a fresh environment that has what the model card asks for, alone."""
 
 import json
 import subprocess
-import sys
+import venv
 from pathlib import Path
 
 import pytest
+import transformers
 
-from testing.paths import REPOSITORY
 from training.checkpoints.export import export_checkpoint
 from training.recipes.tiny.make_checkpoint import make_tiny
 
 TORCHVISION = "torchvision==0.28.0"
-"""Of torch 2.13."""
+"""Of torch 2.13, whose CPU build pip takes where it finds one."""
 PROGRAM = """
 import json, sys
 import torch
@@ -23,6 +23,7 @@ if "+cpu" in torch.__version__:
     for name in ("nms", "qnms"):
         operators.define(f"{name}(Tensor boxes, Tensor scores, float limit) -> Tensor")
 from PIL import Image
+import transformers
 from transformers import AutoModelForImageTextToText, AutoProcessor
 processor = AutoProcessor.from_pretrained(sys.argv[1])
 model = AutoModelForImageTextToText.from_pretrained(sys.argv[1], dtype="float32")
@@ -33,23 +34,27 @@ asked = processor.apply_chat_template(
 )
 answer = model.generate(**asked, max_new_tokens=3, min_new_tokens=3, do_sample=False)
 num_new = answer.shape[1] - asked["input_ids"].shape[1]
-print(json.dumps({"processor": type(processor).__name__, "new": num_new}))
+print(json.dumps({"processor": type(processor).__name__, "new": num_new, "from": transformers.__file__}))
 """
 
 
 @pytest.mark.slow
-def test_an_export_loads_with_its_processor_where_torchvision_is(tmp_path: Path) -> None:
+@pytest.mark.timeout(1800)
+def test_an_export_loads_with_its_processor_in_a_fresh_environment(tmp_path: Path) -> None:
     checkpoint = tmp_path / "00001-grpo-000001"
     make_tiny(checkpoint / "model", seed=3)
     (checkpoint / "COMPLETE").write_text("")
     folder = export_checkpoint(checkpoint, tmp_path / "plain")
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(tmp_path / "site")]
-    subprocess.run([*pip, TORCHVISION], check=True)
+    venv.create(tmp_path / "fresh", with_pip=True)
+    python = tmp_path / "fresh" / "bin" / "python"
+    packages = ["torch==2.13.0", TORCHVISION, f"transformers=={transformers.__version__}", "pillow"]
+    subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=True)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(folder)],
+        [python, "-I", "-c", PROGRAM, str(folder)],
         cwd=tmp_path, capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": str(tmp_path / "site"), "HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)},
+        env={"HF_HUB_OFFLINE": "1", "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout.splitlines()[-1]) == {"processor": "Qwen3VLProcessor", "new": 3}
-    assert str(REPOSITORY) not in done.stdout
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert (said["processor"], said["new"]) == ("Qwen3VLProcessor", 3)
+    assert said["from"].startswith(str(tmp_path / "fresh"))

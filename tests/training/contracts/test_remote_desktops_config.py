@@ -23,8 +23,12 @@ def test_each_provider_names_what_it_lacks():
 
 
 @pytest.mark.parametrize(
-    "url", ["a:1", "ftp://a", "http://user:secret@a", "http://a/token/secret", "http://a?token=secret"]
-)
+    "url",
+    [
+        "a:1", "ftp://a", "http://user:secret@a", "http://a/token/secret", "http://a?token=secret", "http://[",
+        "http://a:99999",
+    ],
+)  # fmt: skip
 def test_a_url_is_a_plain_address_and_never_holds_a_secret(url):
     assert set(problems(remote={"urls": [url]})) == {"desktops.remote.urls"}
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from training.contracts.config import ConfigError, RewardConfig, parse_config
 from training.contracts.config.reward_presets import REWARD_PRESETS, RewardPreset, WeightedTerm
+from training.contracts.milestone import ReachedMilestone
 from training.contracts.types import Action, ActionKind, Observation, Turn
 from training.rewards import compute_reward
 from training.rewards.expression_fields import OF_TRAJECTORIES, OF_TURNS
@@ -90,6 +91,7 @@ def test_a_value_is_kept_within_the_terms_limits_before_it_is_weighted():
         ("[1, 2].map(a, a * 2)[0]", "undeclared reference"),
         ("kind == 'click'", "undeclared reference to 'kind'"),  # a field of turns, in a term of trajectories
         ("__import__('os').system('true')", "undeclared reference to '__import__'"),
+        ('claim.matches("x")', "undeclared reference to 'matches'"),  # compiled for each turn
         ("().__class__", "Syntax error"),
     ],
 )
@@ -108,6 +110,20 @@ def test_an_unknown_term_is_named():
 def test_no_value_is_no_reward(expression):
     with pytest.raises(TermError, match="mine: .*no reward"):
         value(expression)
+
+
+def test_milestones_are_fields_of_the_trajectory_and_of_the_turn_that_reached_them():
+    reached = [ReachedMilestone(name=name, turn=turn) for name, turn in (("a", 1), ("b", 1), ("c", 3))]
+
+    def worth(expression: str, count: str = "once"):
+        found = rewards(row(expression, count))
+        return compute_reward(TURNS, 0.0, found, max_turns=8, milestones=reached, num_milestones=4)
+
+    assert worth("num_milestones").reward == 3.0
+    assert worth("milestone_share").reward == 0.75
+    by_turn = worth("milestones", "sum")
+    assert [sum(term.contribution for term in terms) for terms in by_turn.turn_terms] == [0, 2, 0, 1]
+    assert value("milestone_share + num_milestones") == 0.0, "a task without milestones"
 
 
 def test_every_field_can_be_used():

@@ -13,7 +13,10 @@ PURE_MODULES = {
     "__future__", "math", "itertools", "typing", "dataclasses", "collections.abc", "functools", "re",
     "cel_expr_python", "cel_expr_python.ext",  # a language without clock, dice or files
 }  # fmt: skip
-OWN_MODULES = ("training.contracts.types", "training.contracts.config.reward_presets", "training.rewards")
+OWN_MODULES = (
+    "training.contracts.types", "training.contracts.milestone", "training.contracts.config.reward_presets",
+    "training.rewards",
+)  # fmt: skip
 IMPURE_NAMES = {
     "__import__", "__builtins__", "breakpoint", "compile", "eval", "exec", "getattr", "globals", "hash", "id",
     "input", "locals", "open", "vars",

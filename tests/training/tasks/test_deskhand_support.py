@@ -2,8 +2,10 @@
 
 import pytest
 
+from training.contracts.milestone import Milestone
 from training.contracts.types import Task
 from training.tasks.supported_by import deskhand
+from training.tasks.supported_by.deskhand import unsupported_reason
 from workers.tasks.evaluators.getters import GETTERS
 from workers.tasks.evaluators.metrics import METRICS
 from workers.tasks.setup_verbs import SETUP_VERBS
@@ -16,7 +18,7 @@ GOOD = {
 
 
 def reason(config=(), evaluator=None) -> str:
-    return deskhand.unsupported_reason(
+    return unsupported_reason(
         Task(
             task_id="t",
             instruction="",
@@ -94,6 +96,30 @@ def test_an_unsupported_step_gives_the_reason(steps, part):
 )
 def test_an_unsupported_evaluator_gives_the_reason(change, part):
     assert part in reason(evaluator={**GOOD, **change})
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({}, ""),
+        ({"func": "compare_table"}, "milestones[0].evaluator[0]: metric compare_table is not supported"),
+        ({"wait_s": 1}, "milestones[0].evaluator.wait_s: a milestone is looked at"),
+        ({"postconfig": []}, "milestones[0].evaluator.postconfig: a milestone is looked at"),
+        (
+            {"result": {"type": "vm_command_line", "command": "ls"}},
+            "milestones[0].evaluator: vm_command_line runs a program beside the agent's",
+        ),
+        ({"func": "infeasible"}, "milestones[0].evaluator.func: infeasible is said at the end"),
+    ],
+)
+def test_milestones_may_only_look(changes, part):
+    looking = {**GOOD, "result": {"type": "vm_file", "path": "/tmp/x"}, **changes}
+    one = Milestone(name="one", evaluator=looking)
+    task = Task(task_id="t", instruction="i", evaluator=GOOD, milestones=(one,))
+    found = unsupported_reason(task)
+    assert found.startswith(part) if part else found == ""
+    twice = task.model_copy(update={"milestones": (one, one)})
+    assert "milestones[1].name: one is the name of another one" in unsupported_reason(twice)
 
 
 def test_an_infeasible_task_needs_no_getters():

@@ -77,6 +77,46 @@ def test_only_the_office_image_opens_office_files(needing):
     assert reason_unsupported(TaskRuntime.OSWORLD, wanted) == ""
 
 
+@pytest.mark.parametrize(
+    ("needing", "here", "office"),
+    [
+        (step("launch", command=["gimp"]), "gimp is not installed", ""),
+        (
+            step("launch", command=["google-chrome", "--remote-debugging-port=1337"]),
+            "google-chrome is not",
+            "",
+        ),
+        (step("launch", command=["code"]), "code is not installed", "code is not installed"),
+        (step("execute", command="cd /x && sudo -S mkdir y", shell=True), "have no sudo", "have no sudo"),
+        (
+            step("chrome_open_tabs", urls_to_open=["https://example.org"]),
+            "have no Google Chrome",
+            "config[0]: it opens live web sites, and our desktops have no network",
+        ),
+    ],
+)
+def test_the_office_machine_is_judged_by_the_commands_of_its_image(needing, here, office):
+    wanted = task("exact_match", "vm_command_line", needing)
+    assert here in reason_unsupported(TaskRuntime.OSWORLD_HERE, wanted)
+    reason = reason_unsupported(TaskRuntime.OSWORLD_OFFICE, wanted)
+    assert office in reason
+    assert bool(office) == bool(reason), reason
+
+
+def test_what_a_getter_and_the_last_steps_start_counts_too():
+    asked = task(result="vm_command_line", postconfig=[step("launch", command="code .")])
+    assert "evaluator.postconfig[0]: code is not" in reason_unsupported(TaskRuntime.OSWORLD_OFFICE, asked)
+    getter = {"type": "vm_command_line", "command": "pactl list sinks | grep Volume"}
+    asked = task().model_copy(update={"evaluator": {**task().evaluator, "result": getter}})
+    assert "evaluator.result: pactl is not" in reason_unsupported(TaskRuntime.OSWORLD_OFFICE, asked)
+
+
+def test_a_task_that_wants_the_internet_by_its_words_is_named():
+    wanted = task().model_copy(update={"task_id": "osworld/vlc.bba3381f-b5eb-4439-bd9e-80c22218d5a7"})
+    assert "it needs the internet" in reason_unsupported(TaskRuntime.OSWORLD_OFFICE, wanted)
+    assert reason_unsupported(TaskRuntime.OSWORLD, wanted) == ""
+
+
 def test_a_metric_of_ours_wants_its_own_rule():
     def reads(**rules) -> Task:
         return task("file_contains", "vm_file", expected={"type": "rule", "rules": rules})

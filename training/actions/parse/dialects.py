@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from types import ModuleType
 
 from training.actions.coordinates import Size, space_size
@@ -21,7 +20,7 @@ from training.contracts.types import ParsedCompletion
 
 MAX_COMPLETION_CHARACTERS = 40_000
 """Longer completions are refused unread: no dialect needs them and parsers cost time."""
-_END_MARKS = re.compile(r"(?:\s|<\|(?:im_end|endoftext|eot_id)\|>|</s>)+\Z")
+_END_MARKS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>")
 """What engines leave at the end of a completion; elsewhere it is text that the agent types."""
 
 DIALECTS: dict[str, tuple[ModuleType, ...]] = {
@@ -49,7 +48,7 @@ def parse_completion(
     `screen` is the desktop's size in pixels, `image` the resized image's (resized space only).
     """
     points = Points(space_size(space, screen, image), screen)
-    text = _END_MARKS.sub("", text).lstrip()
+    text = _without_end_marks(text).lstrip()
     if not text:
         return ParsedCompletion(error="the completion is empty")
     if len(text) > MAX_COMPLETION_CHARACTERS:
@@ -63,6 +62,18 @@ def parse_completion(
     except ActionTextError as error:
         return ParsedCompletion(error=str(error), dialect=module.NAME)
     return ParsedCompletion(action=found.action, dialect=module.NAME, thought=_printable(found.thought))
+
+
+def _without_end_marks(text: str) -> str:
+    """`text` without the marks and blanks at its end. No pattern: one takes the square of the blanks."""
+    end = len(text)
+    while True:
+        while end and text[end - 1].isspace():
+            end -= 1
+        mark = next((mark for mark in _END_MARKS if text.endswith(mark, 0, end)), None)
+        if mark is None:
+            return text[:end]
+        end -= len(mark)
 
 
 def _printable(text: str) -> str:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 from training.actions.errors import ActionTextError
 from training.actions.key_names import split_chord
@@ -16,9 +17,7 @@ from training.contracts.types import Action, ActionKind
 
 NAME = "keyboard"
 Verb = Callable[[str, Points], Action]
-_TAG = re.compile(r"<action>(.*?)</action>|<done\s*/>", re.DOTALL)
-
-
+_CLOSE = "</action>"
 _OPEN = re.compile(r"<action>|<done\s*/>")
 
 
@@ -35,20 +34,38 @@ def parse(text: str, points: Points) -> Found:
 
 def parse_tag(text: str, points: Points, verbs: dict[str, Verb]) -> Found:
     """The one tag in `text`, whose verb must be one of `verbs`."""
-    tags = list(_TAG.finditer(text))
+    tags = list(islice(_tags(text), 2))
     if not tags:
         raise ActionTextError("<action> is not closed")
     if len(tags) > 1:
         raise ActionTextError(MORE_THAN_ONE)
-    tag = tags[0]
-    thought = (text[: tag.start()] + text[tag.end() :]).strip()
-    if tag[1] is None:
+    start, inside, end = tags[0]
+    thought = (text[:start] + text[end:]).strip()
+    if inside is None:
         return Found(Action(kind=ActionKind.TERMINATE, status="success"), thought)
-    name, _, rest = tag[1].lstrip().partition(" ")
+    name, _, rest = inside.lstrip().partition(" ")
     verb = verbs.get(name.strip())
     if verb is None:
         raise ActionTextError(f"unknown verb {name[:20]!r}; use {', '.join(verbs)}")
     return Found(verb(rest, points), thought)
+
+
+def _tags(text: str) -> Iterator[tuple[int, str | None, int]]:
+    """(start, what is inside, end) of each tag, None inside of <done/>; open ones are passed over.
+
+    An end is looked for until there is none, and not again from every tag that is open.
+    """
+    place, is_closed = 0, True
+    while opened := _OPEN.search(text, place):
+        place = opened.end()
+        if opened[0] != "<action>":
+            yield opened.start(), None, place
+        elif is_closed:
+            closed = text.find(_CLOSE, place)
+            is_closed = closed >= 0
+            if is_closed:
+                inside, place = text[place:closed], closed + len(_CLOSE)
+                yield opened.start(), inside, place
 
 
 def _sendkey(rest: str, points: Points) -> Action:

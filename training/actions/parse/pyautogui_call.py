@@ -29,7 +29,8 @@ from training.actions.pointer_words import PYAUTOGUI_POINTER
 from training.contracts.types import Action, ActionKind
 
 NAME = "pyautogui"
-_FENCE = re.compile(r"```(?:python|code)?[ \t]*\n?(.*?)```", re.DOTALL)
+_FENCE = re.compile(r"```(?:python|code)?[ \t]*+\n?(.*?)```", re.DOTALL)
+"""Blanks are taken once: tried at each of their lengths they take the square of it."""
 _START = re.compile(r"^(?:import pyautogui|import time|pyautogui\.|time\.sleep|computer\.)", re.MULTILINE)
 _IMPORTABLE = {"pyautogui", "time"}
 OPENCUA_WAIT_S = 3.0

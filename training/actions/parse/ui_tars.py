@@ -30,7 +30,7 @@ SCROLL_NOTCHES = 5
 """The text names no amount; OSWorld's agent of this model turns the wheel so far."""
 WAIT_S = 5.0
 """Likewise of wait()."""
-_START = re.compile(r"^\s*Action:", re.MULTILINE)
+_START = re.compile(r"^[^\S\n]*Action:", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 Arguments = dict[str, str]
 
