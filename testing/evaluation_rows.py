@@ -68,9 +68,8 @@ def make_task_trajectories(
     experiment: Experiment, task: TaskRecord, scores: Sequence[float], *, texts: Sequence[str], **values: Any
 ) -> TaskOutcome:
     """A group of an evaluation: a member per score, each types `texts` and ends. What `tasks` holds of it."""
-    group = make_group(
-        experiment=experiment, task=task, size=len(scores), purpose=Purpose.EVALUATION, **values
-    )
+    values.setdefault("purpose", Purpose.EVALUATION)
+    group = make_group(experiment=experiment, task=task, size=len(scores), **values)
     for member, score in enumerate(scores):
         trajectory = make_trajectory(group=group, member=member, turns=len(texts) + 1, reward=score)
         for index, text in enumerate(texts):

@@ -39,14 +39,12 @@ def follow(
     limit_s: float,
     *metrics: str,
     poll_s: float = 5.0,
-    cancel_s: float = CANCEL_S,
     say: Callable[[str], None] = print,
 ) -> dict[str, Any]:
     """Describe the experiment once it has ended; cancel it when `limit_s` passes first.
 
-    Then "ran_out" is True, and everything is as it stood at that moment; `cancel_s` is how long the end of
-    the cancelled experiment is waited for. 0: it is left to the installation's end. The same as soon as an
-    evaluation scored no task at all, be it the last one: its desktops do not work, and the message says why.
+    Then "ran_out" is True, and everything is as it stood at that moment. The same as soon as an evaluation
+    scored no task at all, be it the last one: its desktops do not work, and the message says why.
     """
     deadline = time.monotonic() + limit_s
     last, ending = "", {"ran_out": True, "status": "ran out of time"}
@@ -67,10 +65,9 @@ def follow(
             if not found:
                 raise InstanceFailed(f"manage.py experiment {number} --watch ended before the experiment")
     snapshot = describe(deskhand, number, *metrics)
-    if cancel_s:
-        with contextlib.suppress(InstanceFailed):  # it may have ended by itself since that look
-            deskhand.manage("experiment", str(number), "cancel")
-    ends = time.monotonic() + cancel_s
+    with contextlib.suppress(InstanceFailed):  # it may have ended by itself since that look
+        deskhand.manage("experiment", str(number), "cancel")
+    ends = time.monotonic() + CANCEL_S
     while time.monotonic() < ends and describe(deskhand, number)["status"] not in FINAL:
         time.sleep(poll_s / 2)
     return snapshot | ending

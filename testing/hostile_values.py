@@ -10,7 +10,8 @@ TEXTS = (
     "true", "null", "[]", "{}", "\x00", "a\x00b", "\u202e", "😀", "x" * 5000, "../../etc/passwd",
     "~nosuchuser/x", "/root/x", "%00", "<script>", "' OR 1=1 --", "1,2,3", ",,,", "&a=1", "{{7*7}}",
     "W10", "WzEsMV0", "W251bGwsMV0", "[" * 500, "? [a]\n: b\n", "a: &a [1]\nb: *a\n", "2024-13-45",
-    "!!binary /w==", "newest", "all", "inbox", "gold",
+    "!!binary /w==", "http://[", "http://h:99999/x", "https://" + "a" * 70 + ".example/" + "x" * 1500,
+    "(a+)+$", "(((a{1000}){1000}){1000})", "newest", "all", "inbox", "gold",
 )  # fmt: skip
 """W…: cursors of [], [1,1] and [null,1]."""
 

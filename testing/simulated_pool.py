@@ -7,16 +7,8 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from webapp.experiments.placement.decision import (
-    Decision,
-    Demand,
-    Held,
-    Place,
-    Pool,
-    PoolWorker,
-    Waiting,
-    decide,
-)
+from webapp.experiments.placement.decision import Decision, decide
+from webapp.experiments.placement.pool import Demand, Held, Place, Pool, PoolWorker, Waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +19,8 @@ class SimulatedExperiment:
     submit_s: float = 0.0
     takes_s: float
     num_gpus: int
+    """On each host."""
+    num_hosts: int = 1
     team: int = 0
     priority: int = 0
 
@@ -40,6 +34,7 @@ def hosts_with_gpus(num_hosts: int, num_gpus: int, num_workers: int | None = Non
                 Place(key=f"host{host}/{gpu}", kind="H100", memory_bytes=80 * 10**9)
                 for gpu in range(num_gpus)
             ),
+            joins_gangs=True,
         )
         for host in range(num_hosts)
         for number in range(num_workers or num_gpus)
@@ -52,7 +47,8 @@ class SimulatedPool:
 
     workers: Sequence[PoolWorker]
     now: float = 0.0
-    held: dict[int, Held] = field(default_factory=dict)
+    held: dict[int, list[Held]] = field(default_factory=dict)
+    """Of each host that an experiment runs on."""
     waiting: dict[int, Waiting] = field(default_factory=dict)
     started_at: dict[int, float] = field(default_factory=dict)
     ended_at: dict[int, float] = field(default_factory=dict)
@@ -78,11 +74,12 @@ class SimulatedPool:
                 heapq.heappush(ends, (self.now + known[pk].takes_s, pk))
 
     def _queue(self, one: SimulatedExperiment) -> None:
-        demand = Demand(num_places=one.num_gpus, needs_gpus=True)
+        demand = Demand(num_places=one.num_gpus, num_hosts=one.num_hosts, needs_gpus=True)
         self.waiting[one.pk] = Waiting(pk=one.pk, team=one.team, priority=one.priority, demand=demand)
 
     def pool(self) -> Pool:
-        return Pool(workers=self.workers, held=list(self.held.values()), waiting=list(self.waiting.values()))
+        held = [one for some in self.held.values() for one in some]
+        return Pool(workers=self.workers, held=held, waiting=list(self.waiting.values()))
 
     def decide(self) -> list[int]:
         """Take one decision and start what it says; returns what started."""
@@ -94,9 +91,10 @@ class SimulatedPool:
     def apply(self, decision: Decision) -> list[int]:
         for given in decision.assignments:
             one = self.waiting.pop(given.pk)
-            self.held[one.pk] = Held(
-                pk=one.pk, team=one.team, worker=given.worker, keys=frozenset(given.keys)
-            )
+            self.held[one.pk] = [
+                Held(pk=one.pk, team=one.team, worker=share.worker, keys=frozenset(share.keys))
+                for share in given.shares
+            ]
             self.started_at[one.pk] = self.now
         for pk, number in decision.passed.items():
             one = self.waiting[pk]

@@ -105,6 +105,8 @@ POLICY_SERVER = read_service_address(
     env_str("DESKHAND_POLICY_ADDRESS"), env_str("DESKHAND_POLICY_ADDRESS_LISTEN"), "DESKHAND_POLICY_ADDRESS"
 )
 """Of a gpu host whose env workers run elsewhere; loopback = all on one machine."""
+NCCL_INTERFACE = env_str("DESKHAND_NCCL_INTERFACE")
+"""Of a private network, by which the GPUs of one experiment over several hosts exchange gradients."""
 HOSTS_SERVER = read_service_address(
     env_str("DESKHAND_HOSTS_ADDRESS"), env_str("DESKHAND_HOSTS_ADDRESS_LISTEN"), "DESKHAND_HOSTS_ADDRESS"
 )
@@ -165,7 +167,7 @@ MIDDLEWARE = [
     "webapp.operations.probes.ProbeMiddleware",
     "csp.middleware.CSPMiddleware",
     "webapp.lib.edge_middleware.EdgeMiddleware",
-    "webapp.lib.static_files_middleware.StaticFilesMiddleware",
+    "webapp.lib.static_files.middleware.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -263,7 +265,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "webapp.lib.npm_assets.PackageFinder",
+    "webapp.lib.static_files.npm_assets.PackageFinder",
 ]
 NODE_MODULES = Path(env_str("DESKHAND_NODE_MODULES", str(BASE_DIR / "node_modules")))
 MEDIA_ROOT = DATA_DIR / "media"

@@ -83,10 +83,10 @@ def _errored(window: timedelta) -> Series:
     width = MINUTE_S if window <= MOST_MINUTES else HOUR_S
     ended: Counter[int] = Counter()
     errored: Counter[int] = Counter()
-    for row in ended_since(timezone.now() - window):
-        bucket = row.minute * MINUTE_S // width
-        ended[bucket] += row.num_ended
-        errored[bucket] += row.num_errored
+    for minute, num_ended, num_errored in ended_since(timezone.now() - window):
+        bucket = minute * MINUTE_S // width
+        ended[bucket] += num_ended
+        errored[bucket] += num_errored
     buckets = [bucket for bucket in ended if ended[bucket]]
     if not buckets:
         return {}

@@ -70,11 +70,13 @@ def count_ended() -> None:
     EndedMinute.objects.bulk_create(rows, ignore_conflicts=True)
 
 
-def ended_since(since: datetime) -> list[EndedMinute]:
-    """In order; minutes in which nothing ended are left out, or say so."""
+def ended_since(since: datetime) -> list[tuple[int, int, int]]:
+    """(minute, ended, errored) in order; minutes in which nothing ended are left out, or say so."""
     first = int(since.timestamp()) // MINUTE_S
-    kept = list(EndedMinute.objects.filter(minute__gte=first).order_by("minute"))
-    return kept + list(_ended_from(kept[-1].minute + 1 if kept else first))
+    columns = ("minute", "num_ended", "num_errored")
+    kept = list(EndedMinute.objects.filter(minute__gte=first).order_by("minute").values_list(*columns))
+    fresh = _ended_from(kept[-1][0] + 1 if kept else first)
+    return kept + [(row.minute, row.num_ended, row.num_errored) for row in fresh]
 
 
 def forget_history() -> None:

@@ -32,6 +32,7 @@ class Worker(models.Model):
     """[{index, uuid, name, memory_bytes, free_bytes}] of a gpu worker; [] = none, null = not told yet."""
     cpu_places = models.IntegerField(default=0)
     """Training processes that its host without GPUs has room for; 0 = not counted."""
+    address = models.CharField(max_length=200, blank=True)  # by which other gpu hosts reach it; "" = none
     started_at = models.DateTimeField(auto_now_add=True)
     heartbeat_at = models.DateTimeField(db_index=True)
 

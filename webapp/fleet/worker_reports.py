@@ -44,9 +44,12 @@ def beat_worker(
     return worker
 
 
-def record_gpus(*, name: str, gpus: list[dict[str, Any]], cpu_places: int = 0) -> None:
-    """Which GPUs a gpu worker sees; an empty list says that it looked and there is none."""
-    Worker.objects.filter(name=name).update(gpus=gpus, cpu_places=cpu_places)
+def record_gpus(*, name: str, gpus: list[dict[str, Any]], cpu_places: int = 0, address: str = "") -> None:
+    """Which GPUs a gpu worker sees; an empty list says that it looked and there is none.
+
+    `address`: where other gpu hosts reach its own; "" = they do not.
+    """
+    Worker.objects.filter(name=name).update(gpus=gpus, cpu_places=cpu_places, address=address)
 
 
 @transaction.atomic

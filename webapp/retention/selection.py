@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import FINAL_STATUSES
-from webapp.replay.models import Verdict
+from webapp.replay.models import USABLE_VERDICTS, Verdict
 from webapp.retention.models import RetentionRule
 from webapp.trajectories.frames import frame_bytes
 from webapp.trajectories.models import Frame, SnapshotStatus, Trajectory, TurnRecord
@@ -48,7 +48,7 @@ def prunable(rule: RetentionRule) -> QuerySet[Trajectory]:
     kept = (
         Q(purpose=Purpose.DEMONSTRATION)
         | Q(source__in=(Source.HUMAN, Source.ORACLE))
-        | (Q(replay_entry__isnull=False) & ~Q(replay_entry__verdict=Verdict.REJECTED))
+        | Q(replay_entries__verdict__in=(Verdict.INBOX, *USABLE_VERDICTS))
         | Q(branch_groups__isnull=False)
         | Q(snapshots__status=SnapshotStatus.KEPT)
         | (Q(experiment__isnull=False) & ~Q(experiment__status__in=FINAL_STATUSES))

@@ -21,7 +21,7 @@ from training.rewards.term import ScoredTrajectory, TermValue, TurnFacts, facts_
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.stored_config import read_stored
 from webapp.lib.request_values import BadValue, row_id
-from webapp.replay.models import USABLE_VERDICTS
+from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.trajectories.models import Trajectory, TurnRecord
 
 MAX_TURNS = 100_000
@@ -86,10 +86,11 @@ def rows_of(team_id: int, key: str) -> QuerySet[Trajectory]:
     rows = Trajectory.objects.filter(
         team_id=team_id, status__in=SCORED, pruned_at=None, reward__isnull=False, score__isnull=False
     )
-    if key == "buffer":
-        return rows.filter(replay_entry__verdict__in=USABLE_VERDICTS)
-    if key == "buffer-all":
-        return rows.filter(replay_entry__isnull=False)
+    if key in ("buffer", "buffer-all"):
+        entries = ReplayEntry.objects.filter(team_id=team_id)
+        if key == "buffer":
+            entries = entries.filter(verdict__in=USABLE_VERDICTS)
+        return rows.filter(pk__in=entries.values("trajectory"))
     kind, _, number = key.partition("-")
     pk = row_id(number)
     if kind not in ("train", "evaluation") or pk is None:
@@ -116,6 +117,7 @@ def _load(team_id: int, key: str, state: tuple) -> StoredSlice:
         "score",
         "reward",
         "group__desktops",
+        "milestones",
     )
     rows: list[tuple] = []
     num_turns = 0
@@ -128,14 +130,20 @@ def _load(team_id: int, key: str, state: tuple) -> StoredSlice:
     facts = _facts(rows_of(team_id, key).filter(pk__gte=oldest))
     experiments = {row[3] for row in rows}
     configs = {each.pk: each.settings for each in Experiment.objects.filter(pk__in=experiments)}
-    limits = dict(
-        TaskRecord.objects.filter(pk__in={row[2] for row in rows}).values_list("pk", "spec__max_turns")
-    )
+    specs = TaskRecord.objects.filter(pk__in={row[2] for row in rows})
+    tasks = {
+        pk: (limit, len(milestones or ()))
+        for pk, limit, milestones in specs.values_list("pk", "spec__max_turns", "spec__milestones")
+    }
     found = []
-    for pk, group_id, task_id, experiment_id, _, score, reward, desktops in rows:
+    for pk, group_id, task_id, experiment_id, _, score, reward, desktops, milestones in rows:
         config = configs.get(experiment_id)
         machine = config.desktops if config else read_stored(DesktopConfig, desktops)
-        scored = ScoredTrajectory(tuple(facts[pk]), score, limits.get(task_id) or machine.max_turns)
+        limit, num_milestones = tasks.get(task_id, (None, 0))
+        reached = tuple(one["turn"] for one in milestones)
+        scored = ScoredTrajectory(
+            tuple(facts[pk]), score, limit or machine.max_turns, reached, num_milestones
+        )
         own = config.rewards if config else None
         found.append(StoredTrajectory(pk, group_id, task_id, reward, own, scored))
     return StoredSlice(found, sum(map(len, facts.values())), state[0] - len(rows))

@@ -49,15 +49,23 @@ def scored(team_id: int) -> QuerySet[Trajectory]:
     return rows.exclude(purpose=Purpose.ATTACK)
 
 
-def tries_of(team_id: int, tasks: Iterable[int], source: Source = Source.POLICY) -> dict[int, Tries]:
-    """Task -> tries of policies, or of oracles; those without any are left out."""
-    rows = scored(team_id).filter(task_id__in=list(tasks), source=source)
+def tries_by_source(team_id: int, tasks: Iterable[int]) -> dict[str, dict[int, Tries]]:
+    """Policy and oracle -> task -> its tries; tasks without any are left out. One query."""
+    rows = scored(team_id).filter(task_id__in=list(tasks), source__in=(Source.POLICY, Source.ORACLE))
     counted = (
         rows.order_by()
-        .values_list("task_id")
+        .values_list("source", "task_id")
         .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED)))
     )
-    return {pk: Tries(num, num_solved) for pk, num, num_solved in counted}
+    found: dict[str, dict[int, Tries]] = {Source.POLICY: {}, Source.ORACLE: {}}
+    for source, pk, num, num_solved in counted:
+        found[source][pk] = Tries(num, num_solved)
+    return found
+
+
+def tries_of(team_id: int, tasks: Iterable[int]) -> dict[int, Tries]:
+    """Task -> tries of policies; those without any are left out."""
+    return tries_by_source(team_id, tasks)[Source.POLICY]
 
 
 def flaky_screens(team_id: int, tasks: Iterable[int]) -> dict[int, list[str]]:

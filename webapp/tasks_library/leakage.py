@@ -12,18 +12,25 @@ from webapp.experiments.models import TaskSet
 
 def leaked(task_set: TaskSet) -> dict[int, list[int]]:
     """Held-out task -> train tasks of its set with the same instruction, set-up and evaluator."""
+    return leaked_and_families(task_set)[0]
+
+
+def leaked_and_families(task_set: TaskSet) -> tuple[dict[int, list[int]], list[str]]:
+    """The same, and the names of the set's families; one query."""
     columns = task_set.tasks.current().values_list(
-        "pk", "split", "instruction", "spec__config", "spec__evaluator"
+        "pk", "split", "family", "instruction", "spec__config", "spec__evaluator"
     )
     train: dict[str, list[int]] = defaultdict(list)
     heldout: list[tuple[int, str]] = []
-    for pk, split, *problem in columns:
+    families = set()
+    for pk, split, family, *problem in columns:
+        families.add(family)
         key = json.dumps([_words(problem[0]), *problem[1:]], sort_keys=True)
         if split == "train":
             train[key].append(pk)
         else:
             heldout.append((pk, key))
-    return {pk: train[key] for pk, key in heldout if key in train}
+    return {pk: train[key] for pk, key in heldout if key in train}, sorted(families)
 
 
 def leaking(task_set: TaskSet | None, tasks: Iterable[Task]) -> Iterator[tuple[Task, str]]:

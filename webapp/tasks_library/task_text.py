@@ -25,14 +25,14 @@ SCREEN_SIDES = (200, 4096)
 MAX_DEPTH = 12
 KEPT = {
     *("id", "task_id", "instruction", "family", "level", "split", "config", "evaluator"),
-    *("screen", "oracle", "max_turns"),
+    *("screen", "oracle", "max_turns", "milestones"),
 }
 OF_OSWORLD = {
     *("snapshot", "source", "trajectory", "related_apps", "proxy", "fixed_ip"),
     "possibility_of_env_change",
 }
 """Keys that describe a task there, and are left out here."""
-PLACE = re.compile(r"(config|evaluator|oracle)[\w.\[\]]*")
+PLACE = re.compile(r"(config|evaluator|oracle|milestones)[\w.\[\]]*")
 EVALUATOR_PART = re.compile(r"evaluator\[(\d+)\](?:\.(\w+))?")
 
 
@@ -128,6 +128,9 @@ def _oracle(actions: Any) -> Iterator[tuple[str, str]]:
 
 def _path_of(place: str) -> str:
     """ "evaluator[0].expected" -> "evaluator.expected.0", as it stands in the text."""
+    if place.startswith("milestones[") and "." in place:
+        milestone, _, rest = place.partition(".")
+        return f"{_path_of(milestone)}.{_path_of(rest)}"
     if part := EVALUATOR_PART.match(place):
         return f"evaluator.{part[2] or 'func'}.{part[1]}"
     return re.sub(r"\[(\d+)\]", r".\1", place).rstrip(".")

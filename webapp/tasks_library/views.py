@@ -15,6 +15,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, Team
 from webapp.attacks.standing import Badge, badges_of, standing_of
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
+from webapp.fleet.demonstration_desktops import offers
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import whole_number
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
@@ -26,9 +27,10 @@ from webapp.tasks_library.flags import (
     flags_of,
     flaky_screens,
     scored,
+    tries_by_source,
     tries_of,
 )
-from webapp.tasks_library.leakage import leaked
+from webapp.tasks_library.leakage import leaked, leaked_and_families
 from webapp.tasks_library.solve_rates import courses_of
 from webapp.tasks_library.task_text import text_of
 from webapp.tasks_library.text_diff import diff_lines
@@ -72,7 +74,7 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
     membership = member(request)
     team = membership.team
     found = get_object_or_404(TaskSet.objects.of(team), name=name)
-    leaks = leaked(found)
+    leaks, families = leaked_and_families(found)
     chosen = {key: request.GET.get(key, "").strip() for key in ("family", "split", "words")}
     rows = found.tasks.current().defer("spec").with_words(chosen["words"])
     if chosen["family"]:
@@ -83,16 +85,16 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
         rows = rows.filter(pk__in=list(leaks))
     page = paginate(rows, request.GET, sorts={"name": "task_id"}, default="name", noun="tasks")
     shown = [task.pk for task in page.rows]
-    tries, screens = tries_of(team.pk, shown), flaky_screens(team.pk, shown)
-    entries, oracles = _replay_coverage(team.pk, shown), tries_of(team.pk, shown, Source.ORACLE)
+    tries, screens = tries_by_source(team.pk, shown), flaky_screens(team.pk, shown)
+    entries = _replay_coverage(team.pk, shown)
     badges = badges_of(team.pk, page.rows)
     ctx = {
         "nav": "tasks",
         "task_set": found,
         "page": page,
-        "rows": [_row(task, tries, screens, leaks, entries, oracles, badges) for task in page.rows],
+        "rows": [_row(task, tries, screens, leaks, entries, badges) for task in page.rows],
         "chosen": chosen,
-        "families": found.tasks.current().order_by("family").values_list("family", flat=True).distinct(),
+        "families": families,
         "num_leaked": len(leaks),
         "may_write": _may_operate(membership),
         "is_own": found.team_id == team.pk,
@@ -103,21 +105,20 @@ def task_set(request: MemberRequest, name: str) -> HttpResponse:
 
 def _row(
     task: TaskRecord,
-    tries: dict[int, Tries],
+    tries: dict[str, dict[int, Tries]],
     screens: dict[int, list[str]],
     leaks: dict[int, list[int]],
     entries: dict[int, int],
-    oracles: dict[int, Tries],
     badges: dict[int, Badge],
 ) -> dict[str, object]:
-    own, num_replay = tries.get(task.pk, Tries()), entries.get(task.pk, 0)
+    own, num_replay = tries[Source.POLICY].get(task.pk, Tries()), entries.get(task.pk, 0)
     flags = flags_of(
         task,
         own,
         screens.get(task.pk, []),
         leaks.get(task.pk, []),
         num_replay=num_replay if own.num else None,
-        oracle=oracles.get(task.pk, Tries()),
+        oracle=tries[Source.ORACLE].get(task.pk, Tries()),
     )
     badge = badges.get(task.pk)
     return {"task": task, "tries": own, "num_replay": num_replay, "flags": flags, "badge": badge}
@@ -160,6 +161,7 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         "standing": standing_of(found, team.pk),
         "discrimination": discrimination_of(found, team.pk),
         "launch_query": _launch_query(found.task_set, found.family, revision=0),
+        "desktops": [offer for offer in offers() if found.can_run_on(offer.desktops)],
         **_versions(found),
     }
     return render(request, "tasks_library/task.html", ctx)
@@ -188,7 +190,7 @@ def verification(request: MemberRequest, name: str, pk: int) -> HttpResponse:
     return redirect("task-show", name, pk)
 
 
-PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"))
+PARTS = (("Set-up", "config"), ("Evaluator", "evaluator"), ("Milestones", "milestones"))
 
 
 def _versions(task: TaskRecord) -> dict[str, object]:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from prometheus_client.core import Metric
 
 from webapp.experiments.models import ACTIVE_STATUSES, Attempt, Experiment, GpuSample, MetricPoint
-from webapp.experiments.placement.decision import CPU
+from webapp.experiments.placement.pool import CPU
 from webapp.experiments.placement.pool_state import gpu_workers, is_placed, workers_in_pool
 from webapp.operations.metrics.families import Rows, gauge
 

@@ -6,7 +6,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.lib.npm_assets import PACKAGES, AssetsMissing, installed_version
+from webapp.lib.static_files.npm_assets import PACKAGES, AssetsMissing, installed_version
 from webapp.lib.supervisor.before_start import collect_assets
 
 

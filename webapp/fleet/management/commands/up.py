@@ -15,7 +15,7 @@ from django.db import connections
 
 from training.contracts.secret_store import stored_secret
 from webapp.lib.newer_database import NewerDatabase, applied_migrations, require_known
-from webapp.lib.npm_assets import AssetsMissing
+from webapp.lib.static_files.npm_assets import AssetsMissing
 from webapp.lib.supervisor.before_start import (
     AlreadyRunning,
     collect_assets,
