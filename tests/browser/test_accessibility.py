@@ -1,12 +1,14 @@
-"""axe-core finds nothing to object to on any page, in light and in dark."""
+"""axe-core finds nothing to object to on any page, in light and in dark, and no page lacks a style."""
 
 import json
 from typing import Any, Literal
 
 import pytest
+from django.urls import resolve
 from django.utils import timezone
 from playwright.sync_api import Page
 
+from testing.browser.lacking_styles import lacking_styles
 from testing.browser.people import People, SignIn
 from testing.evaluation_rows import make_evaluation, make_task_trajectories
 from testing.factories import (
@@ -17,7 +19,9 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
+from testing.page_addresses import PATHS, address
 from testing.paths import REPOSITORY
+from testing.web_world import World, make_world
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_reports import Alarm, StepAlarms
 from webapp.accounts.models import Role
@@ -30,7 +34,9 @@ from webapp.fleet.worker_reports import beat_worker
 from webapp.reports.freeze import Choices, write_version
 from webapp.reports.links import make_link, token_of
 
-AXE = REPOSITORY / "node_modules" / "axe-core" / "axe.min.js"
+NODE_MODULES = REPOSITORY / "node_modules"
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
+TABLER = NODE_MODULES / "@tabler" / "core" / "dist" / "css" / "tabler.min.css"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 TABS = (
     "overview",
@@ -52,6 +58,8 @@ RULES_BY_THEME: dict[Literal["light", "dark"], dict[str, Any]] = {
 }
 """A theme changes colours alone."""
 PAINT_MS = 150
+NO_PAGE = "/no-such-page/"
+PAGE_START = b"<!doctype html>"
 
 
 def furnished(people: People) -> list[str]:
@@ -140,8 +148,18 @@ def furnished(people: People) -> list[str]:
         "/profile/",
         "/profile/password/",
         "/profile/two-step/",
-        "/no-such-page/",
+        NO_PAGE,
     ]
+
+
+def routes_of(paths: list[str]) -> set[str]:
+    return {resolve(path.partition("?")[0]).route for path in paths if path != NO_PAGE}
+
+
+def pages_of(world: World, page: Page) -> list[str]:
+    """By the table of routes: what answers this page's person with a page, of rows that hold little."""
+    answers = ((path, page.request.get(path)) for path in (address(route, world) for route in PATHS))
+    return [path for path, answer in answers if answer.ok and answer.body().startswith(PAGE_START)]
 
 
 def objections(page: Page, rules: dict[str, Any]) -> dict[str, list[str]]:
@@ -163,7 +181,9 @@ def objections_in_both_themes(page: Page, path: str) -> dict[str, dict[str, list
     page.wait_for_function("() => !document.querySelector('.htmx-request')")
     page.wait_for_timeout(PAINT_MS)
     page.evaluate(AXE.read_text())
-    found = {}
+    found: dict[str, dict[str, list[str]]] = {}
+    if lacking := lacking_styles(page, TABLER):
+        found[path] = {"styles that are not served": lacking[:MAX_SHOWN]}
     for theme, rules in RULES_BY_THEME.items():
         page.emulate_media(color_scheme=theme)
         page.wait_for_function(f"() => document.documentElement.dataset.bsTheme === '{theme}'")
@@ -173,12 +193,20 @@ def objections_in_both_themes(page: Page, path: str) -> dict[str, dict[str, list
 
 
 @pytest.mark.timeout(900)
-def test_every_page_is_accessible(sign_in: SignIn, people: People, launchable: str):
+def test_every_page_is_accessible_and_lacks_no_style(sign_in: SignIn, people: People, launchable: str):
     page = sign_in(make_user(Role.ADMIN, team=people.team))
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
     found = {}
-    for path in furnished(people):
+    paths = furnished(people)
+    for path in paths:
         found |= objections_in_both_themes(page, path)
     page.context.clear_cookies()
     found |= objections_in_both_themes(page, "/login/")
+    world = make_world()
+    page = sign_in(world.users["owner"])
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    others = [path for path in pages_of(world, page) if not routes_of([path]) <= routes_of(paths)]
+    assert len(others) > 10
+    for path in others:
+        found |= objections_in_both_themes(page, path)
     assert found == {}, json.dumps(found, indent=1)

@@ -5,7 +5,10 @@ from playwright.sync_api import expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_task, make_task_set
+from testing.openai_server import KEY, openai_server
+from training.contracts.secret_grants import add_grant
 from training.contracts.types import TrajectoryStatus
+from webapp.attacks.model_attacks import next_model_attack, run_model_attack
 from webapp.attacks.models import Exploit, ScriptedRun
 from webapp.attacks.runs import note_scripted_run
 from webapp.trajectories.lifecycle import end_trajectory
@@ -47,3 +50,28 @@ def test_an_evaluator_is_attacked_from_its_page(sign_in: SignIn, people: People,
     attacks.get_by_role("button", name="Save").click()
     expect(attacks.get_by_label("Why it is no exploit")).to_have_value("the evaluator was away")
     assert Exploit.objects.get().dismissed_by == people.operator
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_language_model_writes_attackers(
+    sign_in: SignIn, people: People, width: int, tmp_path, settings, monkeypatch
+):
+    task = make_task(task_set=make_task_set("menus"))
+    monkeypatch.setenv("DESKHAND_SECRET_MODEL_KEY", KEY)
+    page = sign_in(people.operator)
+    page.set_viewport_size({"width": width, "height": 844})
+    with openai_server(tmp_path / "log.jsonl") as url:
+        add_grant(settings.SECRETS_DIR, secret="model-key", team=people.team.name, urls=[url])
+        page.goto(f"/tasks/menus/{task.pk}/")
+        page.get_by_text("Let a language model write attackers").click()
+        page.get_by_label("Address").fill(url)
+        page.get_by_label("Model", exact=True).fill("attacker")
+        page.get_by_label("Secret").fill("model-key")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        page.get_by_role("button", name="Ask").click()
+        expect(page.get_by_text("1 run under way")).to_be_visible()
+        run_model_attack(next_model_attack() or 0)
+    expect(page.get_by_text("2 scripts")).to_be_visible()
+    end_runs("model: types")
+    expect(page.get_by_role("link", name="model: types")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")

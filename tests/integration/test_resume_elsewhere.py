@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import psutil
 import pytest
 
 from testing import watch_installation
 from testing.experiment_runs import describe, launch
-from testing.private_installation import REPOSITORY, Instance
+from testing.gpu_host import GpuHost, redis_of, running
+from testing.private_installation import Instance
 from testing.servers.s3_server import BUCKET, S3Server, s3_server
 from testing.watch_installation import rows
 
@@ -40,50 +36,6 @@ CONFIG = {
 }
 
 
-class GpuHost:
-    """A gpu worker with a host name and a data folder of its own, on the control's database and Redis."""
-
-    def __init__(self, name: str, folder: Path, control: Instance) -> None:
-        self.name, self.folder = name, folder
-        password = (control.folder / "secrets" / "redis_password").read_text().strip()
-        self._environment = {
-            **control.environment,
-            "DESKHAND_DATA_DIR": str(folder),
-            "DATABASE_URL": f"sqlite://{control.folder}/deskhand.sqlite3",
-            "REDIS_URL": f"redis://:{password}@127.0.0.1:{control.redis_port}/0",
-        }
-
-    def start(self) -> None:
-        self.folder.mkdir()
-        up = [sys.executable, "manage.py", "up", "--quiet", "--gpu-workers", "1"]
-        up += ["--without", "web", "env", "deskhost", "dispatcher"]
-        command = ["unshare", "--uts", "sh", "-c", f'hostname {self.name} && exec "$@"', "sh", *up]
-        with (self.folder / "up.log").open("ab") as output:
-            self._process = subprocess.Popen(
-                command, cwd=REPOSITORY, env=self._environment, stdout=output, stderr=output
-            )
-
-    def kill(self) -> None:
-        """SIGKILL to all of it at one moment, as a power cut."""
-        for process in psutil.process_iter():
-            try:
-                if process.environ().get("DESKHAND_DATA_DIR") == str(self.folder):
-                    process.send_signal(signal.SIGKILL)
-            except psutil.Error:
-                continue
-        self._process.wait()
-
-
-@contextmanager
-def gpu_host(name: str, folder: Path, control: Instance) -> Iterator[GpuHost]:
-    host = GpuHost(name, folder, control)
-    host.start()
-    try:
-        yield host
-    finally:
-        host.kill()
-
-
 @pytest.fixture
 def bucket(tmp_path: Path) -> Iterator[S3Server]:
     with s3_server(tmp_path / "s3") as running:
@@ -97,7 +49,8 @@ def test_another_host_goes_on_from_the_copy_of_a_checkpoint(bucket: S3Server, tm
     with Instance(slots=2, without=["gpu"], env=variables, start_timeout_s=500) as control:
         control.manage("import_tasks", "first-desk")
         query = "select step, id from experiments_checkpointrecord where copy_sha256 != '' order by step"
-        with gpu_host("gpu-a", tmp_path / "a", control) as first:
+        redis = redis_of(control)
+        with running(GpuHost("gpu-a", tmp_path / "a", control, redis)) as first:
             experiment = launch(control, "--config", str(config))
             wait_for("copies of two checkpoints", lambda: len(rows(control, query)) >= 2)
             first.kill()
@@ -105,7 +58,7 @@ def test_another_host_goes_on_from_the_copy_of_a_checkpoint(bucket: S3Server, tm
         copied = [step for step, _ in rows(control, query)]
         assert copied[-1] < NUM_STEPS, "it was killed too late to show anything"
 
-        with gpu_host("gpu-b", tmp_path / "b", control):
+        with running(GpuHost("gpu-b", tmp_path / "b", control, redis)):
             wait_for("the end", lambda: describe(control, experiment)["status"] in ("finished", "failed"))
         found = describe(control, experiment)
         assert found["status"] == "finished", found

@@ -10,6 +10,12 @@ from testing.factories import make_experiment, make_group, make_trajectory
 from training.contracts.types import Limit, Source
 from webapp.experiments.models import Experiment
 
+SPAN = """(bar) => {
+    const axis = bar.parentElement.getBoundingClientRect(), { left, right } = bar.getBoundingClientRect();
+    return [(left - axis.left) / axis.width, (right - axis.left) / axis.width];
+}"""
+"""Where a bar begins and ends on its axis, as shares of it."""
+
 
 def measured(people: People, name: str, sampled: tuple[int, int], greedy: tuple[int, int]) -> Experiment:
     """A finished run of 40 tasks, solved before and after."""
@@ -40,6 +46,13 @@ def test_a_comparison_shows_sampled_beside_greedy_with_the_number_of_samples(sig
     table = page.locator("table.compare")
     for words in ("Sampled", "Greedy", "85 %", "90 %", "40"):
         expect(table).to_contain_text(words)
+    for kind, words in (("Sampled", "85 % [74, 96], n = 40"), ("Greedy", "90 % [81, 99], n = 40")):
+        row = table.get_by_role("row", name=f"{kind}, 95 % interval")
+        expect(row.locator("td")).to_have_text([words, words])
+        left, right = row.locator(".ci i").first.evaluate(SPAN)
+        low, high = (int(number) / 100 for number in re.findall(r"\d+(?=[,\]])", words))
+        assert abs(left - low) < 0.02, "the bar begins where the words say"
+        assert abs(right - high) < 0.02
     widths = page.evaluate(
         "() => [...document.querySelectorAll('table.compare .ci')].map((one) => one.offsetWidth)"
     )

@@ -137,6 +137,9 @@ def test_a_secret_goes_where_it_was_granted_to_and_nowhere_else(settings):
         ("https://a.b/x/y", "https://a.b/x", True),
         ("https://a.b/xy", "https://a.b/x", False),
         ("https://a.b/x/../z", "https://a.b/x", False),
+        ("https://a.b/x/%2e%2E/z", "https://a.b/x", False),
+        ("https://a.b/x/%252e%252e/z", "https://a.b/x", False),
+        ("https://a.b/x/%2e", "https://a.b/x", True),
         ("https://a.b:8443", "https://a.b", False),
         ("https://a.b", "https://a.b/", True),
     ],
@@ -173,4 +176,19 @@ def test_a_name_that_stands_for_a_private_address_is_refused():
         allowed_addresses("localhost", 80, ())
     loopback = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
     assert allowed_addresses("localhost", 80, loopback)
+    with pytest.raises(RefusedAddress, match="cannot be the name of a host"):
+        allowed_addresses("a" * 70 + ".example", 80, ())
+    inside = (
+        "::ffff:127.0.0.1",
+        "2002:7f00:1::",
+        "64:ff9b::7f00:1",
+        "64:ff9b:1::a9fe:a9fe",
+        "::10.0.0.1",
+        "::1",
+    )
+    for address in inside:
+        with pytest.raises(RefusedAddress, match="no public address"):
+            check_url(f"http://[{address}]/", ())
+    check_url("http://[64:ff9b::8.8.8.8]/", ())
+    check_url("http://[::1]/", loopback)
     check_url("https://sandboxes.example.com", ())

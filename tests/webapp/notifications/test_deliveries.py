@@ -173,6 +173,9 @@ def test_addresses_and_secrets_are_judged_when_a_rule_is_set_and_when_it_tells(a
         "https://",
         "https://u:p@a.example/",
         "https://{secret}.example/",
+        "https://a.example/" + "x" * 1000,
+        "http://[",
+        "https://a.example:99999/",
         "x",
     ):
         with pytest.raises(BadValue, match="target: "):
@@ -217,6 +220,7 @@ def test_slack_and_discord_get_what_they_take_and_their_urls_stay_unknown(admin,
     section, image = json.loads(slack.body)["blocks"]
     link = f"*<{SITE}/experiments/{experiment.pk}/|Failed: #{experiment.pk} grip &lt;two&gt; &amp; more¦x>*"
     assert section["text"]["text"] == f"{link}\nCUDA ran out of memory."
+    assert "grip &lt;two&gt;" in json.loads(slack.body)["text"]  # where "<!channel>" would wake everybody
     assert Client().get(image["image_url"].removeprefix(SITE)).status_code == 200
 
     assert discord.path == "/api/webhooks/1/tOkEn"
@@ -237,6 +241,17 @@ def test_slack_and_discord_get_what_they_take_and_their_urls_stay_unknown(admin,
         assert receiver.url in shown or path == "/api/v1/notifications"
         assert "tOkEn" not in shown
         assert "sEcReT" not in shown
+
+
+def test_what_cannot_be_the_name_of_a_host_is_given_up_at_once(admin):
+    rule = rule_of(admin, "webhook", f"https://{'a' * 70}.example/hook?key=tOkEn")
+    assert str(rule).endswith(".example/…")
+    bare = rule_of(admin, "webhook", "https://hooks.example?key=tOkEn")
+    assert str(bare) == "Webhook https://hooks.example/…"
+    fail_one(admin)
+    deliver()
+    delivery = rule.deliveries.get()
+    assert (delivery.status, "cannot be the name of a host" in delivery.problem) == ("failed", True)
 
 
 def test_mail_arrives_with_its_pictures(admin, settings):

@@ -35,6 +35,8 @@ OWN = RewardPreset(
     terms=(
         WeightedTerm(term="task_score.v1", weight=1.0),
         MOVED,
+        WeightedTerm(term="way", weight=0.2, expression="milestone_share + num_milestones", count="once"),
+        WeightedTerm(term="steps", weight=0.1, expression="milestones", count="mean"),
         WeightedTerm(term="short", weight=0.1, expression="num_turns / max_turns", count="once", high=0.5),
     ),
     high=1.2,
@@ -76,13 +78,22 @@ def recorded(rewards: RewardConfig, number: int, dice: random.Random):
     config = parse_config({"rewards": rewards.model_dump(mode="json"), "desktops": {"max_turns": 7}})
     experiment = make_experiment(config=config.model_dump(mode="json"))
     task = make_task()
+    task.spec["milestones"] = [{"name": name, "evaluator": {}} for name in ("a", "b")]
+    task.save()
     for _ in range(number):
         group = make_group(experiment=experiment, task=task)
         for _ in range(2):
             row = make_trajectory(group=group, turns=0, reward=dice.choice([0.0, 0.25, 1.0]))
             random_turns(row, dice)
+            row.milestones = [{"name": "a", "turn": dice.randrange(9)}][: dice.randrange(2)]
+            wire = trajectory_of(row)
             result = compute_reward(
-                trajectory_of(row).turns, row.score, config.rewards, max_turns=turn_limit(row)
+                wire.turns,
+                row.score,
+                config.rewards,
+                max_turns=turn_limit(row),
+                milestones=wire.milestones,
+                num_milestones=2,
             )
             row.reward, row.num_turns = result.reward, row.turns.count()
             row.save()

@@ -1,5 +1,7 @@
 """Samples: what is in them, that they come once, never run, train nothing, and go with one click."""
 
+import re
+
 import pytest
 from django.test import Client
 
@@ -84,6 +86,19 @@ def test_nothing_of_it_ever_runs_or_trains(team):
     ReplayEntry.objects.update(verdict="gold")
     for task in TaskSet.objects.get(name=TASK_SET).tasks.all():
         assert offers(team=team, task=task) == []
+
+
+def test_every_cell_of_its_matrix_opens_two_trajectories_side_by_side(web, team):
+    sample = seed(team=team).finished
+    page = web.get(f"/experiments/tasks/?id={sample.pk}").content.decode()
+    cells = re.findall(r'<td class="m\d">(?:<a href="(c/[\d/]+)">)?', page)
+    assert len(cells) == 12  # six tasks, before and after
+    opened = [web.get(f"/experiments/tasks/{cell}") for cell in cells if cell]
+    assert len(opened) == 12
+    for response in opened:
+        assert response.status_code == 200
+        assert all(side.shown and side.shown.experiment == sample for side in response.context["sides"])
+    assert any(response.context["divergence"] is not None for response in opened)
 
 
 def test_one_click_makes_them_and_one_deletes_them_with_all_that_they_brought(web, team):

@@ -1,25 +1,38 @@
 """Questions to a language model behind a real server: what is sent, what is stored, what is refused."""
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_turn, make_user
+from testing.http_receiver import HttpReceiver
 from testing.openai_server import KEY, openai_server
+from training.contracts.remote_addresses import read_networks
 from training.contracts.secret_grants import add_grant
 from webapp.accounts.models import Role, Team
+from webapp.lib.chat import chat_server
+from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
 from webapp.lib.request_values import BadValue
+from webapp.scanners.definitions import ModelQuestion, read_definition
 from webapp.scanners.library import get_known, save_scanner
+from webapp.scanners.model_question import ask, read_answer
 from webapp.scanners.models import Finding, Scan
 from webapp.scanners.preview import preview
 from webapp.scanners.run import run_scan
 from webapp.scanners.scans import start_scan
+from webapp.scanners.transcripts import Transcript
 from webapp.trajectories.models import Trajectory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 SCORE, REWARD, ADVANTAGE = 0.737_373, 0.616_161, -0.515_151
+TRANSCRIPT = Transcript(1, "Open it.", (), "", 30, was_ended=True)
+
+
+def question(url: str) -> ModelQuestion:
+    return ModelQuestion(question="Did it pretend?", url=url, model="judge")
 
 
 @pytest.fixture
@@ -141,6 +154,52 @@ def test_a_server_that_refuses_ends_the_scan_with_what_to_do(team, server, monke
     assert "another" not in done.message
     monkeypatch.delenv("DESKHAND_SECRET_MODEL_KEY")
     assert "secret model-key is missing" in scan(team, known, user, f"train-{row.experiment_id}").message
+
+
+HOSTILE = {
+    "deep": (b"[" * 200_000, {}, "answered no JSON"),
+    "no utf-8": (b"\xff" * 100, {"content-type": "application/json; charset=base64"}, "answered no JSON"),
+    "packed": (gzip.compress(b'{"choices": []}'), {"content-encoding": "gzip"}, "answered no JSON"),
+    "long number": (b'{"a": ' + b"9" * 9000 + b"}", {}, "answered no JSON"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_answer_that_breaks_readers_ends_the_scan_with_what_it_was(name, settings):
+    body, headers, said = HOSTILE[name]
+    settings.REMOTE_NETWORKS = read_networks(["127.0.0.0/8"])
+    with HttpReceiver() as receiver:
+        receiver.body = body
+        receiver.answers.append((200, headers))
+        with pytest.raises(ModelRefused, match=said):
+            ask(ChatServer(question(receiver.url)), question(receiver.url), TRANSCRIPT)
+
+
+def test_an_answer_without_end_is_cut_off(settings, monkeypatch):
+    settings.REMOTE_NETWORKS = read_networks(["127.0.0.0/8"])
+    with HttpReceiver() as receiver:
+        receiver.body, receiver.num_bodies = b" " * 65536, 1_000_000
+        receiver.answers.append((200, {}))
+        with pytest.raises(ModelRefused, match="more than 4 MiB"):
+            ask(ChatServer(question(receiver.url)), question(receiver.url), TRANSCRIPT)
+        monkeypatch.setattr(chat_server, "TIMEOUT_S", 0.5)
+        monkeypatch.setattr(chat_server, "ATTEMPTS", 1)
+        receiver.trickles = True
+        with pytest.raises(ModelRefused, match="did not answer: ReadTimeout"):
+            ask(ChatServer(question(receiver.url)), question(receiver.url), TRANSCRIPT)
+
+
+def test_braces_without_an_end_are_no_answer():
+    said = read_answer(Said("{" * 2_000_000, 0, 0), 1)
+    assert said.outcome == "unclear"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[", "http://h:99999/v1", "ftp://a/v1", "http://u:p@a/v1", "http://a/v1?key=x", "http://"]
+)
+def test_what_is_no_address_is_refused_when_it_is_saved(url):
+    with pytest.raises(BadValue, match="url"):
+        read_definition(question("http://a").model_dump() | {"url": url})
 
 
 def test_addresses_and_secrets_are_granted_by_administrators(team, server, settings):

@@ -165,7 +165,7 @@ def test_findings_are_facets_of_lists_and_rules_of_the_buffer(team, user):
     found = client.get(f"/api/v1/trajectories?finding={scanner.pk}").json()["items"]
     assert [row["id"] for row in found] == [looping.pk]
 
-    admitted = admit(team, Rules(without=(LOOPS,)), Surroundings.of_team(team.pk))
+    admitted = admit(team, Rules(without=(LOOPS,)), Surroundings(team.pk))
     assert {facts.pk for facts in admitted.entering} == {entries[other.pk].pk, unread.pk}
     assert admitted.left_out == {f"found by {LOOPS}": 1}
     assert Rules(without=(LOOPS,)).words() == f"nothing found by {LOOPS}"

@@ -19,6 +19,16 @@ GOOD = {
         "expected": {"type": "rule", "rules": {"expected": "hi"}},
     },
     "oracle": {"actions": [{"kind": "terminate", "status": "success"}]},
+    "milestones": [
+        {
+            "name": "opened",
+            "evaluator": {
+                "func": "exact_match",
+                "result": {"type": "vm_file", "path": "/tmp/opened"},
+                "expected": {"type": "inline", "content": "yes"},
+            },
+        }
+    ],
 }
 
 
@@ -38,6 +48,18 @@ def test_a_complete_task_is_read_and_written_back():
         ({"id": ""}, "id", '"id"', "is missing"),
         ({"split": "exam"}, "split", '"split"', "Input should be 'train' or 'heldout'"),
         ({"config": [1]}, "config.0", "1", "valid dictionary"),
+        (
+            {"milestones": [{"name": "", "evaluator": {}}]},
+            "milestones.0.name",
+            '"name"',
+            "at least 1 character",
+        ),
+        (
+            {"milestones": [{"name": "a", "evaluator": {**GOOD["evaluator"], "wait_s": 1}}]},
+            "milestones.0.evaluator.wait_s",
+            '"wait_s"',
+            "a milestone is looked at",
+        ),
         ({"level": 0}, "level", '"level"', "must be from 1 to 1000"),
         ({"screen": [10, 20]}, "screen", '"screen"', "each from 200"),
         ({"instruction": " "}, "instruction", '"instruction"', "is empty"),

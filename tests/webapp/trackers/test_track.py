@@ -1,10 +1,16 @@
 """`manage.py track` copies an experiment's numbers to other trackers, where they are read back."""
 
+import json
+import os
 import shutil
+import struct
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 from django.core.management import CommandError, call_command
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -60,12 +66,50 @@ def test_tensorboard_reads_back_what_the_experiment_measured(experiment, tmp_pat
     assert "7 points sent to tensorboard=" in capsys.readouterr().out
 
 
+def wandb_records(file: Path) -> Iterator[Any]:
+    """The records of a run's file: blocks of 32 KiB with pieces (checksum, length, kind), after a head."""
+    from wandb.proto.wandb_internal_pb2 import Record
+
+    data, at, found = file.read_bytes(), 7, b""
+    while at + 7 <= len(data):
+        if (room := 32768 - at % 32768) < 7:
+            at += room
+            continue
+        length, kind = struct.unpack_from("<HB", data, at + 4)
+        found += data[at + 7 : at + 7 + length]
+        at += 7 + length
+        if kind in (1, 4):  # whole, or the last piece
+            yield Record.FromString(found)
+            found = b""
+
+
+def test_wandb_reads_back_what_the_experiment_measured(experiment, tmp_path):
+    for _ in range(2):
+        call_command("track", str(experiment.pk), "--to", f"wandb={tmp_path}")
+    [file] = tmp_path.glob(f"wandb/offline-run-*-experiment-{experiment.pk}/*.wandb")
+    records = list(wandb_records(file))
+    rows = [
+        {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+        for record in records
+        if record.HasField("history")
+    ]
+    success = [(row["step"], row["rollout/success"]) for row in rows if "rollout/success" in row]
+    assert success == [(0, 0.0), (1, 0.25), (2, 0.9), (3, 1.0)]
+    assert [row["evaluation/greedy/success"] for row in rows if "evaluation/greedy/success" in row] == [0.75]
+    [run] = [record.run for record in records if record.HasField("run")][:1]
+    assert run.display_name == f"#{experiment.pk} {experiment.name}"
+    assert "algorithm.group_size" in {item.key or item.nested_key[0] for item in run.config.update}
+    assert [record.exit.exit_code for record in records if record.HasField("exit")] == [0]
+
+
 @pytest.mark.parametrize(
     ("to", "part"),
     [
-        ("wandb=here", "expected tensorboard=ADDRESS or mlflow=ADDRESS"),
+        ("aim=here", "expected tensorboard=ADDRESS or mlflow=ADDRESS or wandb=ADDRESS or trackio=ADDRESS"),
         ("tensorboard", "expected tensorboard=ADDRESS"),
         ("tensorboard=/proc/here", "/proc/here/experiment-"),
+        ("wandb=/proc/here", "wandb: /proc/here cannot be written"),
+        ("trackio=http://127.0.0.1:9/?write_token=x", "trackio: http://127.0.0.1:9: .*refused"),
     ],
 )
 def test_a_tracker_that_cannot_be_used_is_named(experiment, to, part):
@@ -111,3 +155,48 @@ def test_mlflow_reads_back_what_the_experiment_measured(experiment, tmp_path):
             assert run.info.status == "FINISHED"
         finally:
             server.terminate()
+
+
+TRACKIO = "trackio==0.43.0"
+
+
+@pytest.mark.slow
+def test_trackio_reads_back_what_the_experiment_measured(experiment, tmp_path):
+    """A real server, in an environment of its own that uv makes: its pillow is older than ours."""
+    place, token = tmp_path / "trackio", "written"
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    variables = {"TRACKIO_DIR": str(place), "TRACKIO_WRITE_TOKEN": token, "GRADIO_SERVER_PORT": str(port)}
+    words = [sys.executable, "-m", "uv", "tool", "run", "--from", TRACKIO, "trackio"]
+    made = subprocess.run([*words, "--help"], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no {TRACKIO} from the package index: {made.stderr[-200:]}")
+    starts = "import trackio; trackio.show(open_browser=False, share=False)"
+    program = [*words[:-1], "python", "-c", starts]
+    with subprocess.Popen(program, cwd=tmp_path, env={**os.environ, **variables}) as server:
+        try:
+            wait_for("trackio's server", lambda: _is_there(f"{address}/version"), patience_s=120)
+            with pytest.raises(CommandError, match="write_token is required"):
+                call_command("track", str(experiment.pk), "--to", f"trackio={address}")
+            for _ in range(2):
+                call_command("track", str(experiment.pk), "--to", f"trackio={address}/?write_token={token}")
+            asked = {"project": "deskhand", "run": f"#{experiment.pk} {experiment.name}"}
+            rows = httpx.post(f"{address}/api/get_logs", json=asked).json()["data"]
+            success = [(row["step"], row["rollout/success"]) for row in rows if "rollout/success" in row]
+            assert success == [(0, 0.0), (1, 0.25), (2, 0.9), (3, 1.0)]
+            [config] = (
+                httpx.post(f"{address}/api/get_run_configs", json={"project": "deskhand"})
+                .json()["data"]
+                .values()
+            )
+            assert config["deskhand.status"] == "finished"
+            assert config["algorithm.group_size"]
+        finally:
+            server.terminate()
+
+
+def _is_there(address: str) -> bool:
+    try:
+        return httpx.get(address).is_success
+    except httpx.TransportError:
+        return False

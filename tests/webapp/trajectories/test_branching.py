@@ -371,7 +371,7 @@ def test_the_tree_has_every_branch_at_its_turn_and_no_line_crosses_a_row(parent)
         (deeper, 4, 2),
         (early, 1, 1),
     ]
-    assert [[cell["index"] for cell in row.cells] for row in tree.rows] == [
+    assert [[cell.turn.index for cell in row.cells] for row in tree.rows] == [
         [0, 1, 2, 3, 4],
         [3, 4, 5],
         [4],
@@ -380,7 +380,7 @@ def test_the_tree_has_every_branch_at_its_turn_and_no_line_crosses_a_row(parent)
     assert [row.rails for row in tree.rows] == [[], [1], [1], []]
     assert all(rail < row.offset for row in tree.rows for rail in row.rails)
     assert [row.trajectory for row in tree.rows if row.is_watched] == [deeper]
-    assert [cell["has_snapshot"] for cell in tree.rows[0].cells] == [False, True, True, False, False]
+    assert [cell.has_snapshot for cell in tree.rows[0].cells] == [False, True, True, False, False]
     assert tree.num_columns == 6
 
 

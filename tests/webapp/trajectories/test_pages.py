@@ -74,7 +74,7 @@ def test_the_viewer_holds_every_turn_with_its_action_and_reward(web, team):
     page = response.content.decode()
     assert [turn["index"] for turn in response.context["player"]["turns"]] == [0, 1, 2, 3]
     assert [turn["state"] for turn in response.context["player"]["turns"]][-1] == "parse-error"
-    assert page.count("data-card=") == 6  # two more: before the first turn, after the last
+    assert page.count("data-card=") == 5  # three, and two more: before the first turn, after the last
     for part in ("no JSON found", "Click 50, 50", "task_score", "thought 2"):
         assert part in page
 

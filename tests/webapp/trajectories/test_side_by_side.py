@@ -40,14 +40,17 @@ def turns(*texts: str) -> list[TurnRecord]:
 
 def test_members_part_at_the_first_turn_that_any_of_them_takes_otherwise():
     found = align([turns("a", "b", "c"), turns("a", "b", "c"), turns("a", "x", "c")])
-    assert (found.divergence, len(found.shared), len(found.parted)) == (1, 1, 2)
+    assert (found.divergence, found.num_shared, found.num_turns) == (1, 1, 3)
+    assert [row.index for row in found.shared(9)] == [0]
+    assert [row.index for row in found.parted(9)] == [1, 2]
+    assert [row.index for row in found.parted(1, first=1)] == [2]
     assert align([turns("a", "b"), turns("a", "b")]).divergence is None
     assert align([turns("a", "b"), turns("a")]).divergence == 1, "one that ended has parted"
-    assert align([]).rows == ()
+    assert align([]).shared(9) == align([]).parted(9) == []
 
 
 def test_members_that_act_alike_share_a_number():
-    (row,) = align([turns("a"), turns("b"), turns("a"), [], turns("c")]).rows
+    (row,) = align([turns("a"), turns("b"), turns("a"), [], turns("c")]).parted(9)
     assert row.deeds == (0, 1, 0, None, 2)
 
 

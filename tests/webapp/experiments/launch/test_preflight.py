@@ -21,7 +21,7 @@ from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.models import ExperimentStatus
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.worker_reports import beat_worker, record_gpus
 
 pytestmark = pytest.mark.django_db
 
@@ -72,6 +72,24 @@ def test_a_missing_model_or_task_set_stops_the_launch(team: Team):
     assert level_of("model.path", config, team) == "bad"
     assert level_of("tasks.task_set", config, team) == "bad"
     assert not run_preflight(config, team=team).may_launch
+
+
+def test_more_hosts_than_could_share_it_stop_the_launch(team: Team, tmp_path: Path):
+    config = parse_config(
+        {
+            "model": {"path": "tiny-random"},
+            "optimiser": {"num_processes": 2, "num_hosts": 2},
+            "checkpoints": {"directory": str(tmp_path)},
+        }
+    )
+    for host, address in (("a", "a.example"), ("b", "")):
+        beat_worker(name=f"gpu@{host}", queue="gpu", host=host, pid=1, slots=1, version="")
+        record_gpus(name=f"gpu@{host}", gpus=[], address=address)
+    found = checks(config, team)["Not 2 gpu hosts that can share it"]
+    assert (found.level, found.path) == ("bad", "optimiser.num_hosts")
+    assert "1 of the gpu hosts online could take a part. Each needs DESKHAND_POLICY_ADDRESS" in found.detail
+    record_gpus(name="gpu@b", gpus=[], address="b.example")
+    assert checks(config, team)["2 of 2 gpu hosts"].level == "good"
 
 
 def test_the_tiny_random_model_needs_no_folder(team: Team):

@@ -17,8 +17,8 @@ from webapp.experiments.models import (
     Incident,
 )
 from webapp.experiments.placement import waiting_reasons as waiting
-from webapp.experiments.placement.decision import Assignment
 from webapp.experiments.placement.placing import place
+from webapp.experiments.placement.pool import Assignment, Share
 from webapp.fleet.worker_reports import beat_worker, record_gpus
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def queue_now() -> list[Experiment]:
 
 def claim(*, experiment_id: int, attempt_number: int, worker_name: str) -> Attempt | None:
     """As a worker does whose job was sent before."""
-    place(Assignment(experiment_id, worker_name, ()))
+    place(Assignment(experiment_id, (Share(worker_name, ()),)))
     return attempts.claim_experiment(
         experiment_id=experiment_id, attempt_number=attempt_number, worker_name=worker_name
     )

@@ -32,6 +32,7 @@ from webapp.experiments.models import (
     Stage,
 )
 from webapp.experiments.page import log_files
+from webapp.experiments.page.experiment_table import PAGE_SIZE
 from webapp.experiments.page.log_files import first_error, level_of
 from webapp.experiments.page.metric_series import MAX_POINTS, thinned
 from webapp.experiments.page.page_counts import read_with_experiment, tab_counts
@@ -99,7 +100,7 @@ def test_the_list_needs_few_queries(client: Client, operator, team: Team, django
     with django_assert_max_num_queries(MAX_QUERIES):
         page = client.get("/experiments/")
     assert len(page.content) < 80_000
-    assert page.content.decode().count('id="experiment-') == 40
+    assert page.content.decode().count('id="experiment-') == PAGE_SIZE
 
 
 def test_the_queue_is_shown_in_running_order_with_reasons_and_without_foreign_names(

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testing.simulated_pool import SimulatedExperiment, SimulatedPool, hosts_with_gpus
-from webapp.experiments.placement.decision import (
-    MAX_PASSES,
-    Demand,
-    Held,
-    Place,
-    Pool,
-    PoolWorker,
-    Waiting,
-    Why,
-    decide,
-)
+from webapp.experiments.placement.decision import MAX_PASSES, Why, decide
+from webapp.experiments.placement.pool import Demand, Held, Place, Pool, PoolWorker, Waiting
 
 HOUR = 3600.0
 demands = st.builds(
     Demand,
     num_places=st.integers(1, 8),
+    num_hosts=st.sampled_from([1, 1, 2, 3]),
+    least_hosts=st.sampled_from([0, 0, 1]),
     needs_gpus=st.booleans(),
     kind=st.sampled_from(["", "h100", "A100"]),
     memory_bytes=st.sampled_from([0, 50]),
@@ -47,7 +41,10 @@ def pools(draw: st.DrawFn) -> Pool:
         ]
         for number in range(draw(st.integers(1, 3))):
             seen = tuple(draw(st.lists(st.sampled_from(places), unique=True))) if places else ()
-            workers.append(PoolWorker(name=f"{number}@{host}", places=seen, is_uncounted=not places))
+            joins = draw(st.booleans())
+            workers.append(
+                PoolWorker(name=f"{number}@{host}", places=seen, is_uncounted=not places, joins_gangs=joins)
+            )
     held = []
     for pk, worker in enumerate(workers[:: draw(st.integers(1, 4))], start=1000):
         free = [place.key for place in worker.places if not any(place.key in one.keys for one in held)]
@@ -71,8 +68,9 @@ def pools(draw: st.DrawFn) -> Pool:
 def test_nothing_is_given_twice_and_what_is_given_suits(pool: Pool) -> None:
     decision = decide(pool)
     assert {one.pk for one in pool.waiting} == {one.pk for one in decision.assignments} | set(decision.waits)
-    keys = Counter(key for one in decision.assignments for key in one.keys)
-    workers = Counter(one.worker for one in decision.assignments)
+    shares = [(one.pk, share) for one in decision.assignments for share in one.shares]
+    keys = Counter(key for _, share in shares for key in share.keys)
+    workers = Counter(share.worker for _, share in shares)
     for held in pool.held:
         keys.update(held.keys)
         workers[held.worker] += 1
@@ -80,8 +78,20 @@ def test_nothing_is_given_twice_and_what_is_given_suits(pool: Pool) -> None:
     assert max(workers.values(), default=1) == 1
     by_name = {worker.name: worker for worker in pool.workers}
     demand_of = {one.pk: one.demand for one in pool.waiting}
-    for found in decision.assignments:
-        worker, demand = by_name[found.worker], demand_of[found.pk]
+    for given_now in decision.assignments:
+        demand = demand_of[given_now.pk]
+        hosts = {by_name[share.worker].host for share in given_now.shares}
+        assert demand.fewest_hosts <= len(hosts) == len(given_now.shares) <= demand.num_hosts
+        kinds = {
+            place.kind
+            for share in given_now.shares
+            for place in by_name[share.worker].places
+            if place.key in share.keys
+        }
+        assert len(kinds) <= 1
+    for pk, found in shares:
+        worker, demand = by_name[found.worker], demand_of[pk]
+        assert worker.joins_gangs or demand.num_hosts == 1
         places = [place for place in worker.places if place.key in found.keys]
         if worker.is_uncounted:
             assert not demand.needs_gpus
@@ -105,8 +115,9 @@ def test_a_lower_priority_takes_only_what_a_higher_one_cannot_use_now(pool: Pool
         if any(one.num_passed >= MAX_PASSES for one in [*above, *pool.waiting]):
             continue  # what those gather is kept from others
         first = [
-            Held(pk=one.pk, team=0, worker=one.worker, keys=frozenset(one.keys))
+            Held(pk=one.pk, team=0, worker=share.worker, keys=frozenset(share.keys))
             for one in decision.assignments
+            for share in one.shares
             if rows[one.pk].priority >= rows[pk].priority
         ]
         alone = Pool(workers=pool.workers, held=[*pool.held, *first], waiting=[rows[pk]])
@@ -136,11 +147,64 @@ def test_a_large_one_starts_although_small_ones_never_cease(small: list[int], la
     assert pool.started_at[1] <= 15 * HOUR
 
 
+@given(st.lists(st.integers(1, 4), min_size=3, max_size=8), st.integers(5, 8), st.integers(2, 3))
+@settings(max_examples=5)
+def test_one_over_several_hosts_starts_although_small_ones_never_cease(
+    small: list[int], large: int, num_hosts: int
+) -> None:
+    stream = [
+        SimulatedExperiment(
+            pk=10 + number,
+            submit_s=number * HOUR / 8,
+            takes_s=HOUR * (1 + number % 3),
+            num_gpus=small[number % len(small)],
+        )
+        for number in range(240)
+    ]
+    gangs = [
+        SimulatedExperiment(pk=pk, submit_s=pk * HOUR, takes_s=HOUR, num_gpus=large, num_hosts=num_hosts)
+        for pk in (1, 2)
+    ]
+    pool = SimulatedPool(hosts_with_gpus(3, 8, 4))
+    pool.run([*gangs, *stream], until_s=30 * HOUR)
+    assert set(pool.started_at) >= {1, 2}
+    assert max(pool.started_at[1], pool.started_at[2]) <= 25 * HOUR
+
+
 def test_two_two_and_four_share_a_host() -> None:
     waiting = [Waiting(pk=pk, demand=Demand(num_places=size)) for pk, size in ((1, 2), (2, 2), (3, 4))]
     given_to = decide(Pool(workers=hosts_with_gpus(1, 8, 3), waiting=waiting)).assignments
     assert [len(one.keys) for one in given_to] == [2, 2, 4]
     assert len({key for one in given_to for key in one.keys}) == 8
+
+
+def test_an_experiment_over_two_hosts_gets_both_or_none() -> None:
+    gang = Waiting(pk=1, demand=Demand(num_places=3, num_hosts=2))
+    workers = hosts_with_gpus(3, 4, 2)
+    held = [Held(pk=9, team=1, worker="gpu0@host1", keys=frozenset({"host1/0", "host1/1"}))]
+    (found,) = decide(Pool(workers=workers, held=held, waiting=[gang])).assignments
+    assert {share.worker.partition("@")[2] for share in found.shares} == {"host0", "host2"}
+    assert [len(share.keys) for share in found.shares] == [3, 3]
+
+    held += [Held(pk=8, team=1, worker="gpu0@host0", keys=frozenset({"host0/0", "host0/1"}))]
+    decision = decide(Pool(workers=workers, held=held, waiting=[gang]))
+    assert not decision.assignments
+    assert decision.waits[1].why == Why.TOO_FEW_FREE
+    fewer = replace(gang, demand=replace(gang.demand, least_hosts=1))
+    (found,) = decide(Pool(workers=workers, held=held, waiting=[fewer])).assignments
+    assert [share.worker for share in found.shares] == ["gpu0@host2"]
+    alone = [replace(worker, joins_gangs=worker.host == "host0") for worker in workers]
+    assert decide(Pool(workers=alone, waiting=[gang])).waits[1].why == Why.NEVER_FITS
+
+
+def test_an_overdue_one_gathers_places_of_all_its_hosts() -> None:
+    overdue = Waiting(pk=1, demand=Demand(num_places=4, num_hosts=2), num_passed=MAX_PASSES)
+    held = [Held(pk=9, team=1, worker="gpu0@host0", keys=frozenset({"host0/0"}))]
+    small = Waiting(pk=2)
+    decision = decide(Pool(workers=hosts_with_gpus(2, 4, 2), held=held, waiting=[small, overdue]))
+    assert not decision.assignments
+    assert decision.waits[1].gathers
+    assert decision.waits[2].kept_for == 1
 
 
 def test_small_ones_fill_the_fuller_host() -> None:
