@@ -67,6 +67,7 @@ EXAMPLES: dict[Route[Any, Any], Any] = {
         by_task={"menu-1": (1, 1, 7), "menu-2": (0, 1, 8)},
     ),
     coordinator.CHECKPOINTS: CheckpointReport(step=5, path="/c/5", policy_version=5, success=0.5, bytes=10),
+    coordinator.RESUMED: CheckpointReport(step=5, path="/c/5", policy_version=5, bytes=10),
     coordinator.CHECKPOINT_DELETED: CheckpointDeleted(path="/c/5"),
     coordinator.CHECKPOINTS_IN_USE: Nothing(),
     coordinator.CHECKPOINT_ROOM: coordinator.CheckpointSize(folder="/c", num_bytes=1),

@@ -196,6 +196,13 @@ CHECKPOINTS = Route(
     Nothing,
     "A checkpoint is complete; again with the same path when an evaluation or a pause adds to it.",
 )
+RESUMED = Route(
+    "POST",
+    "/checkpoints/resumed",
+    CheckpointReport,
+    Nothing,
+    "Where this attempt goes on; recorded when it was complete on disk and never reported.",
+)
 CHECKPOINT_DELETED = Route(
     "POST", "/checkpoints/deleted", CheckpointDeleted, Nothing, "A checkpoint is gone."
 )

@@ -127,7 +127,9 @@ class Ranks:
     def __init__(self, command: list[str], count: int, place: Place) -> None:
         """Start them. Only the main thread may: the kernel ends them when the thread that started them
         ends."""
-        shared = os.environ | place.environment | {"WORLD_SIZE": str(place.size)}
+        # A crash in native code says in the log where Python was.
+        fixed = {"WORLD_SIZE": str(place.size), "PYTHONFAULTHANDLER": "1"}
+        shared = os.environ | place.environment | fixed
         if place.size > 1:
             shared.setdefault("OMP_NUM_THREADS", "1")
         self._running: dict[int, int] = {}

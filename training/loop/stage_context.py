@@ -233,6 +233,14 @@ class Experiment:
         if self.state.stage is LearningStage.SFT:
             self.learner.use_rates(sft_rates(self.config.sft))
         self.checkpoints.load(folder, self.learner)
+        report = CheckpointReport(
+            step=self.state.stage_step,
+            path=str(folder),
+            policy_version=self.state.policy_version,
+            is_best=folder.name == self.state.best_checkpoint,
+            bytes=folder_bytes(folder),
+        )
+        self.report(lambda c: c.report_resumed(report))
 
 
 @contextmanager

@@ -183,6 +183,10 @@ class CoordinatorClient:
         """A checkpoint is complete."""
         self._ask(routes.CHECKPOINTS, report)
 
+    def report_resumed(self, report: CheckpointReport) -> None:
+        """This attempt goes on from that checkpoint."""
+        self._ask(routes.RESUMED, report)
+
     def report_checkpoint_deleted(self, path: str) -> None:
         """A checkpoint is gone."""
         self._ask(routes.CHECKPOINT_DELETED, CheckpointDeleted(path=path))

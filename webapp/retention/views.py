@@ -31,7 +31,9 @@ def storage(request: MemberRequest) -> HttpResponse:
         "usage": usage_of(held.team),
         "summaries": summaries(found, plan(found), COUNTED_FOR_S),
         "is_admin": Role(held.role).includes(Role.ADMIN),
-        "experiments": Experiment.objects.filter(team=held.team).order_by("-id")[:EXPERIMENTS_OFFERED],
+        "experiments": Experiment.objects.filter(team=held.team)
+        .only("name")
+        .order_by("-id")[:EXPERIMENTS_OFFERED],
     }
     return render(request, "retention/storage.html", context)
 

@@ -194,6 +194,7 @@ def test_a_paused_experiment_resumes_where_it_stopped(
     assert steps == [1, 2, 3, 4]
     assert [group.step for group in coordinator.groups[asked:]] == [3, 3, 4, 4]
     assert coordinator.seen["/weights"][-1]["policy_version"] == 4
+    assert [one["step"] for one in coordinator.seen["/checkpoints/resumed"]] == [2]
 
 
 def test_with_staleness_the_next_step_is_sampled_while_this_one_trains(

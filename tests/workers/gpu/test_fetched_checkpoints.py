@@ -13,6 +13,7 @@ import pytest
 from django.core.files.storage import storages
 
 from testing.factories import make_experiment, make_team
+from training.contracts.trainer_reports import CheckpointReport
 from training.recipes.tiny.make_checkpoint import make_tiny
 from webapp.experiments.checkpoints import exports
 from webapp.experiments.checkpoints.checkpoint_copies import CheckpointElsewhere
@@ -54,8 +55,8 @@ def save(attempt: Attempt, directory: Path, step: int) -> CheckpointRecord:
     folder.mkdir(parents=True)
     (folder / "state.json").write_text(f'{{"grpo_step": {step}}}')
     (folder / "COMPLETE").touch()
-    values = {"step": step, "policy_version": step, "is_best": False, "success": None, "size_bytes": 1}
-    trainer_reports.record_checkpoint(experiment_id=attempt.experiment_id, path=str(folder), values=values)
+    saved = CheckpointReport(step=step, path=str(folder), policy_version=step, bytes=1)
+    trainer_reports.record_checkpoint(experiment_id=attempt.experiment_id, report=saved)
     return CheckpointRecord.objects.get(path=str(folder))
 
 
@@ -139,8 +140,8 @@ def test_a_report_of_the_same_folder_is_copied_anew_and_a_deleted_one_forgotten(
     record.refresh_from_db()
     first = record.copy_sha256
     (tmp_path / "there" / "00008-grpo-000008" / "state.json").write_text('{"grpo_step": 8, "best": 1}')
-    values = {"step": 8, "policy_version": 8, "is_best": True, "success": 0.5, "size_bytes": 1}
-    trainer_reports.record_checkpoint(experiment_id=attempt.experiment_id, path=record.path, values=values)
+    best = CheckpointReport(step=8, path=record.path, policy_version=8, is_best=True, success=0.5, bytes=1)
+    trainer_reports.record_checkpoint(experiment_id=attempt.experiment_id, report=best)
     copy_all(place)
     record.refresh_from_db()
     assert record.copy_sha256 not in ("", first)

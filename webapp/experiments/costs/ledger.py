@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
 
-from django.db.models import Count, OuterRef, Q, Subquery, Sum
+from django.db.models import Count, Exists, OuterRef, Q, Sum
 from django.utils import timezone
 
 from training.contracts.types import Source
@@ -162,16 +162,17 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
     by_policy = Q(trajectories__source=Source.POLICY)
     uncounted = by_policy & Q(trajectories__num_turns__gt=0, trajectories__num_completion_tokens=None)
     rows = Experiment.objects.filter(pk__in=experiment_ids).order_by()
-    # Apart from the sums: a trajectory with entries of two parts would count twice in them.
-    same = Experiment.objects.filter(pk=OuterRef("pk"), trajectories__replay_entries__verdict__in=ACCEPTED)
-    accepted = same.order_by().values("pk").annotate(number=Count("trajectories", distinct=True))
+    # Asked of each trajectory, not joined: one with entries of two parts would count twice in the sums.
+    is_accepted = Experiment.objects.filter(
+        trajectories=OuterRef("trajectories"), trajectories__replay_entries__verdict__in=ACCEPTED
+    )
     sums = rows.values("pk").annotate(
         took=Sum(took),
         prompt=Sum("trajectories__num_prompt_tokens"),
         completion=Sum("trajectories__num_completion_tokens"),
         uncounted=Count("trajectories", filter=uncounted),
         solved=Count("trajectories", filter=by_policy & Q(trajectories__score__gte=SOLVED)),
-        accepted=Subquery(accepted.values("number")),
+        accepted=Count("trajectories", filter=Exists(is_accepted)),
         number=Count("trajectories"),
     )
     return {
@@ -180,7 +181,7 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
             "prompt_tokens": None if row["uncounted"] else row["prompt"] or 0,
             "completion_tokens": None if row["uncounted"] else row["completion"] or 0,
             "num_solved": row["solved"],
-            "num_accepted": row["accepted"] or 0,
+            "num_accepted": row["accepted"],
             "num_trajectories": row["number"],
         }
         for row in sums

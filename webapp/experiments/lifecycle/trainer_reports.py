@@ -8,9 +8,10 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from training.contracts.trainer_reports import EvaluationResult
+from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import (
+    Attempt,
     CheckpointRecord,
     Evaluation,
     EvaluationTasks,
@@ -94,14 +95,27 @@ def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
 
 
 @transaction.atomic
-def record_checkpoint(*, experiment_id: int, path: str, values: dict[str, Any]) -> None:
+def record_checkpoint(*, experiment_id: int, report: CheckpointReport) -> None:
     """A checkpoint is complete on disk."""
-    if values.get("is_best"):
+    values = report.model_dump(exclude={"path", "bytes"}) | {"size_bytes": report.bytes}
+    if report.is_best:
         CheckpointRecord.objects.filter(experiment_id=experiment_id).update(is_best=False)
     CheckpointRecord.objects.update_or_create(
-        experiment_id=experiment_id, path=path, defaults={**values, "deleted_at": None, "copied_at": None}
+        experiment_id=experiment_id,
+        path=report.path,
+        defaults={**values, "deleted_at": None, "copied_at": None},
     )
-    publish(stream_of(experiment_id), "checkpoint.saved", {"step": values["step"], "path": path[-120:]})
+    publish(stream_of(experiment_id), "checkpoint.saved", {"step": report.step, "path": report.path[-120:]})
+
+
+@transaction.atomic
+def record_resume(*, experiment_id: int, attempt: int, report: CheckpointReport) -> None:
+    """An attempt goes on from a checkpoint; its trainer may have died before it could report that one."""
+    known = CheckpointRecord.objects.filter(experiment_id=experiment_id, path=report.path, deleted_at=None)
+    if not known.exists():
+        record_checkpoint(experiment_id=experiment_id, report=report)
+    same = Attempt.objects.filter(experiment_id=experiment_id, number=attempt)
+    same.update(resumed_step=report.step)
 
 
 @transaction.atomic

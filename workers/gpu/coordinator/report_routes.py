@@ -77,8 +77,12 @@ def report_evaluation(context: AttemptContext, result: EvaluationResult) -> Noth
 
 
 def report_checkpoint(context: AttemptContext, report: CheckpointReport) -> Nothing:
-    values = report.model_dump(exclude={"path", "bytes"}) | {"size_bytes": report.bytes}
-    trainer_reports.record_checkpoint(experiment_id=context.experiment_id, path=report.path, values=values)
+    trainer_reports.record_checkpoint(experiment_id=context.experiment_id, report=report)
+    return NOTHING
+
+
+def report_resumed(context: AttemptContext, report: CheckpointReport) -> Nothing:
+    trainer_reports.record_resume(experiment_id=context.experiment_id, attempt=context.attempt, report=report)
     return NOTHING
 
 
@@ -105,6 +109,7 @@ HANDLERS = (
     handles(routes.REPLAY_SKIPS, report_replay_skips),
     handles(routes.EVALUATIONS, report_evaluation),
     handles(routes.CHECKPOINTS, report_checkpoint),
+    handles(routes.RESUMED, report_resumed),
     handles(routes.CHECKPOINT_DELETED, report_checkpoint_deleted),
     handles(routes.CHECKPOINTS_IN_USE, get_checkpoints_in_use),
     handles(routes.ALARMS, report_alarms),

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig, SftConfig
+from training.contracts.trainer_reports import CheckpointReport
 from webapp.experiments.lifecycle import attempts, operator_actions, status_changes, trainer_reports
 from webapp.experiments.models import (
     EXPERIMENT_TRANSITIONS,
@@ -97,6 +98,24 @@ def test_an_attempt_after_a_crash_knows_the_step_of_the_checkpoint_it_goes_on_fr
     assert again.resumed_step == 8
 
 
+def test_an_attempt_goes_on_where_its_trainer_says_even_from_a_checkpoint_never_reported() -> None:
+    experiment = queue()
+    experiment.checkpoints.create(step=4, path="/4", policy_version=4, size_bytes=1, success=0.5)
+    for number in (1, 2):
+        attempt = claim(experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a")
+        attempts.requeue_after_crash(
+            attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=3
+        )
+    assert attempt.resumed_step == 4
+    for step in (8, 4):
+        found = CheckpointReport(step=step, path=f"/{step}", policy_version=step, bytes=1)
+        trainer_reports.record_resume(experiment_id=experiment.pk, attempt=2, report=found)
+        attempt.refresh_from_db()
+        assert attempt.resumed_step == step
+    kept = experiment.checkpoints.order_by("step").values_list("step", "success")
+    assert list(kept) == [(4, 0.5), (8, None)], "what was reported before stays as it is"
+
+
 def test_a_failed_claim_leaves_no_attempt_behind() -> None:
     experiment = queue()
     operator_actions.request_cancel(experiment=experiment)
@@ -172,11 +191,8 @@ def test_a_checkpoint_gives_the_restarts_back() -> None:
     experiment = queue()
     for number in range(1, 5):
         attempt = claim(experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a")
-        trainer_reports.record_checkpoint(
-            experiment_id=experiment.pk,
-            path=f"/checkpoints/{number}",
-            values={"step": number, "policy_version": number},
-        )
+        saved = CheckpointReport(step=number, path=f"/checkpoints/{number}", policy_version=number)
+        trainer_reports.record_checkpoint(experiment_id=experiment.pk, report=saved)
         attempts.requeue_after_crash(
             attempt=attempt, status=AttemptStatus.CRASHED, reason="killed", max_restarts=1
         )
