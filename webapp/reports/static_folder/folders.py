@@ -161,7 +161,8 @@ def _report_files(version: ReportVersion) -> Files:
 
 def _with_style(files: Files) -> Files:
     for path in STYLE:
-        found = finders.find(path)
-        with Path(found).open("rb") if found else staticfiles_storage.open(path) as file:
+        # As browsers get it, without unused rules; where nothing was collected, out of its source.
+        source = None if staticfiles_storage.exists(path) else finders.find(path)
+        with Path(source).open("rb") if source else staticfiles_storage.open(path) as file:
             yield f"style/{path.rpartition('/')[2]}", file.read()
     yield from files
