@@ -13,12 +13,13 @@ http_application = get_asgi_application()
 from django.urls import get_resolver  # noqa: E402
 
 from webapp.lib.startup_objects import keep_for_good  # noqa: E402
+from webapp.lib.static_files.in_front import StaticFilesInFront  # noqa: E402
 from webapp.lib.websocket_origin import OwnOrigin  # noqa: E402
 from webapp.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http_application,
+        "http": StaticFilesInFront(http_application),
         "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -167,7 +167,6 @@ MIDDLEWARE = [
     "webapp.operations.probes.ProbeMiddleware",
     "csp.middleware.CSPMiddleware",
     "webapp.lib.edge_middleware.EdgeMiddleware",
-    "webapp.lib.static_files.middleware.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -4,10 +4,12 @@ import re
 
 import httpx
 import pytest
+from asgiref.sync import async_to_sync
 from django.conf import settings
 from django.contrib.staticfiles import finders
 
 from testing.private_installation import REPOSITORY, Instance
+from webapp.lib.static_files.in_front import StaticFilesInFront
 from webapp.lib.static_files.npm_assets import AssetsMissing, PackageFinder
 
 TEMPLATES = sorted((REPOSITORY / "templates").rglob("*.html"))
@@ -56,3 +58,36 @@ def test_static_files_are_served_compressed_without_signing_in():
     assert answer.headers["content-encoding"] == "gzip"
     assert int(answer.headers["content-length"]) < 30_000
     assert 50_000 < len(answer.content) < 200_000, "what pages use of it"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+
+
+ASKED = {"type": "http", "path": "/static/theme.css", "method": "GET", "scheme": "http"}
+
+
+@pytest.mark.parametrize(
+    ("is_behind_https", "forwarded", "status"),
+    [(False, b"", 200), (True, b"https", 200), (True, b"", 418), (True, b"http", 418)],
+)
+def test_behind_https_plain_requests_for_static_files_are_left_to_what_redirects_them(
+    settings, tmp_path, is_behind_https, forwarded, status
+):
+    (tmp_path / "theme.css").write_text("a {}")
+    settings.STATIC_ROOT = tmp_path
+    settings.SECURE_SSL_REDIRECT = is_behind_https
+    settings.SECURE_HSTS_SECONDS = 60 if is_behind_https else 0
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def redirects(scope, receive, send):
+        await send({"status": 418})
+
+    asked = ASKED | {"headers": [(b"x-forwarded-proto", forwarded)]}
+    async_to_sync(StaticFilesInFront(redirects))(asked, None, send)
+    assert sent[0]["status"] == status
+    if status == 200:
+        assert sent[1]["body"] == b"a {}"
+        assert (b"strict-transport-security" in dict(sent[0]["headers"])) is is_behind_https
