@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
+from django.db import transaction
 
 from webapp.experiments.checkpoints.checkpoint_table import is_on_demand
 from webapp.experiments.models import Evaluation, Experiment
@@ -28,10 +29,13 @@ def series_of(experiment: Experiment, from_step: int = 0) -> Series:
     lines: Series = defaultdict(no_points)
     # As they lie in the database: by name or step, each would be looked up by itself.
     rows = experiment.metrics.filter(step__gte=from_step).order_by("id")
-    for name, step, value in rows.values_list("name", "step", "value").iterator(chunk_size=ROWS_AT_ONCE):
-        line = lines[name]
-        line["x"].append(step)
-        line["y"].append(value)
+    points = rows.values_list("name", "step", "value")
+    # Outside of a transaction PostgreSQL copies the whole result before it sends the first row.
+    with transaction.atomic(savepoint=False):
+        for name, step, value in points.iterator(chunk_size=ROWS_AT_ONCE):
+            line = lines[name]
+            line["x"].append(step)
+            line["y"].append(value)
     return {name: thinned(_in_order(lines[name])) for name in sorted(lines)}
 
 
