@@ -56,8 +56,10 @@ def environment(scope: dict[str, Any]) -> dict[str, str]:
 
 def is_secure(scope: dict[str, Any]) -> bool:
     """Whether the proxy in front says so."""
-    name, value = settings.SECURE_PROXY_SSL_HEADER
-    return scope["scheme"] == "https" or environment(scope).get(name) == value
+    forwarded = settings.SECURE_PROXY_SSL_HEADER
+    if forwarded is not None and environment(scope).get(forwarded[0]) == forwarded[1]:
+        return True
+    return scope["scheme"] == "https"
 
 
 def encoded(headers: Any) -> Headers:
