@@ -200,7 +200,6 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "purpose", "-id"], name="trajectory_by_purpose"),
             models.Index(fields=["team", "num_parse_errors"], name="trajectory_by_parse_errors"),
             models.Index(fields=["team", "status", "-id"], name="trajectory_by_status"),
-            # With the score, so that those of a family that were solved are counted out of the index.
             models.Index(fields=["team", "family", "-id", "score"], name="trajectory_by_family"),
             models.Index(fields=["team", "-reward", "-id"], name="trajectory_by_reward"),
             models.Index(fields=["team", "-score", "-id"], name="trajectory_by_score"),

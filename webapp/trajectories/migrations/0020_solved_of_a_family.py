@@ -1,3 +1,5 @@
+"""With the score, the solved trajectories of a family are counted out of the index alone."""
+
 from django.db import migrations, models
 
 
