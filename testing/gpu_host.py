@@ -16,7 +16,7 @@ from testing.private_installation import REPOSITORY, Instance
 
 
 class GpuHost:
-    """It works on the control's SQLite file, and on the Redis that its variables name."""
+    """It works on the Redis and database that its variables name; the latter may be the control's file."""
 
     def __init__(
         self,
@@ -25,9 +25,13 @@ class GpuHost:
         control: Instance,
         variables: Mapping[str, str],
         network: Network | None = None,
+        *,
+        sees_control: bool = True,
     ) -> None:
+        """`sees_control`: whether the control's folder is there for it."""
         self.name, self.folder = name, folder
-        self._network = network
+        self._hide = "" if sees_control else f"mount -t tmpfs none {control.folder} && "
+        self.network = network
         self._environment = {
             **control.environment,
             "DESKHAND_DATA_DIR": str(folder),
@@ -39,10 +43,11 @@ class GpuHost:
         self.folder.mkdir(exist_ok=True)
         up = [sys.executable, "manage.py", "up", "--quiet", "--gpu-workers", "1"]
         up += ["--without", "web", "env", "deskhost", "dispatcher"]
-        command = ["unshare", "--uts", "sh", "-c", f'hostname {self.name} && exec "$@"', "sh", *up]
+        begin = f'hostname {self.name} && {self._hide}exec "$@"'
+        command = ["unshare", "--uts", "--mount", "sh", "-c", begin, "sh", *up]
         with (self.folder / "up.log").open("ab") as output:
             self._process = subprocess.Popen(
-                self._network.inside(*command) if self._network else command,
+                self.network.inside(*command) if self.network else command,
                 cwd=REPOSITORY,
                 env=self._environment,
                 stdout=output,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -52,6 +53,12 @@ class Network:
 
         return ThreadPoolExecutor(max_workers=1, initializer=enter)
 
+    def listeners(self) -> list[str]:
+        """ADDRESS:PORT of each TCP socket behind the link that others can connect to."""
+        done = subprocess.run(self.inside("ss", "-Hltn"), check=True, capture_output=True, text=True)
+        found = [line.split()[3] for line in done.stdout.splitlines()]
+        return sorted(one for one in found if not one.startswith(("127.", "[::1]", "[::ffff:127.")))
+
     def cut(self) -> None:
         do("ip", "link", "set", self.link, "down")
 
@@ -62,7 +69,7 @@ class Network:
 @contextmanager
 def network(which: int = 0) -> Iterator[Network]:
     """A network of its own, gone afterwards; `which` tells several of one process apart. Raises NoGround."""
-    number = (os.getpid() + 8192 * which) % 16384
+    number = (os.getpid() + 4096 * which) % 16384
     made = Network(
         f"dh{os.getpid()}{'abcd'[which]}",
         *(f"10.251.{number // 64}.{number % 64 * 4 + host}" for host in (1, 2)),

@@ -9,12 +9,13 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from testing import watch_installation
-from testing.experiment_runs import describe, launch
+from testing.experiment_runs import FINAL, describe, launch
 from testing.gpu_host import GpuHost
 from testing.linked_network import Network
 from testing.private_installation import Instance
@@ -43,26 +44,53 @@ def redis_on(address: str) -> Iterator[str]:
         process.wait()
 
 
+@dataclass
 class TwoGpuHosts:
     """A control, and gpu hosts A and B: networks, names and data folders of their own."""
 
-    def __init__(self, stack: ExitStack, link: Network, folder: Path) -> None:
-        self._folder = folder
-        self._shared = folder / "shared"
-        self._shared.mkdir()
+    control: Instance
+    hosts: list[GpuHost]
+    folder: Path
+    """Holds their folders, and `shared`, of all of them."""
+
+    @classmethod
+    def beside_one_link(
+        cls, stack: ExitStack, link: Network, folder: Path, database: str = ""
+    ) -> TwoGpuHosts:
+        """A in the control's network, B behind the link.
+
+        `database`: URL of one that both networks reach; "" = the control's SQLite file.
+        """
         redis = stack.enter_context(redis_on(link.near))
-        variables = {"REDIS_URL": redis, "DESKHAND_CHECKPOINT_DIRS": str(self._shared)}
-        env = variables | {"DATABASE_URL": ""}
-        self.control = Instance(slots=2, without=["gpu"], env=env, start_timeout_s=500)
-        stack.enter_context(self.control)
-        self.control.manage("import_tasks", "first-desk")
-        self.hosts = []
-        for name, address, place in zip(BOTH, (link.near, link.far), (None, link), strict=True):
+        variables = {"REDIS_URL": redis, "DESKHAND_CHECKPOINT_DIRS": str(folder / "shared")}
+        if database:
+            variables["DATABASE_URL"] = database
+        env = {"DATABASE_URL": ""} | variables
+        control = Instance(slots=2, without=["gpu"], env=env, start_timeout_s=500)
+        stack.enter_context(control)
+        control.manage("import_tasks", "first-desk")
+        return cls.at(control, folder, variables, {link.near: None, link.far: link})
+
+    @classmethod
+    def at(
+        cls,
+        control: Instance,
+        folder: Path,
+        variables: dict[str, str],
+        places: dict[str, Network | None],
+        *,
+        sees_control: bool = True,
+    ) -> TwoGpuHosts:
+        """One at each address, in its network; the screenshots are the control's."""
+        (folder / "shared").mkdir(exist_ok=True)
+        hosts = []
+        for name, (address, place) in zip(BOTH, places.items(), strict=True):
             own = folder / name
             own.mkdir()
-            (own / "media").symlink_to(self.control.folder / "media")  # screenshots, as a shared folder
-            host = GpuHost(name, own, self.control, variables | {"DESKHAND_POLICY_ADDRESS": address}, place)
-            self.hosts.append(host)
+            (own / "media").symlink_to((control.folder / "media").resolve())
+            own_variables = variables | {"DESKHAND_POLICY_ADDRESS": address}
+            hosts.append(GpuHost(name, own, control, own_variables, place, sees_control=sees_control))
+        return cls(control, hosts, folder)
 
     def launch(self, num_hosts: int, *, least_hosts: int = 0, sft: bool = False, steps: int) -> int:
         """One of `First desk`'s kinds, with a model that knows nothing; its number."""
@@ -75,9 +103,9 @@ class TwoGpuHosts:
             "algorithm": {"group_size": 2, "groups_per_step": 1, "num_steps": steps},
             "optimiser": {"num_processes": 2, "num_hosts": num_hosts, "least_hosts": least_hosts},
             "evaluation": {"num_tasks": 0},
-            "checkpoints": {"every": 1, "directory": str(self._shared)},
+            "checkpoints": {"every": 1, "directory": str(self.folder / "shared")},
         }
-        file = self._folder / "config.yaml"
+        file = self.folder / "config.yaml"
         file.write_text(json.dumps(config))  # JSON is YAML
         return launch(self.control, "--config", str(file), "--anyway")
 
@@ -92,10 +120,12 @@ class TwoGpuHosts:
         return rows(self.control, f"{query} and experiment_id = {experiment} order by step")
 
     def end_of(self, experiment: int) -> dict[str, Any]:
-        def final() -> dict[str, Any] | None:
-            found = describe(self.control, experiment, *SFT)
-            return found if found["status"] in ("finished", "failed") else None
+        query = f"select status from experiments_experiment where id = {experiment}"
 
-        found = wait_for(f"the end of experiment {experiment}", final)
+        def is_final() -> bool:
+            return rows(self.control, query)[0][0] in FINAL
+
+        wait_for(f"the end of experiment {experiment}", is_final)
+        found = describe(self.control, experiment, *SFT)
         assert found["status"] == "finished", found
         return found

@@ -12,6 +12,8 @@ import pytest
 
 from testing.gpu_host import running
 from testing.linked_network import Network, network
+from testing.private_postgres import private_cluster
+from testing.session.environment import ON_POSTGRES
 from testing.small_disk import NoGround
 from testing.two_gpu_hosts import BOTH, SFT, TwoGpuHosts, wait_for
 
@@ -33,15 +35,26 @@ def link() -> Iterator[Network]:
         pytest.skip(str(missing))
 
 
+@pytest.fixture
+def database(link: Network) -> Iterator[str]:
+    """Of hosts in both networks; "" = the control's SQLite file."""
+    if not ON_POSTGRES:
+        yield ""
+        return
+    with private_cluster(address=link.near, clients=f"{link.near}/30"):
+        yield f"postgresql://deskhand@{link.near}/deskhand"
+
+
 def test_two_hosts_train_as_one_and_go_on_without_a_lost_one_or_with_it_again(
-    link: Network, tmp_path: Path
+    link: Network, database: str, tmp_path: Path
 ) -> None:
     with ExitStack() as stack:
-        pool = TwoGpuHosts(stack, link, tmp_path)
+        pool = TwoGpuHosts.beside_one_link(stack, link, tmp_path, database)
         stack.enter_context(running(pool.hosts[0]))
         with running(pool.hosts[1]) as second:
             fewer = pool.launch(2, least_hosts=1, sft=True, steps=NUM_STEPS)
             wait_for("two steps on two hosts", lambda: len(pool.steps(fewer)) >= 2)
+            assert [one.rpartition(":")[0] for one in link.listeners()] == [link.far], "only the mesh"
             second.kill()
         over_two = pool.end_of(fewer)
         (_, began_on), *_, (_, went_on) = pool.attempts(fewer)
@@ -67,6 +80,22 @@ def test_two_hosts_train_as_one_and_go_on_without_a_lost_one_or_with_it_again(
         assert_every_step_once(pool, whole, found)
     shards = (tmp_path / "shared").glob(f"experiment-{whole}/checkpoints/*/optimiser/__*_0.distcp")
     assert {path.name for path in shards} == {"__0_0.distcp", "__1_0.distcp"}, "one of each host"
+
+
+def test_the_other_host_goes_on_when_the_first_one_is_lost(
+    link: Network, database: str, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        pool = TwoGpuHosts.beside_one_link(stack, link, tmp_path, database)
+        stack.enter_context(running(pool.hosts[1]))
+        with running(pool.hosts[0]) as first:
+            experiment = pool.launch(2, least_hosts=1, steps=NUM_STEPS)
+            wait_for("two steps on two hosts", lambda: len(pool.steps(experiment)) >= 2)
+            first.kill()  # coordinator, policy server and half of the ranks
+        found = pool.end_of(experiment)
+        assert pool.attempts(experiment) == [("lost", BOTH), ("finished", BOTH[1:])]
+        assert found["attempts"][0]["reason"] == "gpu worker gpu@gpu-a stopped answering"
+        assert_every_step_once(pool, experiment, found)
 
 
 def assert_every_step_once(pool: TwoGpuHosts, experiment: int, found: dict[str, Any]) -> None:
