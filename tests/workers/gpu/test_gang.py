@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from testing.factories import make_experiment, make_team
+from testing.fleet_rows import make_worker
 from training.distributed.gang import Gang
 from webapp.experiments.lifecycle import gangs
 from webapp.experiments.models import Attempt, GangMember
+from webapp.fleet.models import Worker, WorkerStatus
 from workers import identity
 from workers.gpu import gang
 
@@ -48,6 +50,19 @@ def test_the_first_host_learns_why_another_one_left(first: Attempt, tmp_path: Pa
     with pytest.raises(gang.GangBroken, match=r"^gpu@b: no such model$"):
         gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
     assert gang.problems_of(first) == ["gpu@b: no such model"]
+
+
+def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(
+    first: Attempt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(gang, "COME_WITHIN_S", 600.0)
+    worker = make_worker(queue="gpu", name="gpu@b")
+
+    def is_found_lost() -> None:
+        Worker.objects.filter(pk=worker.pk).update(status=WorkerStatus.LOST)
+
+    with pytest.raises(gang.GangBroken, match=r"^gpu@b does not answer any more$"):
+        gang.gather(first, tmp_path, tmp_path / "checkpoints", is_found_lost)
 
 
 def test_all_hosts_write_the_same_file_and_the_key_is_private(first: Attempt, tmp_path: Path) -> None:

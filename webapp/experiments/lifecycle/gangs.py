@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from webapp.experiments.models import Attempt, GangMember
+from webapp.fleet.models import Worker, WorkerStatus
 from webapp.lib.storable_text import storable
 
 
@@ -20,7 +21,7 @@ class Gathering:
     missing: tuple[str, ...]
     """Workers that have not come."""
     problems: tuple[str, ...]
-    """Of each that left: its worker and why."""
+    """Of each that left, or was lost before it came: its worker and why."""
 
 
 @transaction.atomic
@@ -50,8 +51,9 @@ def leave(*, attempt_id: int, host: int, problem: str) -> None:
 def gathering(attempt_id: int) -> Gathering:
     """What the members have told."""
     members = list(GangMember.objects.filter(attempt=attempt_id).order_by("host"))
-    return Gathering(
-        tuple(one.address for one in members),
-        tuple(one.worker_name for one in members if not one.address),
-        tuple(f"{one.worker_name}: {one.problem}" for one in members if one.problem),
-    )
+    missing = tuple(one.worker_name for one in members if not one.address)
+    told = [f"{one.worker_name}: {one.problem}" for one in members if one.problem]
+    # A host that has just died may be called before it is known for lost: it will not come.
+    gone = Worker.objects.filter(name__in=missing).exclude(status=WorkerStatus.ONLINE).order_by("name")
+    told += [f"{one.name} does not answer any more" for one in gone] if missing else []
+    return Gathering(tuple(one.address for one in members), missing, tuple(told))
