@@ -1,0 +1,168 @@
+"""The gpu hosts of the benchmark of many hosts: First desk over two, their losses, and their numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.many_hosts_parts import EnvHost, Server
+from testing import watch_installation
+from testing.experiment_runs import launch, settings
+from testing.linked_network import Network
+from testing.paths import REPOSITORY
+from testing.training.recorded_samples import record_samples
+from testing.training.resume_probe import program
+from testing.training.toy_desktops import ToyDesktops
+from testing.two_gpu_hosts import BOTH, TwoGpuHosts
+from training.contracts.config import parse_config, to_yaml
+from training.recipes.tiny.make_checkpoint import make_tiny
+from training.render.renderer import Renderer
+from training.sampler.engines.transformers_engine import TransformersEngine
+from webapp.lib.host_links.certificates import make_self_signed
+from webapp.lib.supervisor.ports import free_port
+
+LIMIT_S = 1500.0
+TOLERANCE = 1e-5
+NUM_STEPS = 6
+wait_for = partial(watch_installation.wait_for, patience_s=LIMIT_S, poll_s=1.0)
+FIRST_DESK = {
+    "algorithm.num_steps": 3,
+    "algorithm.groups_per_step": 2,
+    "algorithm.group_size": 4,
+    "optimiser.num_processes": 2,
+    "optimiser.num_hosts": 2,
+    "evaluation.num_tasks": 2,
+    "checkpoints.every": 1,
+}
+
+
+def first_desk(pool: TwoGpuHosts, env_hosts: list[EnvHost], server: Server) -> dict[str, Any]:
+    """The preset with few small steps, on all four hosts, to its end; who listens meanwhile."""
+    started = time.monotonic()
+    chosen = FIRST_DESK | {"checkpoints.directory": str(pool.folder / "shared")}
+    number = launch(pool.control, "--preset", "first-desk", *settings(chosen), "--anyway")
+    wait_for("a step", lambda: pool.steps(number))
+    listeners = {host.name: host.network.listeners() for host in (*env_hosts, *pool.hosts) if host.network}
+    found = pool.end_of(number)
+    # The first gpu host has the policy server and its end of the mesh, the second one its end.
+    expected = dict.fromkeys((host.name for host in env_hosts), 0) | dict(zip(BOTH, (2, 1), strict=True))
+    counts = {name: len(ports) for name, ports in listeners.items()}
+    sums = server.sampled_for(number)
+    steps = [step for step, _ in pool.steps(number)]
+    whole = steps == [1, 2, 3] and pool.attempts(number) == [("finished", BOTH)]
+    return {
+        "steps": steps,
+        "wall_s": round(time.monotonic() - started, 1),
+        "evaluations": [[one["name"], one["success"]] for one in found["evaluations"]],
+        "listeners": counts,
+        "passed": whole and counts == expected and not sums["twice"],
+    } | sums
+
+
+def lose_each(pool: TwoGpuHosts) -> dict[str, Any]:
+    """An experiment over both whose second host is killed and comes again, then the first."""
+    started = time.monotonic()
+    number = pool.launch(2, steps=NUM_STEPS)
+    for place, (host, least) in enumerate(zip(reversed(pool.hosts), (1, 3), strict=True)):
+        wait_for(f"{least} steps", partial(_has_steps, pool, number, least))
+        host.kill()
+        wait_for("the attempt's end", partial(_has_ended, pool, number, place))
+        host.start()
+    found = pool.end_of(number)
+    steps = [step for step, _ in pool.steps(number)]
+    attempts = pool.attempts(number)
+    whole = steps == list(range(1, NUM_STEPS + 1)) and attempts[-1] == ("finished", BOTH)
+    return {
+        "steps": steps,
+        "attempts": [[one["status"], one["resumed_step"], one["reason"]] for one in found["attempts"]],
+        "wall_s": round(time.monotonic() - started, 1),
+        "passed": whole and len(attempts) == 3,
+    }
+
+
+def _has_steps(pool: TwoGpuHosts, number: int, least: int) -> bool:
+    return len(pool.steps(number)) >= least
+
+
+def _has_ended(pool: TwoGpuHosts, number: int, place: int) -> bool:
+    query = f"select ended_at from experiments_attempt where experiment_id = {number} order by number"
+    return watch_installation.rows(pool.control, query)[place][0] is not None
+
+
+def same_numbers(links: list[Network], folder: Path) -> dict[str, Any]:
+    """Loss and gradient norm of five GRPO steps over recorded samples: two hosts, and one with two ranks."""
+    record(folder)
+    alone = walk(folder, [["--ranks", "2"]], lambda command, _: command)
+    made, port = make_self_signed("a gang", days=1), free_port()
+    (folder / "gang.cert").write_text(made.certificate)
+    (folder / "gang.key").write_text(made.key)
+    ranks = []
+    for host in range(len(links)):
+        values = {"host": host, "addresses": [f"{link.far}:{port}" for link in links]}
+        values |= {name: str(folder / f"gang.{name[:4]}") for name in ("certificate", "key")}
+        file = folder / f"gang-{host}.json"
+        file.write_text(json.dumps(values))
+        ranks.append(["--ranks", "1", "--gang", str(file)])
+    spread = walk(folder, ranks, lambda command, host: links[host].inside(*command))
+    worst = [
+        max(
+            abs(one[place] - other[place]) / abs(other[place])
+            for one, other in zip(spread, alone, strict=True)
+        )
+        for place in range(2)
+    ]
+    names = ("loss", "gradient norm")
+    return {
+        "steps": len(alone),
+        "one_host": alone,
+        "two_hosts": spread,
+        "largest_relative_difference": dict(zip(names, worst, strict=True)),
+        "passed": len(alone) == 5 and max(worst) <= TOLERANCE,
+    }
+
+
+def record(folder: Path) -> None:
+    """What `testing.training.resume_probe` reads."""
+    model = make_tiny(folder / "model", seed=0)
+    values = {
+        "model": {"path": str(model), "max_pixels": 12288},
+        "sampling": {"max_completion_tokens": 6},
+        "algorithm": {"group_size": 4, "groups_per_step": 2, "num_steps": 5},
+        "optimiser": {"learning_rate": 1e-3, "microbatch_size": 2},
+    }
+    config = parse_config(values)
+    (folder / "plain.yaml").write_text(to_yaml(config))
+    renderer = Renderer.from_folder(model, config.model, config.prompt)
+    engine = TransformersEngine(model, renderer, seed=1)
+    samples = record_samples(ToyDesktops(engine=engine, renderer=renderer, frames=folder / "frames"))
+    (folder / "samples.pickle").write_bytes(pickle.dumps(samples))
+
+
+def walk(folder: Path, ranks: list[list[str]], place: Callable[[list[str], int], list[str]]) -> list[Any]:
+    """(loss, gradient norm) of each step, of launchers with these options."""
+    steps = folder / "steps.json"
+    steps.unlink(missing_ok=True)
+    base = [sys.executable, "-m", "training.distributed.launch"]
+    walkers = [
+        subprocess.Popen(
+            place([*base, *options, *program(folder, "straight", folder, steps)], host),
+            cwd=REPOSITORY,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+        for host, options in enumerate(ranks)
+    ]
+    try:
+        codes = [walker.wait(LIMIT_S) for walker in walkers]
+    finally:
+        for walker in walkers:
+            walker.kill()
+    assert not any(codes), f"the launchers ended with {codes}"
+    return json.loads(steps.read_text())
