@@ -125,3 +125,16 @@ def loose_readings(text: str) -> list[tuple[int, str]]:
 def test_loose_readings_are_found():
     text = "int(request.GET['a'])\njson.loads(request.body)\nx.isdigit()\nint"
     assert [call for _, call in loose_readings(text)] == ["int", "json.loads", "isdigit"]
+
+
+EXPRESSION_WAIT = re.compile(r"wait_for_function\(\s*f?[\"'](?!\()")
+
+
+def test_waits_in_a_page_are_functions():
+    """An expression is evaluated anew at each poll, inside the page: its CSP refuses the second one."""
+    names = subprocess.check_output(
+        ["git", "ls-files", "tests", "testing", "benchmarks"], cwd=REPOSITORY, text=True
+    )
+    files = [REPOSITORY / name for name in names.split() if name.endswith(".py")]
+    assert [str(file) for file in files if EXPRESSION_WAIT.search(file.read_text())] == []
+    assert EXPRESSION_WAIT.search('wait_for_function(\n    f"{PICTURES} > 0")')

@@ -92,7 +92,7 @@ def look_at(deskhand: Instance, trajectory: int) -> tuple[list[int], int]:
         page.set_default_timeout(60_000)
         sign_in(page, deskhand)
         page.goto(f"{deskhand.url}/trajectories/{trajectory}/")
-        page.wait_for_function("document.querySelector('[data-image] img')?.naturalWidth > 0")
+        page.wait_for_function("() => document.querySelector('[data-image] img')?.naturalWidth > 0")
         size = page.eval_on_selector("[data-image] img", "image => [image.naturalWidth, image.naturalHeight]")
         cells = page.locator("[data-cell]:not([data-cell=end])").count()
         if folder := os.environ.get("DESKHAND_SHOTS"):

@@ -49,7 +49,7 @@ def test_the_browser_gets_screenshots_from_the_bucket(
             page.on("request", lambda request: asked.append(request.url))
             for address in ("/trajectories/", f"/trajectories/{recorder.trajectory.pk}/"):
                 page.goto(address)
-                page.wait_for_function(f"{PICTURES} > 0")
+                page.wait_for_function(f"() => {PICTURES} > 0")
             context.close()
     from_bucket = [one for one in asked if one.startswith(f"{server.url}/screens/desk/hand/frames/")]
     assert from_bucket
