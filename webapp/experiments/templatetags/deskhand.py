@@ -194,14 +194,20 @@ def css_percent(fraction: float | None) -> str:
 
 @register.filter
 def points(value: float | None) -> str:
-    """Percentage points with their sign."""
-    return "—" if value in MISSING else f"{value:+.0f}".replace("-", "−")
+    """Percentage points with their sign, none at 0: "+4", "−11"."""
+    return _with_sign(value, 0)
 
 
 @register.filter
 def as_points(fraction: float | None) -> str:
-    """A difference of shares in percentage points: "+4", "−11"."""
+    """A difference of shares in percentage points, as `points`."""
     return points(None if fraction is None else fraction * 100)
+
+
+@register.filter
+def points_interval(bounded: Any) -> str:
+    """From its low to its high difference of shares: "0 to +67 points"."""
+    return f"{as_points(bounded.low)} to {as_points(bounded.high)} points"
 
 
 @register.filter
@@ -227,9 +233,13 @@ def sampling(temperature: float | None) -> str:
 @register.filter
 def signed(value: float | None) -> str:
     """Two decimals with the sign, as rewards and advantages are shown; a real minus sign, none at 0.00."""
+    return _with_sign(value, 2)
+
+
+def _with_sign(value: float | None, digits: int) -> str:
     if value in MISSING:
         return "—"
-    text = f"{value:+.2f}"
+    text = f"{value:+.{digits}f}"
     return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 

@@ -73,6 +73,20 @@ def test_success_that_rises_greedily_too_was_learned(client: Client, viewer):
     assert change["greedy"]["low"] > 0
 
 
+def test_intervals_name_their_unit_and_nothing_has_no_sign(client: Client, viewer):
+    experiment = run(viewer, (range(20), range(34)), (range(36), range(36)))
+    other = run(viewer, (range(20), range(34)), (range(36), range(36)))
+    pages = (
+        page_of(client, experiment),
+        compared(client, experiment, other),
+        " ".join(matrix(client, experiment).content.decode().split()),
+    )
+    for page in pages:
+        assert "0 points, 95 % interval 0 to 0 points" in page
+        assert "+0 " not in page
+        assert "−0 " not in page
+
+
 def test_a_small_rise_when_sampled_is_not_called_sharpened(client: Client, viewer):
     assert "Sharpened" not in page_of(client, run(viewer, (range(20), range(24)), (range(36), range(36))))
 

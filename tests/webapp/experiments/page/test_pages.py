@@ -71,7 +71,7 @@ def test_the_list_shows_progress_and_the_gain_of_each_experiment(client: Client,
     make_experiment(name="Theirs")
     page = client.get("/experiments/").content.decode()
     assert "Ours" in page
-    assert "+50 pts" in page
+    assert "+50 points" in page
     assert "20 / 20 steps" in page
     assert "Theirs" not in page
 
