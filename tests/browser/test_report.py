@@ -1,10 +1,16 @@
 """A researcher freezes a report and shares it; a stranger with the link reads it and gets nowhere else."""
 
+from datetime import timedelta
+
+from django.utils import timezone
 from playwright.sync_api import Browser, expect
 
 from testing.browser.people import People, SignIn
 from testing.factories import make_experiment, make_trajectory
 from webapp.experiments.models import MetricPoint
+from webapp.reports import links
+from webapp.reports.freeze import Choices, write_version
+from webapp.reports.models import ReportLink
 
 
 def test_a_stranger_reads_the_shared_report(
@@ -44,4 +50,39 @@ def test_a_stranger_reads_the_shared_report(
     expect(page.get_by_text("Revoked", exact=True)).to_be_visible()
     stranger.goto(address)
     expect(stranger.get_by_text("No report here")).to_be_visible()
+    context.close()
+
+
+def test_a_stranger_with_an_expired_link_is_told_so_and_sees_nothing_else(
+    people: People, browser: Browser, web_server: str
+):
+    experiment = make_experiment(team=people.team, status="finished", name="Frozen run")
+    trajectory = make_trajectory(team=people.team, turns=1)
+    choices = Choices([experiment.pk], trajectories=[trajectory.pk])
+    version = write_version(
+        team=people.team, user=people.operator, title="What we found", text="It works.", choices=choices
+    )
+    link = links.make_link(version=version, user=people.operator, days=1)
+    address = f"/r/{links.token_of(link)}/"
+    context = browser.new_context(base_url=web_server)
+    stranger = context.new_page()
+    stranger.goto(address)
+    expect(stranger.get_by_role("heading", level=1)).to_have_text("What we found")
+    picture = stranger.locator(".report-turns img").first.get_attribute("src")
+    assert picture is not None
+    assert context.request.get(picture).status == 200
+
+    ReportLink.objects.filter(pk=link.pk).update(expires_at=timezone.now() - timedelta(seconds=1))
+    answer = stranger.goto(address)
+    assert answer is not None
+    assert answer.status == 404
+    expect(stranger.get_by_role("heading")).to_have_text("No report here")
+    expect(stranger.get_by_role("main")).to_contain_text("has expired")
+    expect(stranger.get_by_role("link")).to_have_text(["Skip to the content"])
+    expect(stranger.locator("img, form, nav, table, .chart")).to_have_count(0)
+    expect(stranger.get_by_role("button")).to_have_count(0)
+    words = stranger.locator("body").inner_text()
+    for shown_before in ("What we found", "It works.", "Frozen run"):
+        assert shown_before not in words
+    assert context.request.get(picture).status == 404
     context.close()
