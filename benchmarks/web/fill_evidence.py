@@ -127,6 +127,7 @@ def evidence_pages(team_id: int) -> dict[str, str]:
     link = ReportLink.objects.get(version__report=report)
     return {
         "sweep, 24 arms x 3 seeds": f"/sweeps/{sweep.pk}/",
+        "sweep, cost": f"/sweeps/{sweep.pk}/cost/",
         "sweep, charts": f"/sweeps/{sweep.pk}/charts/",
         "cost of an experiment": f"/experiments/{member.pk}/?tab=cost",
         "lineage, a family of 80": f"/experiments/{member.pk}/?tab=lineage",

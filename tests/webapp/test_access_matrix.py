@@ -164,6 +164,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "queue-rows": page("/queue/rows/"),
     "sweep-detail": thing("/sweeps/{sweep}/"),
     "sweep-rows": thing("/sweeps/{sweep}/rows/"),
+    "sweep-cost": thing("/sweeps/{sweep}/cost/"),
     "sweep-charts": thing("/sweeps/{sweep}/charts/"),
     "sweep-pause": act("/sweeps/{sweep}/pause/"),
     "sweep-resume": act("/sweeps/{sweep}/resume/"),

@@ -30,6 +30,7 @@ urlpatterns = [
     path("experiments/launch/form/", launch_views.launch_form, name="launch-form"),
     path("sweeps/<int:pk>/", sweep_views.detail, name="sweep-detail"),
     path("sweeps/<int:pk>/rows/", sweep_views.rows, name="sweep-rows"),
+    path("sweeps/<int:pk>/cost/", sweep_views.cost, name="sweep-cost"),
     path("sweeps/<int:pk>/charts/", sweep_views.charts, name="sweep-charts"),
     path("sweeps/<int:pk>/pause/", sweep_views.pause, name="sweep-pause"),
     path("sweeps/<int:pk>/resume/", sweep_views.resume, name="sweep-resume"),

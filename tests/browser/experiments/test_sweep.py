@@ -44,6 +44,7 @@ def test_a_sweep_is_launched_judged_and_cancelled_as_one(
     expect(page.locator(".sweep-arms tbody tr")).to_have_count(3)
     page.reload()
     expect(page.locator(".charts .js-plotly-plot")).to_have_count(2)
+    expect(page.locator("[data-cost]")).to_contain_text("GPU-hours")
 
     page.locator("#cancel-sweep button").click()
     page.get_by_role("button", name="Cancel it").click()

@@ -14,7 +14,7 @@ from webapp.accounts.access import MemberRequest, owned_row
 from webapp.accounts.models import Role
 from webapp.experiments.costs.cost_rows import cost_rows
 from webapp.experiments.costs.ledger import costs_of, prices_of, total_of
-from webapp.experiments.models import SWEEP_TRANSITIONS, ArmStatus, Sweep, SweepStatus
+from webapp.experiments.models import SWEEP_TRANSITIONS, ArmStatus, Experiment, Sweep, SweepStatus
 from webapp.experiments.sweeps.chart_data import sweep_charts
 from webapp.experiments.sweeps.results import best_of, results_of
 from webapp.experiments.sweeps.steering import cancel_sweep, pause_sweep, resume_sweep
@@ -36,8 +36,18 @@ def detail(request: MemberRequest, pk: int) -> HttpResponse:
 
 @require_safe
 def rows(request: MemberRequest, pk: int) -> HttpResponse:
-    """Everything of the page but its charts, as live updates ask for it."""
+    """Everything of the page but its cost and charts, as live updates ask for it."""
     return render(request, "experiments/parts/sweep.html", _context(request, get_sweep(request, pk)))
+
+
+@require_safe
+def cost(request: MemberRequest, pk: int) -> HttpResponse:
+    """Of all its experiments together: fetched after the page, since it sums over their trajectories."""
+    sweep = get_sweep(request, pk)
+    prices = prices_of(sweep.team)
+    members = list(Experiment.objects.filter(arm__sweep=sweep).values_list("pk", flat=True))
+    found = total_of(prices, list(costs_of(prices, members).values()))
+    return render(request, "experiments/parts/cost.html", {"cost": found, "cost_rows": cost_rows(found)})
 
 
 @require_safe
@@ -79,8 +89,6 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
     results = results_of(sweep)
     targets = SWEEP_TRANSITIONS[SweepStatus(sweep.status)]
     best = best_of(results, sweep.plan)
-    prices = prices_of(sweep.team)
-    costs = costs_of(prices, [one.pk for result in results for one in result.experiments])
     sign = -1 if sweep.plan.direction == "maximise" else 1
     return {
         "nav": "experiments",
@@ -90,7 +98,6 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
             results, key=lambda one: (one.mean is None, sign * (one.mean or 0.0), one.arm.number)
         ),
         "best": best,
-        "cost_rows": cost_rows(total_of(prices, list(costs.values()))),
         "num_ended": sum(one.arm.status != ArmStatus.RUNNING for one in results),
         "num_stopped": sum(one.arm.status == ArmStatus.STOPPED for one in results),
         "is_share": sweep.plan.is_share,
