@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import CharField, QuerySet, Sum, Value
+from django.db.models import CharField, QuerySet, Sum, TextField, Value
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.types import Source, TrajectoryStatus
@@ -14,7 +14,7 @@ from webapp.live.models import Stream
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.side_by_side.alignment import act_alike
-from webapp.trajectories.turn_display import BRIEF_COLUMNS, BriefTurn
+from webapp.trajectories.turn_display import BriefTurn
 
 MAX_LANE_TURNS = 16_000
 """Turns that one group lane reads; a group of 32 members of 500 turns still fits."""
@@ -67,7 +67,16 @@ def turns_of(trajectory: Trajectory) -> list[TurnRecord]:
 
 def brief_turns(trajectory: Trajectory) -> list[BriefTurn]:
     """All turns in order."""
-    return [BriefTurn(*row) for row in trajectory.turns.order_by("index").values_list(*BRIEF_COLUMNS)]
+    return [BriefTurn(*row) for row in brief_rows(trajectory.turns.order_by("index"))]
+
+
+def brief_rows(turns: QuerySet[TurnRecord]) -> QuerySet[TurnRecord, Any]:
+    """The fields of a `BriefTurn` of each, in their order."""
+    action_json, terms_json = Cast("action", TextField()), Cast("terms", TextField())
+    return turns.values_list(
+        *("trajectory_id", "index", "frame", "width", "height"),
+        *(action_json, "parse_error", "action_error", terms_json, "source"),
+    )
 
 
 @dataclass
@@ -198,7 +207,7 @@ def lane_cells(trajectory_ids: list[int]) -> dict[int, list[BriefTurn]]:
     """trajectory id -> its turns."""
     found: dict[int, list[BriefTurn]] = defaultdict(list)
     turns = TurnRecord.objects.filter(trajectory_id__in=trajectory_ids).order_by("trajectory_id", "index")
-    for row in turns.values_list(*BRIEF_COLUMNS)[:MAX_LANE_TURNS]:
+    for row in brief_rows(turns)[:MAX_LANE_TURNS]:
         found[row[0]].append(BriefTurn(*row))
     return found
 

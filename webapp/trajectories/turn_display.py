@@ -3,10 +3,12 @@
 Pure functions over stored rows and their JSON; nothing here touches the database.
 """
 
+import json
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from webapp.trajectories.models import TurnRecord
@@ -46,17 +48,16 @@ SPACE_UNITS = {
 }
 
 
-BRIEF_COLUMNS = (
-    *("trajectory_id", "index", "frame", "width", "height"),
-    *("action", "parse_error", "action_error", "terms", "source"),
-)
+NO_JSON = (None, "null", "[]")
+"""Texts of columns that hold nothing."""
 
 
-@dataclass(slots=True)
+@dataclass
 class BriefTurn:
-    """A turn without its completion and texts; its fields are `BRIEF_COLUMNS`, in their order.
+    """A turn without its completion and texts; its fields are the columns of `page_queries.brief_rows`.
 
     Pages of many long trajectories read thousands, of which a model's instances would cost twice the time.
+    What is JSON is read when it is asked for: of most turns such a page shows the colour alone.
     """
 
     trajectory_id: int
@@ -64,11 +65,23 @@ class BriefTurn:
     frame: str
     width: int
     height: int
-    action: dict[str, Any] | None
+    action_json: str | None
     parse_error: str
     action_error: str
-    terms: list[dict[str, Any]]
+    terms_json: str
     source: str
+
+    @cached_property
+    def action(self) -> dict[str, Any] | None:
+        return None if self.action_json is None else json.loads(self.action_json)
+
+    @cached_property
+    def terms(self) -> list[dict[str, Any]]:
+        return [] if self.terms_json in NO_JSON else json.loads(self.terms_json)
+
+    @property
+    def has_action(self) -> bool:
+        return self.action_json not in NO_JSON
 
     @property
     def state(self) -> str:
@@ -107,7 +120,7 @@ def turn_state(turn: TurnRecord | BriefTurn) -> str:
         return "parse-error"
     if turn.action_error:
         return "action-error"
-    if turn.action is None:
+    if not (turn.has_action if isinstance(turn, BriefTurn) else turn.action is not None):
         return "waiting"
     total = terms_total(turn.terms)
     if total > 1e-9:

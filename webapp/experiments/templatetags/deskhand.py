@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
@@ -18,6 +19,7 @@ from webapp.lib.byte_text import size_text
 
 register = template.Library()
 
+LOGO = SafeString((settings.BASE_DIR / "static" / "img" / "favicon.svg").read_text().removeprefix("<svg "))
 MISSING = (None, "")
 """Also what Django's templates make of an attribute of None."""
 
@@ -89,6 +91,12 @@ def icon(name: str, extra: str = "") -> SafeString:
         static("img/icons.svg"),
         name,
     )
+
+
+@register.simple_tag
+def logo(size: int) -> SafeString:
+    """The drawing of static/img/favicon.svg, in the page: as an image it holds up the first paint."""
+    return format_html('<svg width="{0}" height="{0}" aria-hidden="true" {1}', size, LOGO)
 
 
 @register.filter

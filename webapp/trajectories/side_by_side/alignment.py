@@ -14,7 +14,8 @@ POINTS = (("x", "y"), ("to_x", "to_y"))
 class Acted(Protocol):
     """What is compared of a turn."""
 
-    action: Any
+    @property
+    def action(self) -> Any: ...
 
 
 T = TypeVar("T", bound=Acted)
