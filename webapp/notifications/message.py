@@ -8,7 +8,7 @@ from datetime import datetime
 from django.urls import reverse
 
 from webapp.notifications.models import Delivery
-from webapp.notifications.pictures import strip_of, token_of
+from webapp.notifications.pictures import picture_of, token_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Message:
 
 def message_of(delivery: Delivery) -> Message:
     """The message of a delivery whose rule and team are loaded."""
-    site, picture = delivery.rule.site_url, strip_of(delivery.frames)
+    site, picture = delivery.rule.site_url, picture_of(delivery.frames)
     where = reverse("notification-picture", args=[token_of(delivery)]) if picture else ""
     return Message(
         id=f"deskhand-{delivery.pk}-{delivery.nonce}",

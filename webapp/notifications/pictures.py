@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import logging
 from datetime import timedelta
-from io import BytesIO
 
 from django.core.signing import BadSignature, TimestampSigner
-from PIL import Image
 
 from webapp.lib.media.errors import StorageAway
 from webapp.lib.request_values import row_id
 from webapp.notifications.models import Delivery
-from webapp.trajectories.frames import read_frame
-from webapp.trajectories.screenshot_jpegs import jpeg_of
+from webapp.trajectories.pictures.strips import screens_across, strip_of
 
 log = logging.getLogger(__name__)
 SIGNER = TimestampSigner(salt="notifications.picture", sep="~")
 LINK_LIVES = timedelta(days=30)
 NUM_FRAMES = 4
-HEIGHT = 180
-GAP = 6
-"""Pixels."""
 
 
 def choose_frames(delivery: Delivery) -> None:
@@ -31,31 +25,17 @@ def choose_frames(delivery: Delivery) -> None:
     newest = delivery.experiment.trajectories.exclude(last_frame="").order_by("-pk").first()
     if newest is None:
         return
-    seen = [*newest.turns.exclude(frame="").values_list("frame", flat=True), newest.last_frame]
-    frames = [after for before, after in zip(["", *seen], seen, strict=False) if before != after]
-    last = len(frames) - 1
-    number = min(NUM_FRAMES, len(frames))
-    delivery.frames = [frames[round(last * place / max(number - 1, 1))] for place in range(number)]
+    delivery.frames = screens_across(newest, NUM_FRAMES)
     Delivery.objects.filter(pk=delivery.pk).update(frames=delivery.frames)
 
 
-def strip_of(frames: list[str]) -> bytes | None:
-    """The screenshots side by side as a JPEG; None without any, or while their storage does not answer."""
+def picture_of(frames: list[str]) -> bytes | None:
+    """The strip of these screens; None without any, or while their storage does not answer."""
     try:
-        screens = [Image.open(BytesIO(read_frame(frame, "thumb.jpg"))).convert("RGB") for frame in frames]
+        return strip_of(frames)
     except (FileNotFoundError, StorageAway) as error:
         log.warning("a notification goes without its screenshots: %s", error)
         return None
-    if not screens:
-        return None
-    tiles = [screen.resize((max(1, screen.width * HEIGHT // screen.height), HEIGHT)) for screen in screens]
-    width = sum(tile.width for tile in tiles) + GAP * (len(tiles) - 1)
-    strip = Image.new("RGB", (width, HEIGHT), "white")
-    left = 0
-    for tile in tiles:
-        strip.paste(tile, (left, 0))
-        left += tile.width + GAP
-    return jpeg_of(strip)
 
 
 def token_of(delivery: Delivery) -> str:

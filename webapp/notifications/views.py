@@ -26,7 +26,7 @@ from webapp.notifications.models import (
     Kind,
     NotificationRule,
 )
-from webapp.notifications.pictures import delivery_of, strip_of
+from webapp.notifications.pictures import delivery_of, picture_of
 
 PICTURE_HEADERS = {"X-Robots-Tag": "noindex", "Cache-Control": "private, max-age=86400"}
 
@@ -138,7 +138,7 @@ def retry(request: MemberRequest, pk: int) -> HttpResponse:
 def show_picture(request: HttpRequest, token: str) -> HttpResponse:
     """The strip of a message, opened by its signed link: chats fetch it without an account."""
     delivery = delivery_of(token)
-    strip = strip_of(delivery.frames) if delivery else None
+    strip = picture_of(delivery.frames) if delivery else None
     if strip is None:
         raise Http404("No such picture, or its link is too old.")
     return HttpResponse(strip, content_type="image/jpeg", headers=PICTURE_HEADERS)

@@ -29,6 +29,17 @@ class Point:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A sample trajectory's screens, side by side."""
+
+    name: str
+    step: int
+    jpeg: bytes
+    caption: str
+    at: datetime
+
+
 class TrackerError(Exception):
     """Raised when a tracker cannot be used; the message says which and what to do."""
 
@@ -41,6 +52,9 @@ class Sink(Protocol):
 
     def send(self, points: Sequence[Point]) -> None:
         """Store points; returns when they are stored. Raises TrackerError."""
+
+    def show(self, pictures: Sequence[Picture]) -> None:
+        """Store pictures; returns when they are stored. Raises TrackerError."""
 
     def end(self, status: str) -> None:
         """The experiment has ended with this status, or no more is sent. Raises TrackerError."""

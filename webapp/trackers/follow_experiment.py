@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from django.db.models import Q
 
 from webapp.experiments.models import Evaluation, Experiment, ExperimentStatus, MetricPoint
 from webapp.trackers.contract import Point, Sink, TrackedRun
+from webapp.trackers.sample_pictures import pictures_of
 
 BATCH = 2000
+
+
+@dataclass
+class Sent:
+    """How much a tracker was told."""
+
+    points: int = 0
+    pictures: int = 0
 
 
 def run_of(experiment: Experiment) -> TrackedRun:
@@ -23,24 +33,26 @@ def run_of(experiment: Experiment) -> TrackedRun:
     )
 
 
-def follow(experiment: Experiment, sink: Sink, *, every_s: float | None) -> int:
-    """Send what there is; with `every_s`, look again until the experiment has ended.
-
-    Returns the number of points. Raises TrackerError; what the tracker has is kept, the next call goes on.
-    """
+def follow(experiment: Experiment, sink: Sink, *, every_s: float | None, pictures: int) -> Sent:
+    """Send what there is, and `pictures` of each evaluation; with `every_s`, look again until the experiment
+    has ended. Raises TrackerError; what the tracker has is kept, the next call goes on."""
     sink.begin(run_of(experiment))
-    metrics, evaluations, sent = (0, 0), 0, 0
+    metrics, evaluations, sent = (0, 0), 0, Sent()
     while True:
         experiment.refresh_from_db()
         has_ended = ExperimentStatus(experiment.status).is_final()  # before the last look, not after it
         while points := _metrics_after(experiment, metrics):
             sink.send([point for _, point in points])
-            metrics, sent = points[-1][0], sent + len(points)
+            metrics, sent.points = points[-1][0], sent.points + len(points)
         rows = list(experiment.evaluations.filter(pk__gt=evaluations).order_by("pk"))
         if rows:
             found = [point for row in rows for point in _points_of(row)]
             sink.send(found)
-            evaluations, sent = rows[-1].pk, sent + len(found)
+            evaluations, sent.points = rows[-1].pk, sent.points + len(found)
+        for row in rows:
+            if shown := pictures_of(row, pictures):
+                sink.show(shown)
+                sent.pictures += len(shown)
         if has_ended or every_s is None:
             sink.end(experiment.status)
             return sent
@@ -60,10 +72,9 @@ def _metrics_after(experiment: Experiment, cursor: tuple[int, int]) -> list[tupl
 
 def _points_of(evaluation: Evaluation) -> list[Point]:
     """Success with the ends of its interval, greedy and sampled apart."""
-    kind = "greedy" if evaluation.temperature == 0 else "sampled"
     values = {"success": evaluation.success, "low": evaluation.low, "high": evaluation.high}
     return [
-        Point(f"evaluation/{kind}/{name}", evaluation.step, value, evaluation.at)
+        Point(f"evaluation/{evaluation.kind}/{name}", evaluation.step, value, evaluation.at)
         for name, value in values.items()
     ]
 

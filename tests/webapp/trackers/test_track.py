@@ -7,18 +7,22 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from django.core.management import CommandError, call_command
+from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from testing.factories import make_experiment
+from testing.factories import make_experiment, make_trajectory
 from testing.watch_installation import wait_for
-from webapp.experiments.models import Evaluation, Experiment, ExperimentStatus, MetricPoint
+from webapp.experiments.models import Evaluation, EvaluationTasks, Experiment, ExperimentStatus, MetricPoint
 from webapp.lib.supervisor.ports import free_port
+from webapp.trackers.sample_pictures import pictures_of
+from webapp.trajectories.pictures import strips
 
 pytestmark = [pytest.mark.db, pytest.mark.django_db]
 
@@ -31,11 +35,25 @@ def experiment(db: None) -> Experiment:
     # The second attempt went on from step 1 and came further.
     MetricPoint.objects.filter(experiment=made, step=2).update(value=0.9, attempt=2)
     MetricPoint.objects.create(experiment=made, name="rollout/success", step=3, value=1.0, attempt=2)
-    Evaluation.objects.create(
+    evaluation = Evaluation.objects.create(
         experiment=made, name="after", step=3, policy_version=3, split="heldout", num_tasks=4,
         num_samples=4, num_success=3, success=0.75, low=0.3, high=0.95, temperature=0,
     )  # fmt: skip
+    episode = make_trajectory(experiment=made, turns=2, num_turns=2, score=1.0)
+    outcome = {episode.task.task_id: [1, 1, episode.group_id]}
+    EvaluationTasks.objects.create(evaluation=evaluation, results=outcome)
     return made
+
+
+def caption_of(experiment: Experiment) -> str:
+    task = experiment.trajectories.get().task.task_id
+    return f"{task}: score 1, 2 turns"
+
+
+def strip_of_the_evaluation(experiment: Experiment) -> bytes:
+    [picture] = pictures_of(experiment.evaluations.get(), 4)
+    assert Image.open(BytesIO(picture.jpeg)).height == strips.HEIGHT
+    return picture.jpeg
 
 
 def _answers(client) -> bool:
@@ -62,8 +80,11 @@ def test_tensorboard_reads_back_what_the_experiment_measured(experiment, tmp_pat
     found = EventAccumulator(str(folder)).Reload()
     config = found.Tensors("config")[0].tensor_proto.string_val[0].decode()
     assert '"algorithm.group_size"' in config
+    [shown] = found.Images("samples/greedy/1")
+    assert (shown.step, shown.encoded_image_string) == (3, strip_of_the_evaluation(experiment))
+    assert found.SummaryMetadata("samples/greedy/1").summary_description == caption_of(experiment)
     assert found.Tensors("status")[0].tensor_proto.string_val == [b"finished"]
-    assert "7 points sent to tensorboard=" in capsys.readouterr().out
+    assert f"sent to tensorboard={tmp_path}; points: 7, pictures: 1" in capsys.readouterr().out
 
 
 def wandb_records(file: Path) -> Iterator[Any]:
@@ -89,13 +110,16 @@ def test_wandb_reads_back_what_the_experiment_measured(experiment, tmp_path):
     [file] = tmp_path.glob(f"wandb/offline-run-*-experiment-{experiment.pk}/*.wandb")
     records = list(wandb_records(file))
     rows = [
-        {item.key or item.nested_key[0]: json.loads(item.value_json) for item in record.history.item}
+        {item.key or "|".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
         for record in records
         if record.HasField("history")
     ]
     success = [(row["step"], row["rollout/success"]) for row in rows if "rollout/success" in row]
     assert success == [(0, 0.0), (1, 0.25), (2, 0.9), (3, 1.0)]
     assert [row["evaluation/greedy/success"] for row in rows if "evaluation/greedy/success" in row] == [0.75]
+    [shown] = [row for row in rows if "samples/greedy/1|path" in row]
+    assert (shown["step"], shown["samples/greedy/1|caption"]) == (3, caption_of(experiment))
+    assert Image.open(file.parent / "files" / shown["samples/greedy/1|path"]).height == strips.HEIGHT
     [run] = [record.run for record in records if record.HasField("run")][:1]
     assert run.display_name == f"#{experiment.pk} {experiment.name}"
     assert "algorithm.group_size" in {item.key or item.nested_key[0] for item in run.config.update}
@@ -122,6 +146,19 @@ def test_a_missing_package_is_named_with_its_remedy(experiment, monkeypatch):
     monkeypatch.delitem(sys.modules, "webapp.trackers.sinks.mlflow_server", raising=False)
     with pytest.raises(CommandError, match="pip install mlflow-skinny"):
         call_command("track", str(experiment.pk), "--to", "mlflow=http://127.0.0.1:9")
+
+
+def test_pictures_can_be_left_out(experiment, tmp_path, capsys):
+    call_command("track", str(experiment.pk), "--to", f"tensorboard={tmp_path}", "--pictures", "0")
+    assert "points: 7, pictures: 0" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="--pictures: must be 0 to 50"):
+        call_command("track", str(experiment.pk), "--to", f"tensorboard={tmp_path}", "--pictures", "51")
+
+
+def test_an_episode_whose_screens_are_gone_has_no_picture(experiment, tmp_path, capsys):
+    experiment.trajectories.get().turns.update(frame="0" * 64)
+    call_command("track", str(experiment.pk), "--to", f"tensorboard={tmp_path}")
+    assert "points: 7, pictures: 0" in capsys.readouterr().out
 
 
 def test_an_unknown_experiment_is_refused(db):
@@ -152,6 +189,11 @@ def test_mlflow_reads_back_what_the_experiment_measured(experiment, tmp_path):
             history = client.get_metric_history(run.info.run_id, "rollout/success")
             assert [(one.step, one.value) for one in history] == [(0, 0.0), (1, 0.25), (2, 0.9), (3, 1.0)]
             assert run.data.params["algorithm.group_size"]
+            shown = [one.path for one in client.list_artifacts(run.info.run_id, "images")]
+            [picture] = [path for path in shown if path.endswith(".png")]
+            assert picture.startswith("images/samples~greedy~1+step+3+")
+            file = client.download_artifacts(run.info.run_id, picture, str(tmp_path))
+            assert Image.open(file).height == strips.HEIGHT
             assert run.info.status == "FINISHED"
         finally:
             server.terminate()
@@ -184,6 +226,10 @@ def test_trackio_reads_back_what_the_experiment_measured(experiment, tmp_path):
             rows = httpx.post(f"{address}/api/get_logs", json=asked).json()["data"]
             success = [(row["step"], row["rollout/success"]) for row in rows if "rollout/success" in row]
             assert success == [(0, 0.0), (1, 0.25), (2, 0.9), (3, 1.0)]
+            [picture] = [row["samples/greedy/1"] for row in rows if "samples/greedy/1" in row]
+            assert (picture["_type"], picture["caption"]) == ("trackio.image", caption_of(experiment))
+            stored = place / "media" / picture["file_path"]
+            assert stored.read_bytes() == strip_of_the_evaluation(experiment)
             [config] = (
                 httpx.post(f"{address}/api/get_run_configs", json={"project": "deskhand"})
                 .json()["data"]

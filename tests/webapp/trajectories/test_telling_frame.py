@@ -7,7 +7,7 @@ from PIL import Image, ImageDraw
 
 from testing.factories import make_team
 from webapp.trajectories.frames import store_frame
-from webapp.trajectories.telling_frame import most_telling
+from webapp.trajectories.pictures.telling_frame import most_telling
 
 pytestmark = pytest.mark.django_db
 

@@ -66,6 +66,11 @@ class Evaluation(models.Model):
     def is_greedy(self) -> bool:
         return self.temperature == 0
 
+    @property
+    def kind(self) -> str:
+        """How its actions were chosen, in a word."""
+        return "greedy" if self.is_greedy else "sampled"
+
 
 class EvaluationTasks(models.Model):
     """How each task of an evaluation went; a row of its own, since lists of evaluations do not need it."""

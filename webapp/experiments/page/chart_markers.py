@@ -51,9 +51,8 @@ def _checkpoints(experiment: Experiment, from_step: int) -> Iterator[Marker]:
 
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
     for one in evaluations:
-        how = "greedy" if one.is_greedy else "sampled"
         step = one.checkpoint.step if one.checkpoint else one.step
-        yield _marker("evaluation", step, f"Evaluation, {how}: {percent(one.success)}")
+        yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.success)}")
 
 
 def _injections(experiment: Experiment, from_step: int) -> Iterator[Marker]:

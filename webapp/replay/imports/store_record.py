@@ -15,7 +15,7 @@ from webapp.replay.imports.read_record import Record
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
-from webapp.trajectories.telling_frame import most_telling
+from webapp.trajectories.pictures.telling_frame import most_telling
 
 ASSUMED_TAG = "assumed-reward"
 

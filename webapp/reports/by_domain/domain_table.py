@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.models import Evaluation, Experiment
-from webapp.reports.by_domain.members import episodes_of
+from webapp.trajectories.evaluation_episodes import episodes_of
 from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Trajectory
 

@@ -17,7 +17,7 @@ from django.utils.text import slugify
 from training.actions.write.pyautogui_call import pyautogui_code
 from training.contracts.types import Action, ActionKind
 from webapp.experiments.models import Evaluation
-from webapp.reports.by_domain.members import episodes_of
+from webapp.trajectories.evaluation_episodes import episodes_of
 from webapp.trajectories.frames import read_frame
 from webapp.trajectories.models import Trajectory, TurnRecord
 

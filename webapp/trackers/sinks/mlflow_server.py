@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
+from PIL import Image
 
-from webapp.trackers.contract import Point, TrackedRun, TrackerError
+from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 EXPERIMENT = "deskhand"
+PICTURES = "images"
+"""Where MLflow keeps a run's."""
 ID_TAG = "deskhand.experiment"
 MAX_POINTS, MAX_PARAMS, MAX_TEXT = 1000, 100, 6000
 """What MLflow takes in one call, and in one value."""
@@ -56,6 +60,16 @@ class MlflowServer:
         with self._failures():
             for start in range(0, len(fresh), MAX_POINTS):
                 self._client.log_batch(self._run_id, metrics=fresh[start : start + MAX_POINTS])
+
+    def show(self, pictures: Sequence[Picture]) -> None:
+        with self._failures():
+            there = {file.path for file in self._client.list_artifacts(self._run_id, PICTURES)}
+            for picture in pictures:
+                # MLflow's name of a picture: its key with ~ for /, then step, time and an id.
+                start = f"{PICTURES}/{picture.name.replace('/', '~')}+step+{picture.step}+"
+                if not any(path.startswith(start) for path in there):
+                    screens = Image.open(BytesIO(picture.jpeg))
+                    self._client.log_image(self._run_id, screens, key=picture.name, step=picture.step)
 
     def end(self, status: str) -> None:
         with self._failures():

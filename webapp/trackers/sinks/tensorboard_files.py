@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
+from PIL import Image
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary, SummaryMetadata
 from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.types_pb2 import DT_STRING
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
-from webapp.trackers.contract import Point, TrackedRun, TrackerError
+from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 PREFIX = "events.out.tfevents"
+RGB = 3
 
 
 class TensorboardFiles:
@@ -40,6 +43,18 @@ class TensorboardFiles:
         for point in points:
             value = Summary.Value(tag=point.name, simple_value=point.value)
             event = Event(step=point.step, wall_time=point.at.timestamp(), summary=Summary(value=[value]))
+            self._write(event)
+        self._flush()
+
+    def show(self, pictures: Sequence[Picture]) -> None:
+        for picture in pictures:
+            width, height = Image.open(BytesIO(picture.jpeg)).size
+            encoded = Summary.Image(
+                height=height, width=width, colorspace=RGB, encoded_image_string=picture.jpeg
+            )
+            told = SummaryMetadata(summary_description=picture.caption)
+            value = Summary.Value(tag=picture.name, image=encoded, metadata=told)
+            event = Event(step=picture.step, wall_time=picture.at.timestamp(), summary=Summary(value=[value]))
             self._write(event)
         self._flush()
 

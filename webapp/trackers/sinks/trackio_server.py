@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from webapp.trackers.contract import Point, TrackedRun, TrackerError
+from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 PROJECT = "deskhand"
 API_VERSION = 1
@@ -55,6 +55,19 @@ class TrackioServer:
             logs[0]["config"] = self._config
             self._store(logs)
 
+    def show(self, pictures: Sequence[Picture]) -> None:
+        for picture in pictures:
+            file = f"{picture.name.replace('/', '-')}.jpg"
+            place = {"project": PROJECT, "run": self._run["run"], "step": picture.step, "relative_path": None}
+            staged = self._answer("POST", "api/upload", files={"files": (file, picture.jpeg, "image/jpeg")})
+            upload = {**place, "uploaded_file": {"path": staged["paths"][0], "orig_name": file}}
+            self._call("bulk_upload_media", uploads=[upload])
+            path = f"{PROJECT}/{self._run['run']}/{picture.step}/{file}"
+            shown = {"_type": "trackio.image", "file_path": path, "caption": picture.caption}
+            log_id = f"{self._run['run_id']}/{picture.name}/{picture.step}"
+            logged = {"metrics": {picture.name: shown}, "step": picture.step, "log_id": log_id}
+            self._store([{**self._run, **logged, "config": None}])
+
     def end(self, status: str) -> None:
         """trackio keeps no state of a run: its status is part of the config."""
         config = {**self._config, "deskhand.status": status}
@@ -64,7 +77,11 @@ class TrackioServer:
         self._http.close()
 
     def _store(self, logs: list[dict[str, Any]]) -> None:
-        self._answer("POST", "api/bulk_log", json={"args": [], "kwargs": {"logs": logs, "hf_token": None}})
+        self._call("bulk_log", logs=logs)
+
+    def _call(self, name: str, **arguments: Any) -> None:
+        sent = {"args": [], "kwargs": {**arguments, "hf_token": None}}
+        self._answer("POST", f"api/{name}", json=sent)
 
     def _answer(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
         try:

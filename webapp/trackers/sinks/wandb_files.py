@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 
 import wandb
+from PIL import Image
 
-from webapp.trackers.contract import Point, TrackedRun, TrackerError
+from webapp.trackers.contract import Picture, Point, TrackedRun, TrackerError
 
 PROJECT = "deskhand"
 SETTINGS = wandb.Settings(
@@ -53,6 +55,16 @@ class WandbFiles:
         try:
             for step, found in groupby(points, key=lambda point: point.step):
                 self._run.log({STEP: step, **{point.name: point.value for point in found}})
+        except (OSError, wandb.Error) as error:
+            raise TrackerError(f"wandb: {self._root}: {error}") from error
+
+    def show(self, pictures: Sequence[Picture]) -> None:
+        assert self._run is not None, "begin comes first"
+        try:
+            for picture in pictures:
+                screens = Image.open(BytesIO(picture.jpeg))
+                image = wandb.Image(screens, caption=picture.caption, file_type="jpg")
+                self._run.log({STEP: picture.step, picture.name: image})
         except (OSError, wandb.Error) as error:
             raise TrackerError(f"wandb: {self._root}: {error}") from error
 

@@ -14,7 +14,7 @@ from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish, publish_to
 from webapp.trajectories.lifecycle.announcements import announce, stream_of, streams_of
 from webapp.trajectories.models import Trajectory, TurnRecord
-from webapp.trajectories.telling_frame import most_telling
+from webapp.trajectories.pictures.telling_frame import most_telling
 
 
 def open_turn(

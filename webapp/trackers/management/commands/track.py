@@ -9,9 +9,11 @@ from webapp.trackers.contract import TrackerError
 from webapp.trackers.follow_experiment import follow
 from webapp.trackers.sinks import SINKS, sink_of
 
+MAX_PICTURES = 50
+
 
 class Command(BaseCommand):
-    help = "Copy an experiment's numbers to another tracker, all there are or as they come."
+    help = "Copy an experiment's numbers and pictures to another tracker, all there are or as they come."
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("id", type=int, help="experiment")
@@ -24,6 +26,9 @@ class Command(BaseCommand):
         parser.add_argument(
             "--follow", type=float, metavar="SECONDS", help="look this often until the experiment has ended"
         )
+        parser.add_argument(
+            "--pictures", type=int, default=4, metavar="N", help="episodes shown of each evaluation; 0 = none"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         experiment = Experiment.objects.filter(pk=options["id"]).first()
@@ -31,8 +36,12 @@ class Command(BaseCommand):
             raise CommandError(f"id: there is no experiment {options['id']}")
         if options["follow"] is not None and options["follow"] <= 0:
             raise CommandError("--follow: must be above 0 seconds")
+        if not 0 <= options["pictures"] <= MAX_PICTURES:
+            raise CommandError(f"--pictures: must be 0 to {MAX_PICTURES}")
         try:
-            sent = follow(experiment, sink_of(options["to"]), every_s=options["follow"])
+            sink = sink_of(options["to"])
+            sent = follow(experiment, sink, every_s=options["follow"], pictures=options["pictures"])
         except TrackerError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"experiment {experiment.pk}: {sent} points sent to {options['to']}")
+        told = f"sent to {options['to']}; points: {sent.points}, pictures: {sent.pictures}"
+        self.stdout.write(f"experiment {experiment.pk}: {told}")

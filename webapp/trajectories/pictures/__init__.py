@@ -1,0 +1,1 @@
+"""One picture that stands for a trajectory."""
