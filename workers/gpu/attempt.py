@@ -23,14 +23,14 @@ from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from training.contracts.trainer_state import checkpoints_folder
 from workers import identity
-from workers.gpu.attempt_closing import close_crashed, close_stopped, end
+from workers.gpu.attempt_closing import close_crashed, close_incomplete, close_stopped, end
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_folders import experiment_folder, output_folder
 from workers.gpu.experiment_heartbeat import Heartbeat
-from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
+from workers.gpu.failure_reason import how_it_ended, waited_for_hosts, why_trainer_ended
 from workers.gpu.fetched_checkpoints import bring_checkpoint, bring_model
-from workers.gpu.gang import GangBroken, gather, problems_of
+from workers.gpu.gang import GangBroken, HostsMissing, gather, why_broken
 from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
 from workers.gpu.gpu_use import GpuWatch, own_gpus
 from workers.gpu.model_folder import ModelNotFound
@@ -102,6 +102,8 @@ def _run(experiment_id: int, attempt_number: int) -> None:
     except (ModelNotFound, CheckpointElsewhere) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that is gone or on another host.
         close_crashed(attempt, config, str(error), max_restarts=0)
+    except HostsMissing as error:
+        close_incomplete(attempt, str(error))
     except (TooFewGpus, GangBroken, PolicyServerError, OSError) as error:
         close_crashed(attempt, config, str(error))
     except Exception as error:
@@ -220,9 +222,9 @@ class Supervision:
                 trainer.stop(settings.STOP_GRACE_S)
                 raise AttemptStopped("the gpu worker was stopped")
             status = self._beat()
-            if status is not None and (problems := problems_of(self._attempt)):
+            if status is not None and (broken := why_broken(self._attempt)):
                 trainer.stop(settings.STOP_GRACE_S)  # a host that is being stopped gives time to save
-                raise GangBroken("; ".join(problems))
+                raise broken
             if status == ExperimentStatus.CANCELLING:
                 now = time.monotonic()
                 self._cancel_by = self._cancel_by or now + CANCEL_GRACE_S
@@ -254,8 +256,11 @@ class Supervision:
         elif code in (ExitCode.PAUSED, ExitCode.CANCELLED) or self._wants_stop():
             raise AttemptStopped("stopped at a safe point")
         else:
-            reason = message or why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
-            reason = "; ".join([reason, *problems_of(self._attempt), *map(str, shortages())])
+            tail, broken = trainer.tail(LOG_TAIL_LINES), why_broken(self._attempt)
+            reason = message or why_trainer_ended(code, tail)
+            if waited_for_hosts(tail) and (broken is None or isinstance(broken, HostsMissing)):
+                raise HostsMissing(reason)
+            reason = "; ".join([reason, *([str(broken)] if broken else []), *map(str, shortages())])
             close_crashed(self._attempt, self._config, reason)
 
     def _outcome(self) -> TrainerOutcome | None:

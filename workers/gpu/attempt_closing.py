@@ -35,6 +35,11 @@ def end(attempt: Attempt, status: AttemptStatus, reason: str, to: ExperimentStat
     patiently(status_changes.change_status, attempt.experiment_id, to, message=message)
 
 
+def close_incomplete(attempt: Attempt, reason: str) -> None:
+    """Its hosts did not all come: they are called again, and no restart is used up."""
+    patiently(attempts.requeue_incomplete, attempt=attempt, reason=reason)
+
+
 def close_crashed(
     attempt: Attempt, config: ExperimentConfig, reason: str, max_restarts: int | None = None
 ) -> None:

@@ -14,6 +14,7 @@ ENDED_BY_SIGNAL = re.compile(
 """What `training.distributed.launch` says of the first rank that crashed."""
 LOST_HOST = re.compile(r"^(?:HostLost|GangIncomplete): (?P<what>.+)$", re.MULTILINE)
 """What it says of other hosts, after which all ranks end."""
+INCOMPLETE = re.compile(r"^GangIncomplete: ", re.MULTILINE)
 SIGNALS_FROM = 128
 """The launcher's code after signal N of a rank is 128 + N. An abort comes after an error that says more."""
 RULE = re.compile(r"[=\-_*\s]*")
@@ -47,6 +48,11 @@ def why_trainer_ended(code: int, log_tail: str) -> str:
         return f"the trainer ended with code {code}; its log breaks off in a traceback, as on a full disk"
     said = [line.strip() for line in log_tail.splitlines() if not RULE.fullmatch(line)]
     return f"the trainer ended with code {code}: {said[-1][:MAX_CHARS] if said else 'no output'}"
+
+
+def waited_for_hosts(log_tail: str) -> bool:
+    """True when its launcher gave up waiting for other hosts, before any rank ran."""
+    return bool(INCOMPLETE.search(log_tail))
 
 
 def _killed_rank(log_tail: str) -> str:

@@ -26,7 +26,11 @@ END_OF_CERTIFICATE = "-----END CERTIFICATE-----\n"
 
 
 class GangBroken(Exception):
-    """Raised when a host did not come, or left; the message names it."""
+    """Raised when a host left, or did not come; the message names it."""
+
+
+class HostsMissing(GangBroken):
+    """Raised when hosts did not come and nothing failed on those that did."""
 
 
 def gather(
@@ -49,7 +53,7 @@ def gather(
         for host, name in enumerate(workers[1:], start=1):
             send_job(JOIN_GANG, attempt.pk, host, only=name)
     except OperationalError as error:
-        raise GangBroken(f"its other hosts could not be called: {error}") from error
+        raise HostsMissing(f"its other hosts could not be called: {error}") from error
     if come(attempt.pk, 0) is None:
         raise GangBroken("the attempt has ended meanwhile")
     return meet(attempt, 0, folder, keep_going)
@@ -83,16 +87,16 @@ def require_shared(attempt: Attempt, checkpoints: Path) -> None:
 
 
 def meet(attempt: Attempt, host: int, folder: Path, keep_going: Callable[[], object]) -> Path:
-    """Wait until all have come; the file that this host's launcher reads. Raises GangBroken."""
+    """Wait until all have come; the file that this host's launcher reads. Raises GangBroken, HostsMissing."""
     deadline = time.monotonic() + COME_WITHIN_S
     while True:
         found = patiently(gangs.gathering, attempt.pk)
-        if found.problems:
-            raise GangBroken("; ".join(found.problems))
+        if broken := _broken(found):
+            raise broken
         if not found.missing:
             break
         if time.monotonic() > deadline:
-            raise GangBroken(f"{', '.join(found.missing)} did not come within {COME_WITHIN_S:.0f} s")
+            raise HostsMissing(f"{', '.join(found.missing)} did not come within {COME_WITHIN_S:.0f} s")
         keep_going()
         time.sleep(LOOK_EVERY_S)
     certificate, key = folder / "gang.pem", folder / "gang.key"
@@ -105,11 +109,17 @@ def meet(attempt: Attempt, host: int, folder: Path, keep_going: Callable[[], obj
     return file
 
 
-def problems_of(attempt: Attempt) -> list[str]:
-    """Why hosts of the attempt cannot go on; asks nothing where it has one."""
+def why_broken(attempt: Attempt) -> GangBroken | None:
+    """What hosts of the attempt say that cannot go on; asks nothing where it has one."""
     if not attempt.experiment.placed_members:
-        return []
-    return list(patiently(gangs.gathering, attempt.pk).problems)
+        return None
+    return _broken(patiently(gangs.gathering, attempt.pk))
+
+
+def _broken(found: gangs.Gathering) -> GangBroken | None:
+    if not found.problems:
+        return None
+    return (GangBroken if found.has_failed else HostsMissing)("; ".join(found.problems))
 
 
 def _certificate_and_key(attempt: Attempt) -> tuple[str, str]:

@@ -23,9 +23,9 @@ from training.contracts.trainer_state import checkpoints_folder
 from workers.gpu.coordinator import rollout_routes
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_folders import experiment_folder, output_folder
-from workers.gpu.failure_reason import why_trainer_ended
+from workers.gpu.failure_reason import waited_for_hosts, why_trainer_ended
 from workers.gpu.fetched_checkpoints import bring_model
-from workers.gpu.gang import GangBroken, come, meet, require_shared
+from workers.gpu.gang import GangBroken, HostsMissing, come, meet, require_shared
 from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
 from workers.gpu.model_folder import ModelNotFound
 from workers.gpu.resolved_config import with_folders
@@ -49,11 +49,14 @@ def run(attempt_id: int, host: int) -> None:
         log.info("host %d of attempt %d is not wanted any more; stepping aside", host, attempt_id)
         return
     with log_about(experiment_id=attempt.experiment_id):
+        is_left_alone = False
         try:
             problem = _run(attempt, host)
         except AttemptOver:
             log.info("the attempt has ended")
             return
+        except HostsMissing as error:
+            problem, is_left_alone = str(error), True
         except (ConfigError, GangBroken, ModelNotFound, TooFewGpus, OSError) as error:
             problem = str(error)
         except Exception as error:
@@ -61,7 +64,13 @@ def run(attempt_id: int, host: int) -> None:
             raise
         if problem:
             log.warning("host %d leaves: %s", host, problem)
-            patiently(gangs.leave, attempt_id=attempt.pk, host=host, problem=problem)
+            patiently(
+                gangs.leave,
+                attempt_id=attempt.pk,
+                host=host,
+                problem=problem,
+                is_left_alone=is_left_alone,
+            )
 
 
 def _run(attempt: Attempt, host: int) -> str:
@@ -109,4 +118,10 @@ def _watch(trainer: LoggedProcess, attempt: Attempt, host: int, keep_going: Call
             return "the gpu worker was stopped"
         keep_going()
         time.sleep(LOOK_EVERY_S)
-    return "" if code in PLANNED else why_trainer_ended(code, trainer.tail(LOG_TAIL_LINES))
+    if code in PLANNED:
+        return ""
+    tail = trainer.tail(LOG_TAIL_LINES)
+    reason = why_trainer_ended(code, tail)
+    if waited_for_hosts(tail):
+        raise HostsMissing(reason)
+    return reason

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.gpu.failure_reason import how_it_ended, why_trainer_ended
+from workers.gpu.failure_reason import how_it_ended, waited_for_hosts, why_trainer_ended
 
 KILLED = "rank 1 of the trainer was ended by SIGKILL\n"
 CRASHED = "rank 1 of the trainer was ended by SIGSEGV\n"
@@ -42,6 +42,13 @@ STEP = "2026-11-21 19:33:58,385 training.loop.run_stages step 8: reward 0.693\n"
 )
 def test_the_reason_is_the_line_that_says_most(log: str, words: str) -> None:
     assert why_trainer_ended(1, log).startswith(words)
+
+
+def test_a_launcher_that_waited_for_hosts_is_told_from_one_that_lost_one() -> None:
+    incomplete = "GangIncomplete: after 120 s there is no answer from b:7\n"
+    assert waited_for_hosts(incomplete)
+    assert why_trainer_ended(70, incomplete) == "after 120 s there is no answer from b:7"
+    assert not waited_for_hosts("HostLost: host 1 of the gang, b:7, does not answer any more\n")
 
 
 def test_a_killed_rank_is_told_and_not_what_its_peers_say_of_it() -> None:

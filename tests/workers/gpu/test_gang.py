@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.utils.timezone import now
 
 from testing.factories import make_experiment, make_team
 from testing.fleet_rows import make_worker
 from training.distributed.gang import Gang
 from webapp.experiments.lifecycle import gangs
-from webapp.experiments.models import Attempt, GangMember
+from webapp.experiments.models import Attempt, Experiment, GangMember
 from webapp.fleet.models import Worker, WorkerStatus
 from workers import identity
+from workers.gpu import attempt as gpu_attempt
 from workers.gpu import gang
 
 pytestmark = pytest.mark.django_db
@@ -27,18 +29,18 @@ def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, str]]:
 
 
 @pytest.fixture
-def first(monkeypatch: pytest.MonkeyPatch) -> Attempt:
+def first() -> Attempt:
     """An attempt over two hosts, on this process."""
-    monkeypatch.setattr(gang, "COME_WITHIN_S", 1.0)
     members = [{"worker": "gpu@b", "keys": []}]
     experiment = make_experiment(team=make_team(), placed_members=members)
     return Attempt.objects.create(experiment=experiment, number=1, worker_name=identity.current().name)
 
 
 def test_a_host_that_does_not_come_is_named(
-    first: Attempt, called: list[tuple[int, int, str]], tmp_path: Path
+    first: Attempt, called: list[tuple[int, int, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with pytest.raises(gang.GangBroken, match=r"^gpu@b did not come within 1 s$"):
+    monkeypatch.setattr(gang, "COME_WITHIN_S", 1.0)
+    with pytest.raises(gang.HostsMissing, match=r"^gpu@b did not come within 1 s$"):
         gang.gather(first, tmp_path, tmp_path / "checkpoints", lambda: None)
     assert called == [(first.pk, 1, "gpu@b")]
 
@@ -49,19 +51,50 @@ def test_the_first_host_learns_why_another_one_left(first: Attempt, tmp_path: Pa
 
     with pytest.raises(gang.GangBroken, match=r"^gpu@b: no such model$"):
         gang.gather(first, tmp_path, tmp_path / "checkpoints", another)
-    assert gang.problems_of(first) == ["gpu@b: no such model"]
+    assert str(gang.why_broken(first)) == "gpu@b: no such model"
 
 
-def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(
-    first: Attempt, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("is_left_alone", "status", "goes_on"), [(True, "incomplete", "queued"), (False, "crashed", "failed")]
+)
+def test_only_what_failed_uses_restarts_up(
+    first: Attempt, is_left_alone: bool, status: str, goes_on: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(gang, "COME_WITHIN_S", 600.0)
+    """An attempt that waited for hosts did not crash, also when another host says so first."""
+    reason = "gpu@c did not come within 1 s"
+
+    class Gathering:
+        def __init__(self, attempt: Attempt, _config: object) -> None:
+            self._attempt = attempt
+
+        def run(self) -> None:
+            gang.gather(self._attempt, tmp_path, tmp_path / "checkpoints", self._another)
+
+        def _another(self) -> None:
+            gangs.leave(attempt_id=self._attempt.pk, host=1, problem=reason, is_left_alone=is_left_alone)
+
+    experiment = first.experiment
+    first.delete()
+    here = identity.current().name
+    Experiment.objects.filter(pk=experiment.pk).update(
+        config={"checkpoints": {"max_restarts": 0}}, status="queued", placed_worker=here, dispatched_at=now()
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gpu_attempt, "Supervision", Gathering)
+        gpu_attempt.run(experiment.pk, 1)
+    attempt = experiment.attempts.get()
+    assert (attempt.status, attempt.reason) == (status, f"gpu@b: {reason}")
+    experiment.refresh_from_db()
+    assert experiment.status == goes_on
+
+
+def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(first: Attempt, tmp_path: Path) -> None:
     worker = make_worker(queue="gpu", name="gpu@b")
 
     def is_found_lost() -> None:
         Worker.objects.filter(pk=worker.pk).update(status=WorkerStatus.LOST)
 
-    with pytest.raises(gang.GangBroken, match=r"^gpu@b does not answer any more$"):
+    with pytest.raises(gang.HostsMissing, match=r"^gpu@b does not answer any more$"):
         gang.gather(first, tmp_path, tmp_path / "checkpoints", is_found_lost)
 
 
@@ -82,6 +115,7 @@ def test_all_hosts_write_the_same_file_and_the_key_is_private(first: Attempt, tm
 def test_a_folder_of_checkpoints_that_is_not_shared_is_refused(
     first: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(gang, "COME_WITHIN_S", 1.0)
     monkeypatch.setattr(gang, "MARK_SEEN_WITHIN_S", 0.0)
     with pytest.raises(gang.GangBroken):
         gang.gather(first, tmp_path, tmp_path / "here", lambda: None)

@@ -1,6 +1,7 @@
 """Writes of the gpu worker: claims, heartbeats, attempts and what follows a crash."""
 
 from datetime import timedelta
+from itertools import takewhile
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
@@ -20,6 +21,8 @@ from webapp.lib.storable_text import storable
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A gpu worker beats every 2 s while it holds an experiment."""
+MAX_GATHERINGS = 10
+"""Attempts in a row whose hosts may be called and do not all come."""
 
 
 def claim_experiment(*, experiment_id: int, attempt_number: int, worker_name: str) -> Attempt | None:
@@ -91,13 +94,18 @@ def start_attempt(
     ):
         return  # taken back meanwhile; the worker finds out at its next heartbeat
     number = attempt.number
-    message = "Running." if number == 1 else f"Running again (attempt {number}) from the last checkpoint."
+    message = "Running." if number == 1 else f"Running (attempt {number}), {_goes_on_from(attempt)}."
     change_status(
         attempt.experiment_id,
         ExperimentStatus.RUNNING,
         sources={ExperimentStatus.STARTING},
         message=message,
     )
+
+
+def _goes_on_from(attempt: Attempt) -> str:
+    step = attempt.resumed_step
+    return "from the beginning" if step is None else f"from the checkpoint of step {step}"
 
 
 def record_gpus_held(*, attempt: Attempt, number: int) -> None:
@@ -130,8 +138,45 @@ def crash_limit_reached(*, experiment_id: int, max_restarts: int) -> bool:
 def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str, max_restarts: int) -> bool:
     """Close a crashed or lost attempt and queue the next one, or fail when there were too many."""
     end_attempt(attempt=attempt, status=status, reason=reason)
+    failed = ""
+    if crash_limit_reached(experiment_id=attempt.experiment_id, max_restarts=max_restarts):
+        failed = f"Failed: {reason}"
+        if max_restarts:
+            restarts = f"{max_restarts} restart{'s' if max_restarts > 1 else ''}"
+            failed = f"Failed after {restarts} without a new checkpoint. Last reason: {reason}"
+    queued = f"Will resume from the last checkpoint: {reason}"
+    return _go_on(attempt, f"attempt_{status}", reason, failed=failed, queued=queued)
+
+
+@transaction.atomic
+def requeue_incomplete(*, attempt: Attempt, reason: str) -> bool:
+    """Close an attempt whose hosts did not all come and queue the next one, which uses up no restart; or fail
+    when that happened MAX_GATHERINGS times in a row."""
+    end_attempt(attempt=attempt, status=AttemptStatus.INCOMPLETE, reason=reason)
+    failed = ""
+    in_a_row = _num_incomplete_in_a_row(attempt.experiment_id)
+    if in_a_row % MAX_GATHERINGS == 0:  # who resumes it by hand gets as many again
+        failed = f"Failed: its hosts were called {MAX_GATHERINGS} times in a row and did not all come. "
+        failed += f"Last reason: {reason}"
+    if in_a_row == attempt.number:  # it has not begun: it still begins with all its hosts
+        Experiment.objects.filter(pk=attempt.experiment_id).update(placed_worker="")
+    queued = f"Its hosts will be called again: {reason}"
+    return _go_on(attempt, "hosts_missing", reason, failed=failed, queued=queued)
+
+
+def _num_incomplete_in_a_row(experiment_id: int) -> int:
+    statuses = Attempt.objects.filter(experiment_id=experiment_id).order_by("-number")
+    incomplete = takewhile(
+        lambda status: status == AttemptStatus.INCOMPLETE, statuses.values_list("status", flat=True)
+    )
+    return sum(1 for _ in incomplete)
+
+
+def _go_on(attempt: Attempt, kind: str, reason: str, *, failed: str, queued: str) -> bool:
+    """What follows an attempt that ended unplanned: cancelled if people asked for that, failed when `failed`
+    says so, else queued."""
     experiment_id = attempt.experiment_id
-    record_incident(experiment_id, f"attempt_{status}", f"Attempt {attempt.number}: {reason}")
+    record_incident(experiment_id, kind, f"Attempt {attempt.number}: {reason}")
     if change_status(
         experiment_id,
         ExperimentStatus.CANCELLED,
@@ -139,19 +184,10 @@ def requeue_after_crash(*, attempt: Attempt, status: AttemptStatus, reason: str,
         message="Cancelled.",
     ):
         return False
-    if crash_limit_reached(experiment_id=experiment_id, max_restarts=max_restarts):
-        message = f"Failed: {reason}"
-        if max_restarts:
-            restarts = f"{max_restarts} restart{'s' if max_restarts > 1 else ''}"
-            message = f"Failed after {restarts} without a new checkpoint. Last reason: {reason}"
-        change_status(experiment_id, ExperimentStatus.FAILED, message=message)
+    if failed:
+        change_status(experiment_id, ExperimentStatus.FAILED, message=failed)
         return False
-    return change_status(
-        experiment_id,
-        ExperimentStatus.QUEUED,
-        message=f"Will resume from the last checkpoint: {reason}",
-        dispatched_at=None,
-    )
+    return change_status(experiment_id, ExperimentStatus.QUEUED, message=queued, dispatched_at=None)
 
 
 def lose_stale_experiments() -> list[int]:

@@ -22,6 +22,8 @@ class Gathering:
     """Workers that have not come."""
     problems: tuple[str, ...]
     """Of each that left, or was lost before it came: its worker and why."""
+    has_failed: bool
+    """True when one of them left for a reason of its own, and not because others did not come."""
 
 
 @transaction.atomic
@@ -43,9 +45,11 @@ def come(*, attempt_id: int, host: int, worker_name: str, address: str) -> Attem
     return Attempt.objects.select_related("experiment__team").get(pk=attempt_id)
 
 
-def leave(*, attempt_id: int, host: int, problem: str) -> None:
-    """A host cannot go on; its first reason counts."""
-    GangMember.objects.filter(attempt=attempt_id, host=host, problem="").update(problem=storable(problem))
+def leave(*, attempt_id: int, host: int, problem: str, is_left_alone: bool = False) -> None:
+    """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
+    GangMember.objects.filter(attempt=attempt_id, host=host, problem="").update(
+        problem=storable(problem), is_left_alone=is_left_alone
+    )
 
 
 def gathering(attempt_id: int) -> Gathering:
@@ -56,4 +60,5 @@ def gathering(attempt_id: int) -> Gathering:
     # A host that has just died may be called before it is known for lost: it will not come.
     gone = Worker.objects.filter(name__in=missing).exclude(status=WorkerStatus.ONLINE).order_by("name")
     told += [f"{one.name} does not answer any more" for one in gone] if missing else []
-    return Gathering(tuple(one.address for one in members), missing, tuple(told))
+    failed = any(one.problem and not one.is_left_alone for one in members)
+    return Gathering(tuple(one.address for one in members), missing, tuple(told), failed)

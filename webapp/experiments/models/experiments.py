@@ -129,6 +129,8 @@ class AttemptStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
     CRASHED = "crashed", "Crashed"
     LOST = "lost", "Lost"
+    INCOMPLETE = "incomplete", "Hosts missing"
+    """Its hosts did not all come: nothing of it ran."""
 
 
 class Attempt(models.Model):
@@ -176,6 +178,8 @@ class GangMember(models.Model):
     """NAME:PORT of its mesh; "" until it has come."""
     problem = models.TextField(blank=True)
     """Why it left."""
+    is_left_alone = models.BooleanField(default=False)
+    """It left because others did not come: nothing failed here."""
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "host"], name="gang_host_once")]

@@ -41,6 +41,7 @@ TONES = {
     "errored": "bad",
     "crashed": "bad",
     "lost": "bad",
+    "incomplete": "warning",
     "claimed": "info",
     "online": "good",
     "stopped": "neutral",

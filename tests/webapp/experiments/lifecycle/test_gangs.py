@@ -9,7 +9,7 @@ from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ConfigError, parse_config
 from webapp.accounts.models import Role
 from webapp.dispatcher import place_experiments as dispatcher
-from webapp.experiments.lifecycle import attempts, gangs
+from webapp.experiments.lifecycle import attempts, gangs, operator_actions
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.fleet.models import Worker
@@ -98,6 +98,34 @@ def test_after_a_loss_it_waits_for_its_hosts_unless_fewer_will_do(least_hosts: i
         assert "1 of the gpu hosts online could take a part" in why_waiting(experiment)
 
 
+def test_waits_for_hosts_use_no_restarts_up_and_end_with_a_reason() -> None:
+    for host in "ab":
+        worker(host)
+    experiment = queued(least_hosts=1)
+    missing = "gpu@b did not come within 60 s"
+    for number in range(1, attempts.MAX_GATHERINGS + 1):
+        assert dispatcher.place_experiments() == 1
+        experiment.refresh_from_db()
+        assert len(experiment.placed_members) == 1, "what has not begun begins with all its hosts"
+        assert attempts.requeue_incomplete(attempt=claimed(experiment, number), reason=missing) == (
+            number < attempts.MAX_GATHERINGS
+        )
+    experiment.refresh_from_db()
+    assert experiment.status == ExperimentStatus.FAILED
+    assert experiment.message == (
+        f"Failed: its hosts were called 10 times in a row and did not all come. Last reason: {missing}"
+    )
+    assert not attempts.crash_limit_reached(experiment_id=experiment.pk, max_restarts=0)
+
+    assert operator_actions.resume_experiment(experiment=experiment)
+    assert dispatcher.place_experiments() == 1
+    again = claimed(experiment, attempts.MAX_GATHERINGS + 1)
+    assert attempts.requeue_incomplete(attempt=again, reason=missing), "called again, since it was resumed"
+    experiment.refresh_from_db()
+    assert experiment.message == f"Its hosts will be called again: {missing}"
+    assert experiment.incidents.first().title == "Hosts missing"
+
+
 def test_each_host_comes_once_and_only_while_the_attempt_lasts() -> None:
     attempt = Attempt.objects.create(experiment=queued(), number=1, worker_name="gpu@a")
     gangs.call_gang(attempt=attempt, workers=["gpu@a", "gpu@b", "gpu@c"], secret="pem")
@@ -112,7 +140,8 @@ def test_each_host_comes_once_and_only_while_the_attempt_lasts() -> None:
     assert gangs.gathering(attempt.pk).missing == ("gpu@a", "gpu@c")
     gangs.leave(attempt_id=attempt.pk, host=1, problem="no such model")
     gangs.leave(attempt_id=attempt.pk, host=1, problem="something later")
-    assert gangs.gathering(attempt.pk).problems == ("gpu@b: no such model",)
+    found = gangs.gathering(attempt.pk)
+    assert (found.problems, found.has_failed) == (("gpu@b: no such model",), True)
     assert attempt.workers == ["gpu@a", "gpu@b", "gpu@c"]
 
     attempts.end_attempt(attempt=attempt, status=AttemptStatus.CRASHED)
