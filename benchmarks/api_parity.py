@@ -81,6 +81,7 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     "queue-rows": PART,
     "sweep-detail": ("show_sweep",),
     "sweep-rows": PART,
+    "sweep-cost": PART,
     "sweep-charts": PART,
     "sweep-pause": ("pause_sweep",),
     "sweep-resume": ("resume_sweep",),

@@ -37,7 +37,8 @@ def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
     """Put a successful trajectory into the inbox; None when it is not admissible. Repeating is harmless."""
     if not is_admissible(trajectory):
         return None
-    turns = list(trajectory.turns.order_by("index").only("index", "frame", "action"))
+    # With the foreign key: a reverse relation reads it of every row, one by one when it is left out.
+    turns = list(trajectory.turns.order_by("index").only("trajectory", "index", "frame", "action"))
     with transaction.atomic():
         entry, is_new = ReplayEntry.objects.get_or_create(
             trajectory=trajectory,

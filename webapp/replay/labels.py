@@ -239,7 +239,9 @@ def _assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntr
 def follow_edit(entry: ReplayEntry) -> None:
     """Its turns are others now: another signature, and the dispatcher compares it anew. Saves nothing."""
     edit, turns = TurnEdit.read(entry.edit), entry.trajectory.turns.order_by("index")
-    kept = [turn for turn in turns.only("index", "action") if edit.state_of(turn.index) != "cut"]
+    kept = [
+        turn for turn in turns.only("trajectory", "index", "action") if edit.state_of(turn.index) != "cut"
+    ]
     entry.signature, entry.cluster = signature_of(entry.trajectory.task_id, kept), None
 
 

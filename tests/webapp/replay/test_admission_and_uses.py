@@ -1,6 +1,8 @@
 """What enters the inbox, what training may use of it, and what is kept of each use."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from testing.factories import (
     make_experiment,
@@ -13,10 +15,12 @@ from testing.factories import (
 )
 from training.contracts.trainer_reports import ReplaySkip, ReplayUse, SkipReason
 from webapp.experiments.models import Experiment
+from webapp.replay.curation.clusters import compare_waiting
 from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.replay.injections import offers, record_skips, record_uses
-from webapp.replay.labels import label_entry
+from webapp.replay.labels import follow_edit, label_entry
 from webapp.replay.models import ReplayEntry, ReplaySkipRecord, ReplayUseRecord
+from webapp.replay.turns.split import split_entry
 from webapp.trajectories.models import TurnRecord
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +32,27 @@ def test_a_solved_training_trajectory_enters_the_inbox_once():
     assert offer_to_inbox(trajectory=trajectory) == first
     assert (first.verdict, first.family, first.num_still) == ("inbox", trajectory.family, 1)
     assert ReplayEntry.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda entry: offer_to_inbox(trajectory=entry.trajectory),
+        follow_edit,
+        lambda entry: split_entry(entry=entry, user=make_user(), at=1),
+        lambda _entry: list(compare_waiting()),
+    ],
+    ids=["offer", "edit", "split", "clusters"],
+)
+def test_what_reads_turns_asks_no_more_for_long_ones(read):
+    asked = []
+    for turns in (3, 9):
+        entry = make_replay_entry(turns=turns)
+        with CaptureQueriesContext(connection) as queries:
+            read(entry)
+        found = [one["sql"] for one in queries if one["sql"].startswith("SELECT")]
+        asked.append(len([sql for sql in found if 'FROM "trajectories_turnrecord"' in sql]))
+    assert asked[0] == asked[1] > 0
 
 
 @pytest.mark.parametrize(

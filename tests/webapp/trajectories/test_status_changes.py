@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 import redis
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from testing.factories import make_experiment, make_task, make_team
+from testing.factories import make_experiment, make_task, make_team, make_trajectory
 from training.contracts.trainer_reports import MemberUpdate
 from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, TrajectoryStatus, Turn
 from webapp.dispatcher import send_waiting
@@ -214,3 +216,23 @@ def test_a_nul_that_the_policy_wrote_is_stored_as_its_symbol() -> None:
     row = claimed.turns.get()
     assert (row.observation_text, row.action["text"]) == ("type a\u2400b", "a\u2400b")
     assert (row.parse_error, row.thought) == ("at \u2400", "\u2400")
+
+
+def test_terms_of_turns_are_stored_in_two_statements(django_assert_num_queries) -> None:
+    trajectory = make_trajectory(turns=5)
+    terms = {index: [{"name": "parsable.v1", "value": index}] for index in (0, 2, 4)}
+    with django_assert_num_queries(2):
+        lifecycle.record_turn_terms(trajectory=trajectory, terms=terms)
+    found = dict(trajectory.turns.values_list("index", "terms"))
+    assert {index: found[index] for index in terms} == terms
+    assert found[1] == found[3] != terms[0]
+
+
+def test_a_turn_is_part_of_its_callers_transaction() -> None:
+    trajectory = make_trajectory(turns=0, status="running", reward=None)
+    observation = Observation(sha256="a" * 64, width=512, height=384, text="Go on")
+    values = {"source": Source.POLICY, "observation": observation, "observed_at": timezone.now()}
+    with CaptureQueriesContext(connection) as queries, transaction.atomic():
+        lifecycle.open_turn(trajectory=trajectory, index=0, **values)
+    assert sum(one["sql"].startswith("SAVEPOINT") for one in queries) == 1, "the caller's, within the test's"
+    assert trajectory.turns.count() == 1

@@ -54,7 +54,8 @@ def compare_waiting() -> Iterator[int]:
 
 def _compare(entry: ReplayEntry, founders: dict[tuple[int, int], list[Founder]]) -> None:
     edit, rows = TurnEdit.read(entry.edit), entry.trajectory.turns.order_by("index")
-    turns = [turn for turn in rows.only("index", "frame", "action") if edit.state_of(turn.index) == "trained"]
+    rows = rows.only("trajectory", "index", "frame", "action")
+    turns = [turn for turn in rows if edit.state_of(turn.index) == "trained"]
     outline = outline_of(turns)
     screens = screens_hash([turn.frame for turn in turns if turn.frame])
     key = (entry.team_id, entry.trajectory.task_id)

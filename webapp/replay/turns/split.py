@@ -26,7 +26,7 @@ def split_entry(*, entry: ReplayEntry, user: User, at: int) -> ReplayEntry:
     with transaction.atomic():
         locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
         edit = TurnEdit.read(locked.edit)
-        turns = locked.trajectory.turns.order_by("index").only("index", "frame")
+        turns = locked.trajectory.turns.order_by("index").only("trajectory", "index", "frame")
         own = [turn for turn in turns if edit.state_of(turn.index) == "trained"]
         behind = [turn for turn in own if turn.index >= at]
         if not 0 < len(behind) < len(own):

@@ -21,7 +21,7 @@ def open_turn(
     *, trajectory: Trajectory, index: int, source: Source, observation: Observation, observed_at: datetime
 ) -> None:
     """Record a turn's screenshot as soon as it is taken."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):  # within the caller's: all of it or nothing
         TurnRecord.objects.create(
             trajectory=trajectory,
             index=index,
@@ -104,8 +104,10 @@ def record_final_frame(*, trajectory: Trajectory, frame: str) -> None:
 
 def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str, Any]]]) -> None:
     """Per-turn reward terms, known when the trajectory is scored. turn index -> terms"""
-    for index, of_turn in terms.items():
-        TurnRecord.objects.filter(trajectory=trajectory, index=index).update(terms=of_turn)
+    if not terms:
+        return
+    found = TurnRecord.objects.filter(trajectory=trajectory, index__in=terms).values_list("pk", "index")
+    TurnRecord.objects.bulk_update([TurnRecord(pk=pk, terms=terms[index]) for pk, index in found], ["terms"])
 
 
 def record_checks(*, trajectory: Trajectory, checks: list[dict[str, Any]]) -> None:
