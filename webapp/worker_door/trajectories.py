@@ -147,6 +147,7 @@ def record_milestones(trajectory_id: int, reached: list[ReachedMilestone]) -> No
 
 
 @report
+@transaction.atomic
 def finish(
     trajectory_id: int,
     status: TrajectoryStatus,
@@ -157,15 +158,17 @@ def finish(
     fingerprint: str,
     limit: Limit | None,
 ) -> None:
-    """Record score, reward and what made the tokens; offer a success to the replay inbox."""
+    """Record score, reward and what made the tokens; offer a success to the replay inbox, keep an exploit.
+
+    All at once: whoever sees that its group has finished finds them, and no worker dies in between.
+    """
     row = own_trajectory(trajectory_id)
     by_turn = {index: _plain(found) for index, found in turn_terms.items()}
-    with transaction.atomic():
-        trajectories.record_turn_terms(trajectory=row, terms=by_turn)
-        trajectories.record_fingerprint(trajectory=row, fingerprint=fingerprint)
-        trajectories.end_trajectory(
-            trajectory_id=row.pk, status=status, score=score, reward=reward, terms=_plain(terms), limit=limit
-        )
+    trajectories.record_turn_terms(trajectory=row, terms=by_turn)
+    trajectories.record_fingerprint(trajectory=row, fingerprint=fingerprint)
+    trajectories.end_trajectory(
+        trajectory_id=row.pk, status=status, score=score, reward=reward, terms=_plain(terms), limit=limit
+    )
     row = Trajectory.objects.get(pk=trajectory_id)
     if row.status == status:
         note_scripted_run(row)

@@ -18,6 +18,7 @@ from webapp.live.models import Event
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of
+from webapp.worker_door.trajectories import finish
 
 pytestmark = pytest.mark.django_db
 
@@ -236,3 +237,20 @@ def test_a_turn_is_part_of_its_callers_transaction() -> None:
         lifecycle.open_turn(trajectory=trajectory, index=0, **values)
     assert sum(one["sql"].startswith("SAVEPOINT") for one in queries) == 1, "the caller's, within the test's"
     assert trajectory.turns.count() == 1
+
+
+@pytest.mark.parametrize("step", ["inbox_admission.offer_to_inbox", "note_scripted_run"])
+def test_a_trajectory_ends_with_its_entry_and_its_exploit_or_not_at_all(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may die in between, and who sees a finished group looks for both."""
+    trajectory = make_trajectory(turns=1, status="evaluating", reward=None)
+
+    def dies(*_: object, **__: object) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(f"webapp.worker_door.trajectories.{step}", dies)
+    with pytest.raises(SystemExit):
+        finish(trajectory.pk, TrajectoryStatus.TERMINATED, 1.0, 1.0, [], {}, "", None)
+    trajectory.refresh_from_db()
+    assert (trajectory.status, trajectory.score) == ("evaluating", None)
