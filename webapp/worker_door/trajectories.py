@@ -160,7 +160,7 @@ def finish(
 ) -> None:
     """Record score, reward and what made the tokens; offer a success to the replay inbox, keep an exploit.
 
-    All at once: whoever sees that its group has finished finds them, and no worker dies in between.
+    All at once: a reader of the finished group finds them, and no worker dies in between.
     """
     row = own_trajectory(trajectory_id)
     by_turn = {index: _plain(found) for index, found in turn_terms.items()}
