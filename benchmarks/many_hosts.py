@@ -38,8 +38,9 @@ from typing import Any
 
 from benchmarks.finished_runs import load_and_speed
 from benchmarks.many_hosts_gang import first_desk, lose_each, same_numbers
-from benchmarks.many_hosts_parts import EnvHost, Server, processes_of
+from benchmarks.many_hosts_parts import Server
 from benchmarks.report import RESULTS, finish, print_table
+from testing.joined_machine import JoinedMachine, processes_of
 from testing.paths import REPOSITORY
 from testing.private_installation import Instance
 from testing.private_postgres import private_cluster
@@ -124,7 +125,7 @@ def joined(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, Any
         for number, link in enumerate(links[:2]):
             place = folder / f"far{number}"
             place.mkdir(mode=0o755)
-            host = EnvHost(f"far{number}", link, place, deskhand, options.slots // 2)
+            host = JoinedMachine(f"far{number}", link, place, deskhand, slots=options.slots // 2)
             host.join(f"https://{address}:{port}", server.token())
             stack.callback(host.stop)
             host.start()

@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.many_hosts_parts import EnvHost, Server
+from benchmarks.many_hosts_parts import Server
 from testing import watch_installation
 from testing.experiment_runs import launch, settings
+from testing.joined_machine import JoinedMachine
 from testing.linked_network import Network
 from testing.paths import REPOSITORY
 from testing.training.recorded_samples import record_samples
@@ -44,7 +45,7 @@ FIRST_DESK = {
 }
 
 
-def first_desk(pool: TwoGpuHosts, env_hosts: list[EnvHost], server: Server) -> dict[str, Any]:
+def first_desk(pool: TwoGpuHosts, env_hosts: list[JoinedMachine], server: Server) -> dict[str, Any]:
     """The preset with few small steps, on all four hosts, to its end; who listens meanwhile."""
     started = time.monotonic()
     chosen = FIRST_DESK | {"checkpoints.directory": str(pool.folder / "shared")}
