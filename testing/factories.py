@@ -19,7 +19,7 @@ from PIL import Image
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from webapp.accounts.models import Membership, Role, Team
-from webapp.experiments.models import Experiment, ExperimentStatus, TaskRecord, TaskSet
+from webapp.experiments.models import Attempt, Experiment, ExperimentStatus, TaskRecord, TaskSet
 from webapp.replay.models import ReplayEntry, Verdict
 from webapp.trajectories.frames import store_frame
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
@@ -88,6 +88,12 @@ def make_experiment(
         queue_order=number,
         **values,
     )
+
+
+def make_attempt(experiment: Experiment | None = None, *, number: int = 1, **values: Any) -> Attempt:
+    """One that a gpu worker of this machine holds."""
+    values = {"worker_name": "gpu@here", **values}
+    return Attempt.objects.create(experiment=experiment or make_experiment(), number=number, **values)
 
 
 def make_group(

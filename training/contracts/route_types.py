@@ -102,6 +102,14 @@ class Route(Generic[Asked, Answered]):
         except (ValueError, TypeError) as error:
             raise MalformedMessage(f"body: {error}") from error
 
+    def keep_request(self, request: Asked) -> str:
+        """The request as one piece of JSON, for another process that answers it."""
+        return self._request.dump_json(request).decode()
+
+    def kept_request(self, kept: str) -> Asked:
+        """The request that `keep_request` wrote. Raises pydantic's ValidationError."""
+        return self._request.validate_json(kept)
+
     def write_answer(self, answer: Answered) -> bytes:
         """The body of the answer."""
         return answer if isinstance(answer, bytes) else self._answer.dump_json(answer)

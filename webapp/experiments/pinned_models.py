@@ -30,8 +30,13 @@ def with_pinned_models(config: ExperimentConfig, team: Team) -> ExperimentConfig
 
     What cannot be found stays as it is written; `model_problems` and the gpu worker say so.
     """
-    model = config.model.model_copy(update={"path": _pinned(config.model.path, team)})
     reference = _pinned(config.algorithm.reference_path, team)
+    return with_models(config, _pinned(config.model.path, team), reference)
+
+
+def with_models(config: ExperimentConfig, path: str, reference: str) -> ExperimentConfig:
+    """`config` with these for its model and its reference."""
+    model = config.model.model_copy(update={"path": path})
     algorithm = config.algorithm.model_copy(update={"reference_path": reference})
     return config.model_copy(update={"model": model, "algorithm": algorithm})
 
@@ -40,8 +45,13 @@ def pin_models(experiment: Experiment, config: ExperimentConfig) -> ExperimentCo
     """Record the commits that this machine knows in the experiment's stored config; the config with them."""
     found = with_pinned_models(config, experiment.team)
     if found != config:
-        Experiment.objects.filter(pk=experiment.pk).update(config=found.model_dump(mode="json"))
+        record_config(experiment, found)
     return found
+
+
+def record_config(experiment: Experiment, config: ExperimentConfig) -> None:
+    """Store `config` as the experiment's."""
+    Experiment.objects.filter(pk=experiment.pk).update(config=config.model_dump(mode="json"))
 
 
 def model_problems(config: ExperimentConfig, team: Team) -> Iterator[Problem]:

@@ -58,6 +58,24 @@ def take_jobs(name: str, *, host: str, count: int) -> list[int]:
     return taken
 
 
+def take_placed(worker: str) -> tuple[str, tuple[int, int]] | None:
+    """Take the oldest job that waits for one gpu worker: its name and arguments; None when none does.
+
+    Raises `kombu.exceptions.OperationalError` when Redis is away.
+    """
+    with (
+        _producer().connection_for_write() as connection,
+        connection.SimpleQueue(own_queue("gpu", worker)) as waiting,
+    ):
+        try:
+            message = waiting.get_nowait()
+        except waiting.Empty:
+            return None
+        message.ack()
+        first, second = message.payload[0]
+        return message.headers["task"], (int(first), int(second))
+
+
 def own_queue(queue: str, name: str) -> str:
     """The queue that only the workers of one machine, or one worker, take jobs from beside the common one."""
     return f"{queue}@{name}"

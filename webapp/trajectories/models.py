@@ -70,15 +70,16 @@ class Group(models.Model):
     reward_std = models.FloatField(null=True)
     finished_seq = models.BigIntegerField(null=True, db_index=True)
     """Order of finishing, the coordinator's cursor; null while members run."""
+    request_key = models.CharField(max_length=40, null=True, unique=True)
+    """Of the request that made it: one that is sent again makes no second group."""
     is_cancelled = models.BooleanField(default=False)
     parent = models.ForeignKey(
         "Trajectory", null=True, on_delete=models.SET_NULL, related_name="branch_groups"
     )
-    """Of a branch: the trajectory from which it was continued."""
+    """Of a branch: the trajectory from which it was continued, in the state of `snapshot`."""
     branch_turn = models.IntegerField(null=True)
     """Turns before this one are the parent's, 0-based; null: no branch."""
     snapshot = models.ForeignKey("Snapshot", null=True, on_delete=models.SET_NULL, related_name="groups")
-    """The state in which its desktops start."""
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
 
@@ -98,9 +99,8 @@ class Group(models.Model):
     @property
     def has_no_variance(self) -> bool:
         """True when all rewards are equal, and with them every advantage 0."""
-        if self.finished_at is None or self.num_scored < 2 or self.reward_std is None:
-            return False
-        return self.reward_std < EQUAL_REWARDS_STD
+        std = self.reward_std if self.finished_at is not None and self.num_scored > 1 else None
+        return std is not None and std < EQUAL_REWARDS_STD
 
     def why_no_variance(self, scores: Iterable[float | None]) -> str:
         """What its members have in common, in words, from their `scores`; "" when rewards differ."""

@@ -1,4 +1,4 @@
-"""The whole contract with env workers, and the name of its version."""
+"""The whole contract with workers, and the name of its version."""
 
 from __future__ import annotations
 
@@ -8,14 +8,19 @@ import inspect
 from webapp import __version__
 from webapp.worker_door import (  # noqa: F401  (their functions are the rows)
     assignments,
+    attempts,
+    gangs,
+    gpu_hosts,
     host_mirror,
     human_control,
     parking,
+    saved_weights,
     snapshots,
     trajectories,
     workers,
 )
 from webapp.worker_door.rows import all_rows
+from webapp.worker_door.trainer_requests import answers  # noqa: F401
 
 
 def version() -> str:

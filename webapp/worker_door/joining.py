@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -18,6 +19,8 @@ from django.utils.crypto import constant_time_compare
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.audit.log_action import log_action, only_team
 from webapp.accounts.models import AuditAction
+from webapp.experiments.lifecycle.attempts import lose_attempt
+from webapp.experiments.models import Attempt
 from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatus
 from webapp.lib.host_links.certificates import Authority
 from webapp.live.event_publishing import publish
@@ -58,6 +61,11 @@ def make_token(*, user: User) -> str:
     if settings.HOSTS_SERVER.is_local:  # a proxy with a certificate of its own stands in front
         return secret
     return f"{secret}.{Authority.of(settings.SECRETS_DIR).fingerprint}"
+
+
+def join_command(token: str, roles: Sequence[str]) -> str:
+    """What to run on the machine that is to become a host."""
+    return f"make join SERVER={settings.HOSTS_URL} TOKEN={token} ROLES={','.join(roles)}"
 
 
 @transaction.atomic
@@ -136,6 +144,9 @@ def revoke(*, host: JoinedHost, user: User) -> None:
             verb="revoke",
         )
         publish("fleet", "host.updated", {"host": host.name})
+    mine = Worker.objects.filter(host=host.name, is_joined=True).values("name")
+    for attempt in Attempt.objects.filter(worker_name__in=mine, ended_at=None).select_related("experiment"):
+        lose_attempt(attempt, f"host {host.name} was revoked")
     ran = Trajectory.objects.filter(worker__host=host.name, worker__is_joined=True, status__in=RUNNING)
     for pk in ran.values_list("pk", flat=True):
         end_trajectory(

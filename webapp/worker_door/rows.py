@@ -1,4 +1,4 @@
-"""The contract with env workers: its functions, and how their arguments travel between hosts.
+"""The contract with workers: its functions, and how their arguments travel between hosts.
 
 A report has no answer: it is delivered once and in order, later when the web is away. A question is answered
 now. In the same process both are plain calls.
@@ -14,6 +14,8 @@ from typing import Any, ParamSpec, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
+from webapp.experiments.models import Attempt
+from webapp.fleet.models import Worker
 from webapp.trajectories.models import Trajectory
 
 P = ParamSpec("P")
@@ -49,8 +51,14 @@ class Row:
 
     def write(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
         """A call's arguments as JSON."""
-        bound = inspect.signature(self.function).bind(*args, **kwargs)
-        return self.arguments.model_construct(**bound.arguments).model_dump_json().encode()
+        return self.arguments.model_construct(**self._bound(args, kwargs)).model_dump_json().encode()
+
+    def trajectory_of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int | None:
+        """The trajectory that a call is about."""
+        return self._bound(args, kwargs).get("trajectory_id")
+
+    def _bound(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        return inspect.signature(self.function).bind(*args, **kwargs).arguments
 
     def call(self, body: bytes) -> Any:
         """Do what the JSON asks. Raises pydantic's ValidationError."""
@@ -87,9 +95,13 @@ def _add(function: Callable[P, T], *, is_report: bool, is_patient: bool) -> Call
         is_report=is_report,
         is_patient=is_patient,
         arguments=arguments,
-        answer=TypeAdapter(hints["return"]),
+        answer=_answer_of(hints["return"]),
     )
     return function
+
+
+def _answer_of(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind, config=_JSON) if kind is bytes else TypeAdapter(kind)
 
 
 def row_named(name: str) -> Row | None:
@@ -108,9 +120,13 @@ def require_host(name: str) -> None:
 
 
 def works_for(*team_ids: int) -> bool:
-    """Whether the caller has worked for one of the teams; workers of this machine may for all."""
+    """Whether the caller works or has worked for one of the teams; workers of this machine may for all."""
     host = caller.get()
-    return not host or Trajectory.objects.filter(worker__host=host, team_id__in=team_ids).exists()
+    if not host or Trajectory.objects.filter(worker__host=host, team_id__in=team_ids).exists():
+        return True
+    workers = Worker.objects.filter(host=host, queue="gpu").values("name")
+    held = Attempt.objects.filter(ended_at=None, experiment__team_id__in=team_ids)
+    return held.filter(worker_name__in=workers).exists()
 
 
 def require_team(*team_ids: int) -> None:
@@ -131,3 +147,21 @@ def own_trajectory(trajectory_id: int) -> Trajectory:
     if row.worker is None or row.worker.host != host:
         raise NotYours(f"trajectory {trajectory_id} is not run by {host}")
     return row
+
+
+def own_attempt(attempt_id: int, *, or_of_gang: bool = False) -> Attempt:
+    """The row with its experiment and team; `or_of_gang`: also for the other hosts of its gang.
+
+    Raises NotYours when a joined host's worker does not hold it, Attempt.DoesNotExist.
+    """
+    row = Attempt.objects.select_related("experiment__team").get(pk=attempt_id)
+    members = row.gang.values_list("worker_name", flat=True) if or_of_gang and caller.get() else []
+    require_worker(row.worker_name, *members)
+    return row
+
+
+def require_worker(*names: str) -> None:
+    """Raise NotYours unless one of these is a worker of the joined host that asks."""
+    host = caller.get()
+    if host and not Worker.objects.filter(name__in=names, host=host).exists():
+        raise NotYours(f"{', '.join(names)}: no worker of {host}")

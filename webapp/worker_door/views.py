@@ -73,7 +73,7 @@ def for_hosts(view: HostView) -> HostView:
         except (ValidationError, UnidentifiedImageError, TooLong) as error:
             words = problems_of(error) if isinstance(error, ValidationError) else str(error)
             return _refuse(400, "bad_request", words)
-        except ObjectDoesNotExist as error:
+        except (ObjectDoesNotExist, FileNotFoundError) as error:
             return _refuse(404, "gone", str(error))
         except NotYours as error:
             return _refuse(403, "not_yours", str(error))

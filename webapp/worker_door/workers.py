@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from training.contracts.types import TrajectoryStatus
+from webapp.experiments.lifecycle.attempts import lose_attempt
+from webapp.experiments.models import Attempt
 from webapp.fleet import worker_reports
 from webapp.fleet.models import Worker
 from webapp.lib import send_job
@@ -53,9 +56,29 @@ def begin_anew(worker_name: str) -> None:
         trajectories.end_trajectory(
             trajectory_id=pk,
             status=TrajectoryStatus.ERRORED,
-            error=f"env worker {worker_name} was started anew",
+            error=f"{worker.queue} worker {worker_name} was started anew",
             error_kind="worker_lost",
         )
+    for row in Attempt.objects.filter(worker_name=worker_name, ended_at=None).select_related("experiment"):
+        lose_attempt(row, f"gpu worker {worker_name} was started anew")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuJob:
+    """An attempt that is to be begun, or joined as one of its further hosts."""
+
+    name: str
+    """As Celery knows it."""
+    arguments: tuple[int, int]
+
+
+@question
+def take_gpu_jobs(worker_name: str) -> list[GpuJob]:
+    """What was placed on a gpu worker that does not reach Redis: the oldest job, or none."""
+    worker = Worker.objects.get(name=worker_name)
+    require_host(worker.host)
+    found = send_job.take_placed(worker_name)
+    return [GpuJob(*found)] if found else []
 
 
 @question

@@ -63,8 +63,7 @@ class HttpsDoor:
         self, row: Row, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: SpooledFrame | None = None
     ) -> None:
         """Keep a report; a thread delivers it."""
-        trajectory = args[0] if args and isinstance(args[0], int) else None
-        self.spool.add(row.name, row.write(args, kwargs), trajectory, frame)
+        self.spool.add(row.name, row.write(args, kwargs), row.trajectory_of(args, kwargs), frame)
 
     def deliver(self) -> int:
         """Bring the oldest reports, with their screenshots; how many. Raises DoorClosed or DoorRefused."""
@@ -87,7 +86,11 @@ class HttpsDoor:
         return len(batch)
 
     def deliver_forever(self, stopping: threading.Event) -> None:
-        """Until `stopping`; a server that is away or refuses is asked again."""
+        """Until `stopping`, in one process of the host at a time; a server that is away or refuses is asked
+        again."""
+        while not self.spool.deliver_alone():
+            if stopping.wait(PAUSE_S):
+                return
         while not stopping.is_set():
             try:
                 if not self.deliver():

@@ -5,6 +5,7 @@ Numbers go up by one and are never used again. A report and its screenshot are k
 
 from __future__ import annotations
 
+import fcntl
 import secrets
 import sqlite3
 import threading
@@ -42,13 +43,14 @@ class SpooledReport:
 
 
 class Spool:
-    """The queue of one host; any thread may add."""
+    """The queue of one host; any thread of its workers may add."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._database = sqlite3.connect(path, check_same_thread=False, timeout=20)
         self._database.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {TABLES}")
         self._lock = threading.Lock()
+        self._deliveries = path.with_suffix(".lock").open("a")
         self._added = threading.Condition()
         with self._lock, self._database:
             if self._database.execute("SELECT 1 FROM stream").fetchone() is None:
@@ -80,6 +82,17 @@ class Spool:
             ).fetchall()
         return [SpooledReport(*row) for row in rows]
 
+    def newest(self) -> int:
+        """Number of the last report; 0 when none waits."""
+        with self._lock:
+            return int(self._database.execute("SELECT coalesce(max(number), 0) FROM reports").fetchone()[0])
+
+    def holds_until(self, number: int) -> bool:
+        """Whether a report up to `number` waits."""
+        with self._lock:
+            found = self._database.execute("SELECT 1 FROM reports WHERE number <= ? LIMIT 1", [number])
+            return found.fetchone() is not None
+
     def frames_until(self, number: int) -> list[tuple[int, str]]:
         """(team, sha256) of the screenshots that reports up to `number` name."""
         with self._lock:
@@ -109,11 +122,20 @@ class Spool:
             rows = self._database.execute("SELECT DISTINCT trajectory FROM reports WHERE trajectory NOT NULL")
             return {row[0] for row in rows}
 
+    def deliver_alone(self) -> bool:
+        """Become the process of this host that delivers, until it ends; False while another one is."""
+        try:
+            fcntl.flock(self._deliveries, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
     def wait(self, seconds: float) -> None:
         """Until something is added, `seconds` at most."""
         with self._added:
             self._added.wait(seconds)
 
     def close(self) -> None:
+        self._deliveries.close()
         with self._lock:
             self._database.close()

@@ -13,7 +13,6 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from celery.worker import state as celery_state
 from django.conf import settings
 from django.db import close_old_connections
 from pydantic import ValidationError
@@ -22,8 +21,7 @@ from training.contracts.config import ConfigError, ExperimentConfig, to_yaml
 from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import ExitCode, TrainerOutcome
 from training.contracts.trainer_state import checkpoints_folder
-from workers import identity
-from workers.gpu.attempt_closing import close_crashed, close_incomplete, close_stopped, end
+from workers import identity, stopping
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_folders import experiment_folder, output_folder
@@ -35,27 +33,33 @@ from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engin
 from workers.gpu.gpu_use import GpuWatch, own_gpus
 from workers.gpu.model_folder import ModelNotFound
 from workers.gpu.policy_server_process import PolicyServer, PolicyServerError
-from workers.gpu.resolved_config import with_folders
+from workers.gpu.resolved_config import allowed_config, with_folders
+from workers.gpu.told_logs import ToldLogs
 from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
 from workers.gpu.webapp_imports import (
-    Attempt,
-    AttemptStatus,
     CheckpointElsewhere,
     ExperimentStatus,
-    attempts,
-    fill_free_slots,
+    HeldAttempt,
+    LogName,
+    beat_attempt,
+    cancel_groups,
+    claim_attempt,
+    end_crashed,
+    end_finished,
+    end_incomplete,
+    end_stopped,
     patiently,
-    pin_models,
-    require_runnable,
+    record_gpus_held,
     shortages,
+    start_attempt,
     tell_start,
-    trajectories,
 )
 from workers.processes.logged_process import LoggedProcess
 
 log = logging.getLogger(__name__)
 TICK_S = 0.2
 BEAT_EVERY_S = 2.0
+STOPPING = (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
 CANCEL_GRACE_S = 45.0
 """After a cancel request the trainer gets this long to leave by itself."""
 
@@ -75,51 +79,43 @@ def run(experiment_id: int, attempt_number: int) -> None:
 
 
 def _run(experiment_id: int, attempt_number: int) -> None:
-    attempt = patiently(
-        attempts.claim_experiment,
-        experiment_id=experiment_id,
-        attempt_number=attempt_number,
-        worker_name=identity.current().name,
-    )
+    attempt = claim_attempt(experiment_id, attempt_number, identity.current().name)
     if attempt is None:
         log.info("experiment %s attempt %s is taken or gone; stepping aside", experiment_id, attempt_number)
         return
-    patiently(trajectories.cancel_groups_of, experiment_id=experiment_id, before_attempt=attempt_number)
-    config = attempt.experiment.settings
-    only_own: dict[str, int] = {}
+    was_taken_back = False
     try:
         with Heartbeat(attempt):
-            config = pin_models(attempt.experiment, require_runnable(attempt.experiment))
+            config = allowed_config(attempt)
             _bring_checkpoint(attempt, config)
             Supervision(attempt, config).run()
     except AttemptTakenBack:
         log.warning("attempt %s of experiment %s was taken back; leaving it", attempt_number, experiment_id)
-        only_own = {"before_attempt": attempt_number + 1}
+        was_taken_back = True
     except AttemptStopped as reason:
-        close_stopped(attempt, str(reason))
+        end_stopped(attempt.pk, str(reason))
     except ConfigError as error:
-        close_crashed(attempt, config, f"not allowed here any more: {error}", max_restarts=0)
+        end_crashed(attempt.pk, f"not allowed here any more: {error}", max_restarts=0)
     except (ModelNotFound, CheckpointElsewhere) as error:
         # Trying again cannot help: a wrong path, or a checkpoint that is gone or on another host.
-        close_crashed(attempt, config, str(error), max_restarts=0)
+        end_crashed(attempt.pk, str(error), max_restarts=0)
     except HostsMissing as error:
-        close_incomplete(attempt, str(error))
+        end_incomplete(attempt.pk, str(error))
     except (TooFewGpus, GangBroken, PolicyServerError, OSError) as error:
-        close_crashed(attempt, config, str(error))
+        end_crashed(attempt.pk, str(error), None)
     except Exception as error:
         log.exception("attempt %s of experiment %s broke", attempt_number, experiment_id)
-        close_crashed(attempt, config, f"gpu worker error: {error!r}")
+        end_crashed(attempt.pk, f"gpu worker error: {error!r}", None)
         raise
     finally:
-        patiently(trajectories.cancel_groups_of, experiment_id=experiment_id, **only_own)
+        cancel_groups(attempt.pk, up_to_own=was_taken_back)
 
 
-def _bring_checkpoint(attempt: Attempt, config: ExperimentConfig) -> None:
+def _bring_checkpoint(attempt: HeldAttempt, config: ExperimentConfig) -> None:
     """Have what it resumes from here before anything starts; people may stop that."""
 
     def keep_going() -> None:
-        status = patiently(attempts.beat_experiment, attempt.experiment_id)
-        if status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
+        if patiently(beat_attempt, attempt.pk).status in STOPPING:
             raise AttemptStopped("stopped while fetching its checkpoint")
 
     output = output_folder(attempt.experiment_id)
@@ -129,7 +125,7 @@ def _bring_checkpoint(attempt: Attempt, config: ExperimentConfig) -> None:
 class Supervision:
     """Starts and watches the children of one attempt."""
 
-    def __init__(self, attempt: Attempt, config: ExperimentConfig) -> None:
+    def __init__(self, attempt: HeldAttempt, config: ExperimentConfig) -> None:
         self._attempt = attempt
         self._config = config
         self._experiment_id = attempt.experiment_id
@@ -144,11 +140,12 @@ class Supervision:
         self._logs.mkdir(parents=True, exist_ok=True)
         config_path = self._folder / "config.yaml"
         config_path.write_text(to_yaml(with_folders(self._config, self._model)))
-        gpus = placed_gpus(self._attempt.experiment.placed_keys)
+        gpus = placed_gpus(self._attempt.places)
         trainer_gpus, engine_gpus = trainer_and_engine(self._config, gpus)
-        hosts = 1 + len(self._attempt.experiment.placed_members)
-        patiently(attempts.record_gpus_held, attempt=self._attempt, number=len(gpus) * hosts)
+        record_gpus_held(self._attempt.pk, len(gpus) * (1 + len(self._attempt.members)))
         with ExitStack() as stack:
+            logs: dict[LogName, Path] = {name: self._log_path(name) for name in ("policy", "trainer")}
+            stack.enter_context(ToldLogs(self._attempt.pk, logs))
             policy = PolicyServer(
                 model=self._model,
                 config_path=config_path,
@@ -157,29 +154,15 @@ class Supervision:
                 gpus=engine_gpus,
             )
             stack.callback(policy.child.stop, 5.0)
-            context = AttemptContext(
-                experiment_id=self._experiment_id,
-                team_id=self._attempt.experiment.team_id,
-                attempt=self._attempt.number,
-                config=self._config,
-                policy=policy,
-            )
-            coordinator = stack.enter_context(CoordinatorServer(context))
-            stack.enter_context(GpuWatch(self._experiment_id, self._attempt.number, own_gpus(gpus)))
+            coordinator = stack.enter_context(CoordinatorServer(AttemptContext(self._attempt.pk, policy)))
+            stack.enter_context(GpuWatch(self._attempt.pk, own_gpus(gpus)))
             if is_colocated(self._config):
                 # SGLang takes its share of what is free then: a trainer that loads meanwhile would shrink it.
                 self._wait_ready(policy)
             trainer = self._start_trainer(config_path, coordinator, trainer_gpus)
             stack.callback(trainer.stop)
             self._wait_ready(policy)
-            patiently(
-                attempts.start_attempt,
-                attempt=self._attempt,
-                policy_url=policy.url,
-                policy_token=policy.token,
-                policy_certificate=policy.certificate,
-            )
-            patiently(fill_free_slots)
+            start_attempt(self._attempt.pk, policy.url, policy.token, policy.certificate)
             self._watch(trainer, policy)
 
     def _log_path(self, name: str) -> Path:
@@ -190,7 +173,7 @@ class Supervision:
 
         def keep_going() -> None:
             if self._beat_or_stop():
-                patiently(tell_start, self._experiment_id, f"Engine: {policy.starting}.")
+                tell_start(self._attempt.pk, f"Engine: {policy.starting}.")
 
         policy.wait_ready(keep_going, limit_s=self._config.engine.start_limit_s)
 
@@ -217,7 +200,7 @@ class Supervision:
                 return
             if (code := policy.child.exit_code()) is not None:
                 raise PolicyServerError(f"the policy server {how_it_ended(code)}:\n{policy.child.tail()}")
-            if celery_state.should_stop is not None:
+            if stopping.is_wanted():
                 # Time to save a checkpoint, within the grace that a stopping installation gives us.
                 trainer.stop(settings.STOP_GRACE_S)
                 raise AttemptStopped("the gpu worker was stopped")
@@ -237,14 +220,15 @@ class Supervision:
             return None
         self._beat_due = time.monotonic() + BEAT_EVERY_S
         close_old_connections()
-        if not patiently(attempts.is_current, self._attempt):
+        now = patiently(beat_attempt, self._attempt.pk)
+        if not now.is_current:
             raise AttemptTakenBack
-        return patiently(attempts.beat_experiment, self._experiment_id)
+        return now.status
 
     def _beat_or_stop(self) -> bool:
         """True when it was time for a beat."""
         status = self._beat()
-        if status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING):
+        if status in STOPPING:
             raise AttemptStopped("stopped while starting")
         return status is not None
 
@@ -252,7 +236,7 @@ class Supervision:
         outcome = self._outcome()
         code, message = (outcome.exit_code, outcome.message) if outcome else (code, "")
         if code == ExitCode.FINISHED:
-            end(self._attempt, AttemptStatus.FINISHED, "", ExperimentStatus.FINISHED, "Finished.")
+            end_finished(self._attempt.pk)
         elif code in (ExitCode.PAUSED, ExitCode.CANCELLED) or self._wants_stop():
             raise AttemptStopped("stopped at a safe point")
         else:
@@ -261,7 +245,7 @@ class Supervision:
             if waited_for_hosts(tail) and (broken is None or isinstance(broken, HostsMissing)):
                 raise HostsMissing(reason)
             reason = "; ".join([reason, *([str(broken)] if broken else []), *map(str, shortages())])
-            close_crashed(self._attempt, self._config, reason)
+            end_crashed(self._attempt.pk, reason, None)
 
     def _outcome(self) -> TrainerOutcome | None:
         """What the trainer left behind; None of one that was killed, or could not write it."""
@@ -272,8 +256,7 @@ class Supervision:
             return None
 
     def _wants_stop(self) -> bool:
-        status = patiently(attempts.beat_experiment, self._experiment_id)
-        return status in (ExperimentStatus.CANCELLING, ExperimentStatus.PAUSING)
+        return patiently(beat_attempt, self._attempt.pk).status in STOPPING
 
 
 def is_colocated(config: ExperimentConfig) -> bool:

@@ -18,16 +18,22 @@ from django.db import DatabaseError
 
 from training.contracts.trainer_exit import ExitCode
 from workers import identity
+from workers.door.https_door import DoorRefused
 from workers.gpu.child_processes import start_child
 from workers.gpu.fetched_checkpoints import fetch_model, is_copied
 from workers.gpu.webapp_imports import (
-    CheckpointExport,
     CopyDamaged,
+    HeldExport,
+    card_of,
+    claim_export,
+    confirm_removal,
     copies_place,
-    exports,
-    give_back_connection,
+    fail_export,
+    finish_export,
     lent_connection,
-    model_card,
+    removable_exports,
+    report_export,
+    waiting_exports,
 )
 
 log = logging.getLogger(__name__)
@@ -49,7 +55,7 @@ def _forever(stopping: threading.Event) -> None:
             with lent_connection():
                 remove_unwanted()
                 export_next(stopping)
-        except DatabaseError as error:
+        except (DatabaseError, DoorRefused) as error:
             log.warning("exports wait for the database: %s", error)
 
 
@@ -58,31 +64,30 @@ def exports_folder() -> Path:
     return Path(settings.DATA_DIR) / "exports"
 
 
-def export_next(stopping: threading.Event) -> CheckpointExport | None:
+def export_next(stopping: threading.Event) -> HeldExport | None:
     """Write one waiting export; None when there is none."""
     me = identity.current()
-    export = exports.claim_export(
-        worker_name=me.name,
-        host=me.host,
-        folder=exports_folder(),
-        can_see=lambda path: Path(path).is_dir() or is_copied(path),
-    )
-    if export is not None:
-        _write(export, stopping)
-    return export
+    for waiting in waiting_exports(me.name):
+        if not (waiting.is_for_anyone or Path(waiting.checkpoint).is_dir() or is_copied(waiting.checkpoint)):
+            continue
+        export = claim_export(waiting.pk, me.name, me.host, str(exports_folder()))
+        if export is not None:
+            _write(export, stopping)
+            return export
+    return None
 
 
-def _write(export: CheckpointExport, stopping: threading.Event) -> None:
+def _write(export: HeldExport, stopping: threading.Event) -> None:
     try:
         source = _source(export)
     except (CopyDamaged, OSError) as error:
-        exports.fail_export(export=export, message=f"the checkpoint could not be fetched: {error}")
+        fail_export(export.pk, f"the checkpoint could not be fetched: {error}")
         return
     output, log_path = Path(export.path), exports_folder() / f"export-{export.pk}.log"
     log_path.unlink(missing_ok=True)
     card = exports_folder() / f"export-{export.pk}.md"
     card.parent.mkdir(parents=True, exist_ok=True)
-    card.write_text(model_card(export.checkpoint, export.dtype))
+    card.write_text(card_of(export.pk))
     command = [
         *(*POLITELY, sys.executable, "-m", "training.checkpoints.export"),
         *(str(source), str(output)),
@@ -92,7 +97,6 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
     child = start_child("export", command, log_path=log_path, env={**os.environ, "CUDA_VISIBLE_DEVICES": ""})
     try:
         while (code := child.exit_code()) is None:
-            give_back_connection()
             if stopping.wait(REPORT_EVERY_S):
                 return  # the row's heartbeat ends: another worker, or the next start, takes it up
             _report(export, output, log_path)
@@ -100,7 +104,7 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
         child.stop(GRACE_S)
         card.unlink(missing_ok=True)
     if code == 0:
-        exports.finish_export(export=export, size_bytes=_folder_bytes(output))
+        finish_export(export.pk, _folder_bytes(output))
         log_path.unlink(missing_ok=True)
     else:
         lines = child.tail(40).strip().splitlines() or ["it left no message"]
@@ -109,19 +113,19 @@ def _write(export: CheckpointExport, stopping: threading.Event) -> None:
             if code == ExitCode.WRONG_SETTINGS
             else f"the export ended with code {code}: {lines[-1]}"
         )
-        exports.fail_export(export=export, message=reason)
+        fail_export(export.pk, reason)
 
 
-def _source(export: CheckpointExport) -> Path:
+def _source(export: HeldExport) -> Path:
     """The checkpoint here, or what is needed of another host's. Raises CopyDamaged, OSError."""
-    folder = Path(export.checkpoint.path)
+    folder = Path(export.checkpoint)
     return folder if folder.is_dir() else fetch_model(str(folder)) or folder
 
 
-def _report(export: CheckpointExport, output: Path, log_path: Path) -> None:
+def _report(export: HeldExport, output: Path, log_path: Path) -> None:
     total = _announced_bytes(log_path)
     done = _folder_bytes(output.with_name(output.name + ".tmp")) or _folder_bytes(output)
-    exports.report_export(export=export, done_bytes=min(done, total), total_bytes=total)
+    report_export(export.pk, min(done, total), total)
 
 
 def _announced_bytes(log_path: Path) -> int:
@@ -141,7 +145,7 @@ def _folder_bytes(folder: Path) -> int:
 
 def remove_unwanted() -> None:
     """Delete the exports of this host that people removed on the page."""
-    for export in exports.removable_exports(host=identity.current().host):
+    for export in removable_exports(identity.current().host):
         folder = Path(export.path)
         if folder.parent != exports_folder():
             log.error("export %s lies outside of %s; its files stay", export.pk, exports_folder())
@@ -149,4 +153,4 @@ def remove_unwanted() -> None:
             shutil.rmtree(folder, ignore_errors=True)
         if (place := copies_place()) is not None:
             place.remove(export.copy_prefix)
-        exports.confirm_removal(export=export)
+        confirm_removal(export.pk)

@@ -14,13 +14,18 @@ from django.db import DatabaseError
 
 from training.contracts.trainer_state import COMPLETE
 from workers import identity
+from workers.door.https_door import DoorRefused
 from workers.gpu.webapp_imports import (
     CopiesPlace,
-    checkpoint_copies,
     copies_place,
-    exports,
+    forget_copy,
     lent_connection,
+    record_copy,
+    record_export_copy,
+    uncopied_exports,
+    unneeded_copies,
     upload_folder,
+    wanting_copies,
 )
 
 log = logging.getLogger(__name__)
@@ -41,13 +46,13 @@ def _forever(place: CopiesPlace, stopping: threading.Event) -> None:
                 if not upload_waiting(place):
                     upload_exports(place)
                 remove_unneeded(place)
-        except (DatabaseError, OSError) as error:
+        except (DatabaseError, DoorRefused, OSError) as error:
             log.warning("copies of checkpoints wait: %s", error)
 
 
 def upload_waiting(place: CopiesPlace) -> bool:
     """Copy the newest checkpoint of this host that waits for it; False without one. Raises OSError."""
-    for checkpoint in checkpoint_copies.wanting_copies():
+    for checkpoint in wanting_copies():
         folder = Path(checkpoint.path)
         if not (folder / COMPLETE).is_file():
             continue  # another host's
@@ -60,7 +65,7 @@ def upload_waiting(place: CopiesPlace) -> bool:
                 if folder.is_dir():
                     raise
                 continue  # deleted meanwhile, as old ones are
-            checkpoint_copies.record_copy(checkpoint.pk, copy_sha256)
+            record_copy(checkpoint.pk, copy_sha256)
         log.info("copied the checkpoint of step %d", checkpoint.step)
         return True
     return False
@@ -68,17 +73,17 @@ def upload_waiting(place: CopiesPlace) -> bool:
 
 def upload_exports(place: CopiesPlace) -> None:
     """Copy the exports of this host that others cannot have yet. Raises OSError."""
-    for export in exports.uncopied_exports(host=identity.current().host):
+    for export in uncopied_exports(identity.current().host):
         if Path(export.path).is_dir():
             copy_sha256 = upload_folder(place, export.copy_prefix, Path(export.path))
-            exports.record_export_copy(export=export, copy_sha256=copy_sha256)
+            record_export_copy(export.pk, copy_sha256)
 
 
 def remove_unneeded(place: CopiesPlace) -> None:
     """Delete the copies of checkpoints that were deleted."""
-    for checkpoint in checkpoint_copies.unneeded_copies():
+    for checkpoint in unneeded_copies():
         place.remove(checkpoint.copy_prefix)
-        checkpoint_copies.forget_copy(checkpoint.pk)
+        forget_copy(checkpoint.pk)
 
 
 @contextmanager

@@ -11,7 +11,8 @@ import threading
 
 from django.db import DatabaseError
 
-from workers.gpu.webapp_imports import Attempt, attempts, lent_connection
+from workers.door.https_door import DoorRefused
+from workers.gpu.webapp_imports import HeldAttempt, beat_attempt, lent_connection
 
 log = logging.getLogger(__name__)
 EVERY_S = 2.0
@@ -20,7 +21,7 @@ EVERY_S = 2.0
 class Heartbeat:
     """A thread that beats until the end of the `with` block, or until the attempt was taken away."""
 
-    def __init__(self, attempt: Attempt) -> None:
+    def __init__(self, attempt: HeldAttempt) -> None:
         self._attempt = attempt
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._forever, name="experiment-heartbeat", daemon=True)
@@ -37,8 +38,7 @@ class Heartbeat:
         while not self._stopping.wait(EVERY_S):
             try:
                 with lent_connection():
-                    if not attempts.is_current(self._attempt):
+                    if not beat_attempt(self._attempt.pk).is_current:
                         break
-                    attempts.beat_experiment(self._attempt.experiment_id)
-            except DatabaseError as error:
+            except (DatabaseError, DoorRefused) as error:
                 log.warning("heartbeat not recorded, trying again in %.0f s: %s", EVERY_S, error)

@@ -17,19 +17,22 @@ from django.conf import settings
 from training.contracts.trainer_state import COMPLETE
 from workers.gpu.model_folder import ModelNotFound, resolve_model
 from workers.gpu.webapp_imports import (
-    Attempt,
+    CheckpointElsewhere,
     CopiesPlace,
     CopyDamaged,
+    HeldAttempt,
     Manifest,
     SavedCheckpoint,
-    checkpoint_copies,
+    checkpoints_to_resume,
+    copied_checkpoint,
     copied_sum,
     copies_place,
     fetch_folder,
-    patiently,
+    go_on_from_older,
     read_manifest,
     shortage_of_checkpoint,
     tell_start,
+    why_not_here,
 )
 
 log = logging.getLogger(__name__)
@@ -38,13 +41,13 @@ KeepGoing = Callable[[], None]
 """Called between files; may raise."""
 
 
-def bring_checkpoint(attempt: Attempt, directory: Path, keep_going: KeepGoing) -> None:
+def bring_checkpoint(attempt: HeldAttempt, directory: Path, keep_going: KeepGoing) -> None:
     """Have the checkpoint in `directory` that the attempt goes on from, so that its trainer finds it.
 
     With a place of copies an older one is taken when the newest cannot be had, and the experiment's page says
     so. Raises CheckpointElsewhere, OSError.
     """
-    saved = patiently(checkpoint_copies.checkpoints_to_resume, attempt)
+    saved = checkpoints_to_resume(attempt.pk)
     if not saved:
         return
     newest, place = saved[0], copies_place()
@@ -61,12 +64,12 @@ def bring_checkpoint(attempt: Attempt, directory: Path, keep_going: KeepGoing) -
         _set_aside_later(folder)
         break
     else:
-        raise checkpoint_copies.not_on_this_host(attempt, newest, "; ".join(problems))
+        raise CheckpointElsewhere(why_not_here(attempt.pk, newest, "; ".join(problems)))
     if checkpoint is not newest:
         why = "; ".join(problems)
         log.warning("going on from step %d, not %d: %s", checkpoint.step, newest.step, why)
         _set_aside_later(folder)
-        patiently(checkpoint_copies.go_on_from_older, attempt, checkpoint, newest, why)
+        go_on_from_older(attempt.pk, checkpoint, newest, why)
 
 
 def bring_model(path: str, seed: int = 0) -> str:
@@ -85,7 +88,7 @@ def bring_model(path: str, seed: int = 0) -> str:
 
 def is_copied(path: str) -> bool:
     """Whether `path` is, or is within, a checkpoint that `fetch_model` can bring."""
-    return copies_place() is not None and patiently(checkpoint_copies.copied_checkpoint, path) is not None
+    return copies_place() is not None and copied_checkpoint(path) is not None
 
 
 def fetch_model(path: str) -> Path | None:
@@ -93,7 +96,7 @@ def fetch_model(path: str) -> Path | None:
 
     It stays, for the next that asks. Raises CopyDamaged, OSError.
     """
-    place, found = copies_place(), patiently(checkpoint_copies.copied_checkpoint, path)
+    place, found = copies_place(), copied_checkpoint(path)
     if place is None or found is None:
         return None
     folder = Path(settings.DATA_DIR) / "models" / f"checkpoint-{found.pk}-{found.copy_sha256[:12]}"
@@ -116,7 +119,7 @@ def _is_here(checkpoint: SavedCheckpoint, folder: Path) -> bool:
 
 
 def _bring(
-    attempt: Attempt,
+    attempt: HeldAttempt,
     checkpoint: SavedCheckpoint,
     folder: Path,
     place: CopiesPlace | None,
@@ -132,7 +135,7 @@ def _bring(
     manifest = read_manifest(place, checkpoint.copy_prefix, checkpoint.copy_sha256)
     _require_room(folder, manifest)
     message = f"Fetching the checkpoint of step {checkpoint.step} ({manifest.num_bytes / 1e6:.0f} MB)."
-    patiently(tell_start, attempt.experiment_id, message)
+    tell_start(attempt.pk, message)
     fetch = partial(fetch_folder, place, checkpoint.copy_prefix, manifest)
     _replace(folder, partial(fetch, mark=checkpoint.copy_sha256, keep_going=keep_going))
     log.info("fetched the checkpoint of step %d, %d bytes", checkpoint.step, manifest.num_bytes)

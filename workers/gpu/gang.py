@@ -6,13 +6,14 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from django.conf import settings
-from kombu.exceptions import OperationalError
 
 from workers import identity
-from workers.gpu.webapp_imports import JOIN_GANG, Attempt, gangs, make_self_signed, patiently, send_job
+from workers.gpu import webapp_imports as webapp
+from workers.gpu.webapp_imports import Gathering, HeldAttempt, call_gang, gathering, make_self_signed
 
 COME_WITHIN_S = 60.0
 LOOK_EVERY_S = 0.5
@@ -34,46 +35,37 @@ class HostsMissing(GangBroken):
 
 
 def gather(
-    attempt: Attempt, folder: Path, checkpoints: Path, keep_going: Callable[[], object]
+    attempt: HeldAttempt, folder: Path, checkpoints: Path, keep_going: Callable[[], object]
 ) -> Path | None:
     """Call the other hosts of the attempt and wait for them; the gang's file, None when it has one host.
 
     `keep_going` is called between looks and may raise. Raises GangBroken, OSError.
     """
-    members = attempt.experiment.placed_members
-    if not members:
+    if not attempt.members:
         return None
     made = make_self_signed(f"attempt {attempt.pk}", days=CERTIFICATE_DAYS)
-    attempt.gang_secret = made.certificate + made.key
+    attempt = replace(attempt, gang_secret=made.certificate + made.key)
     checkpoints.mkdir(parents=True, exist_ok=True)
     (checkpoints / MARK).write_text(made.certificate)
-    workers = [identity.current().name, *(one["worker"] for one in members)]
-    patiently(gangs.call_gang, attempt=attempt, workers=workers, secret=attempt.gang_secret)
-    try:
-        for host, name in enumerate(workers[1:], start=1):
-            send_job(JOIN_GANG, attempt.pk, host, only=name)
-    except OperationalError as error:
-        raise HostsMissing(f"its other hosts could not be called: {error}") from error
+    workers = [identity.current().name, *(one.worker for one in attempt.members)]
+    if problem := call_gang(attempt.pk, workers, attempt.gang_secret):
+        raise HostsMissing(problem)
     if come(attempt.pk, 0) is None:
         raise GangBroken("the attempt has ended meanwhile")
     return meet(attempt, 0, folder, keep_going)
 
 
-def come(attempt_id: int, host: int) -> Attempt | None:
+def come(attempt_id: int, host: int) -> HeldAttempt | None:
     """Tell where this host's mesh will listen; None when it is not wanted any more."""
     with socket.socket() as probe:
         probe.bind((settings.POLICY_SERVER.listen, 0))
         port = probe.getsockname()[1]
-    return patiently(
-        gangs.come,
-        attempt_id=attempt_id,
-        host=host,
-        worker_name=identity.current().name,
-        address=f"{settings.POLICY_SERVER.advertised}:{port}",
+    return webapp.come(
+        attempt_id, host, identity.current().name, f"{settings.POLICY_SERVER.advertised}:{port}"
     )
 
 
-def require_shared(attempt: Attempt, checkpoints: Path) -> None:
+def require_shared(attempt: HeldAttempt, checkpoints: Path) -> None:
     """Raise GangBroken unless this host's folder of checkpoints is the first host's: a checkpoint without
     this one's shards could not be read."""
     expected = _certificate_and_key(attempt)[0]
@@ -86,11 +78,11 @@ def require_shared(attempt: Attempt, checkpoints: Path) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-def meet(attempt: Attempt, host: int, folder: Path, keep_going: Callable[[], object]) -> Path:
+def meet(attempt: HeldAttempt, host: int, folder: Path, keep_going: Callable[[], object]) -> Path:
     """Wait until all have come; the file that this host's launcher reads. Raises GangBroken, HostsMissing."""
     deadline = time.monotonic() + COME_WITHIN_S
     while True:
-        found = patiently(gangs.gathering, attempt.pk)
+        found = gathering(attempt.pk)
         if broken := _broken(found):
             raise broken
         if not found.missing:
@@ -109,20 +101,20 @@ def meet(attempt: Attempt, host: int, folder: Path, keep_going: Callable[[], obj
     return file
 
 
-def why_broken(attempt: Attempt) -> GangBroken | None:
+def why_broken(attempt: HeldAttempt) -> GangBroken | None:
     """What hosts of the attempt say that cannot go on; asks nothing where it has one."""
-    if not attempt.experiment.placed_members:
+    if not attempt.members:
         return None
-    return _broken(patiently(gangs.gathering, attempt.pk))
+    return _broken(gathering(attempt.pk))
 
 
-def _broken(found: gangs.Gathering) -> GangBroken | None:
+def _broken(found: Gathering) -> GangBroken | None:
     if not found.problems:
         return None
     return (GangBroken if found.has_failed else HostsMissing)("; ".join(found.problems))
 
 
-def _certificate_and_key(attempt: Attempt) -> tuple[str, str]:
+def _certificate_and_key(attempt: HeldAttempt) -> tuple[str, str]:
     certificate, end, key = attempt.gang_secret.partition(END_OF_CERTIFICATE)
     return certificate + end, key
 

@@ -12,7 +12,6 @@ import logging
 import time
 from collections.abc import Callable
 
-from celery.worker import state as celery_state
 from django.conf import settings
 from django.db import close_old_connections
 
@@ -20,7 +19,8 @@ from training.contracts.config import ConfigError, to_yaml
 from training.contracts.log_lines import log_about
 from training.contracts.trainer_exit import ExitCode
 from training.contracts.trainer_state import checkpoints_folder
-from workers.gpu.coordinator import rollout_routes
+from workers import stopping
+from workers.gpu.coordinator import supervision_routes
 from workers.gpu.coordinator.server import CoordinatorServer
 from workers.gpu.experiment_folders import experiment_folder, output_folder
 from workers.gpu.failure_reason import waited_for_hosts, why_trainer_ended
@@ -28,9 +28,9 @@ from workers.gpu.fetched_checkpoints import bring_model
 from workers.gpu.gang import GangBroken, HostsMissing, come, meet, require_shared
 from workers.gpu.gpu_placement import TooFewGpus, placed_gpus, trainer_and_engine
 from workers.gpu.model_folder import ModelNotFound
-from workers.gpu.resolved_config import with_folders
+from workers.gpu.resolved_config import allowed_config, with_folders
 from workers.gpu.trainer_process import LOG_TAIL_LINES, start_trainer
-from workers.gpu.webapp_imports import Attempt, attempts, gangs, patiently, require_runnable
+from workers.gpu.webapp_imports import HeldAttempt, is_current, leave
 from workers.processes.logged_process import LoggedProcess
 
 log = logging.getLogger(__name__)
@@ -60,38 +60,31 @@ def run(attempt_id: int, host: int) -> None:
         except (ConfigError, GangBroken, ModelNotFound, TooFewGpus, OSError) as error:
             problem = str(error)
         except Exception as error:
-            patiently(gangs.leave, attempt_id=attempt.pk, host=host, problem=f"gpu worker error: {error!r}")
+            leave(attempt.pk, host, f"gpu worker error: {error!r}", is_left_alone=False)
             raise
         if problem:
             log.warning("host %d leaves: %s", host, problem)
-            patiently(
-                gangs.leave,
-                attempt_id=attempt.pk,
-                host=host,
-                problem=problem,
-                is_left_alone=is_left_alone,
-            )
+            leave(attempt.pk, host, problem, is_left_alone)
 
 
-def _run(attempt: Attempt, host: int) -> str:
+def _run(attempt: HeldAttempt, host: int) -> str:
     """Until this host's ranks have ended; why, unless that was planned."""
-    config = require_runnable(attempt.experiment)
+    config = allowed_config(attempt)
     folder, output = experiment_folder(attempt.experiment_id), output_folder(attempt.experiment_id)
     (folder / "logs").mkdir(parents=True, exist_ok=True)
     model = bring_model(config.model.path, config.optimiser.seed)
     require_shared(attempt, checkpoints_folder(config.checkpoints.directory, output))
     config_path = folder / "config.yaml"
     config_path.write_text(to_yaml(with_folders(config, model)))
-    share = attempt.experiment.placed_members[host - 1]
-    gpus, _ = trainer_and_engine(config, placed_gpus(share["keys"]))
+    gpus, _ = trainer_and_engine(config, placed_gpus(attempt.members[host - 1].keys))
 
     def keep_going() -> None:
         close_old_connections()
-        if not patiently(attempts.is_current, attempt):
+        if not is_current(attempt.pk):
             raise AttemptOver
 
     gang = meet(attempt, host, folder, keep_going)
-    with CoordinatorServer(None, handlers=rollout_routes.OF_EVERY_HOST) as coordinator:
+    with CoordinatorServer(None, handlers=supervision_routes.OF_EVERY_HOST) as coordinator:
         trainer = start_trainer(
             config,
             config_path=config_path,
@@ -107,12 +100,12 @@ def _run(attempt: Attempt, host: int) -> str:
             trainer.stop()
 
 
-def _watch(trainer: LoggedProcess, attempt: Attempt, host: int, keep_going: Callable[[], None]) -> str:
+def _watch(trainer: LoggedProcess, attempt: HeldAttempt, host: int, keep_going: Callable[[], None]) -> str:
     leaves_by: float | None = None
     while (code := trainer.exit_code()) is None:
-        if celery_state.should_stop is not None and leaves_by is None:
+        if stopping.is_wanted() and leaves_by is None:
             # The first host has all ranks save a checkpoint and leave; these leave with them.
-            patiently(gangs.leave, attempt_id=attempt.pk, host=host, problem="the gpu worker was stopped")
+            leave(attempt.pk, host, "the gpu worker was stopped", is_left_alone=False)
             leaves_by = time.monotonic() + settings.STOP_GRACE_S
         if leaves_by is not None and time.monotonic() > leaves_by:
             return "the gpu worker was stopped"

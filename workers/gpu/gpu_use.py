@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from pynvml import NVMLError
 
+from workers.door.https_door import DoorRefused
 from workers.gpu.nvml import Gpus, open_gpus
 from workers.gpu.webapp_imports import GpuLook, lent_connection, record_gpu_sample, record_gpus
 
@@ -22,10 +23,10 @@ def announce_gpus(worker_name: str) -> None:
     """Tell which GPUs this worker has and what of them is free: what is placed on it depends on that."""
     gpus = open_gpus()
     record_gpus(
-        name=worker_name,
-        gpus=gpus.describe() if gpus else [],
-        cpu_places=0 if gpus else settings.CPU_PLACES,
-        address=_gang_address(has_gpus=bool(gpus)),
+        worker_name,
+        gpus.describe() if gpus else [],
+        0 if gpus else settings.CPU_PLACES,
+        _gang_address(has_gpus=bool(gpus)),
     )
 
 
@@ -44,7 +45,7 @@ def announce_for_ever(worker_name: str, stopping: threading.Event) -> None:
             try:
                 with lent_connection():
                     announce_gpus(worker_name)
-            except (DatabaseError, NVMLError) as error:
+            except (DatabaseError, DoorRefused, NVMLError) as error:
                 log.warning("GPUs not told, trying again in %.0f s: %s", EVERY_S, error)
 
     threading.Thread(target=forever, name="gpus", daemon=True).start()
@@ -59,8 +60,8 @@ def own_gpus(numbers: Sequence[str]) -> Gpus | None:
 class GpuWatch:
     """Samples in a thread of its own; use as a context manager. Does nothing without GPUs."""
 
-    def __init__(self, experiment_id: int, attempt: int, gpus: Gpus | None) -> None:
-        self._experiment_id, self._attempt = experiment_id, attempt
+    def __init__(self, attempt_id: int, gpus: Gpus | None) -> None:
+        self._attempt_id = attempt_id
         self._gpus = gpus
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._forever, name="gpu-watch", daemon=True)
@@ -80,7 +81,7 @@ class GpuWatch:
             try:
                 with lent_connection():
                     self.sample()
-            except (DatabaseError, NVMLError) as error:
+            except (DatabaseError, DoorRefused, NVMLError) as error:
                 log.warning("GPU use not recorded, trying again in %.0f s: %s", EVERY_S, error)
 
     def sample(self) -> None:
@@ -88,4 +89,4 @@ class GpuWatch:
         assert self._gpus is not None
         gpus, processes = self._gpus.look()
         look = GpuLook(gpus=[asdict(gpu) for gpu in gpus], processes=[asdict(one) for one in processes])
-        record_gpu_sample(experiment_id=self._experiment_id, attempt=self._attempt, look=look)
+        record_gpu_sample(self._attempt_id, look)

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from training.contracts.config import ExperimentConfig
+from training.contracts.config import ConfigError, ExperimentConfig
+from training.planning.model_places import pinned
 from workers.gpu.fetched_checkpoints import bring_model
+from workers.gpu.webapp_imports import HeldAttempt, record_pinned, runnable_config, with_models
+
+
+def allowed_config(attempt: HeldAttempt) -> ExperimentConfig:
+    """What it may begin with now, with the commits of the hub that this host knows. Raises ConfigError."""
+    found = runnable_config(attempt.pk)
+    if found.config is None:
+        raise ConfigError(found.problems)
+    config = found.config
+    model, reference = pinned(config.model.path), pinned(config.algorithm.reference_path)
+    if (model, reference) == (config.model.path, config.algorithm.reference_path):
+        return config
+    record_pinned(attempt.pk, model, reference)
+    return with_models(config, model, reference)
 
 
 def with_folders(config: ExperimentConfig, model: str) -> ExperimentConfig:
     """The config with checkpoint names resolved to folders, as the trainer wants it."""
     reference = config.algorithm.reference_path
     resolved = bring_model(reference) if reference else ""
-    return config.model_copy(
-        update={
-            "model": config.model.model_copy(update={"path": model}),
-            "algorithm": config.algorithm.model_copy(update={"reference_path": resolved}),
-        }
-    )
+    return with_models(config, model, resolved)

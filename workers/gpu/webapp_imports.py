@@ -1,24 +1,13 @@
-"""The only door from the gpu worker to the web application: all that its modules use of it."""
+"""The only door from the gpu worker to the web application: all that its modules tell, ask and use of it.
 
-from webapp.dispatcher.send_waiting import fill_free_slots
-from webapp.experiments.checkpoints import checkpoint_copies, exports, usable_checkpoints
+What they tell and ask are rows of the contract: called here, or sent over HTTPS by a joined host.
+"""
+
 from webapp.experiments.checkpoints.checkpoint_copies import CheckpointElsewhere, SavedCheckpoint
-from webapp.experiments.installation_limits import require_runnable
-from webapp.experiments.lifecycle import alarms, attempts, gangs, status_changes, trainer_reports
-from webapp.experiments.lifecycle.disk_wait_text import tell_disk_wait
-from webapp.experiments.lifecycle.engine_wait_text import tell_start
-from webapp.experiments.lifecycle.trainer_reports import GpuLook, record_gpu_sample
-from webapp.experiments.models import (
-    Attempt,
-    AttemptStatus,
-    CheckpointExport,
-    Experiment,
-    ExperimentStatus,
-    TaskRecord,
-)
-from webapp.experiments.pinned_models import pin_models
-from webapp.experiments.weight_lineage import WeightLineage
-from webapp.fleet.worker_reports import record_gpus
+from webapp.experiments.lifecycle.gangs import Gathering
+from webapp.experiments.lifecycle.trainer_reports import GpuLook
+from webapp.experiments.models import ExperimentStatus
+from webapp.experiments.pinned_models import with_models
 from webapp.lib.copies.folder_copy import (
     CopyDamaged,
     Manifest,
@@ -28,71 +17,99 @@ from webapp.lib.copies.folder_copy import (
     upload_folder,
 )
 from webapp.lib.copies.place import CopiesPlace, copies_place
-from webapp.lib.database_pool import give_back_connection, lent_connection
+from webapp.lib.database_pool import lent_connection
 from webapp.lib.disk_room import shortage_of_checkpoint, shortages
 from webapp.lib.host_links.certificates import make_self_signed
 from webapp.lib.patience import patiently
-from webapp.lib.send_job import JOIN_GANG, send_job
-from webapp.replay import injections
-from webapp.replay.injections import record_skips, record_uses
-from webapp.reports.model_card import model_card
-from webapp.trajectories import lifecycle as trajectories
-from webapp.trajectories.frames import frames_folder, read_frame
-from webapp.trajectories.models import Group, Trajectory
-from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
+from webapp.trajectories.frames import frames_folder
+from webapp.worker_door import attempts, gangs, gpu_hosts, saved_weights, trajectories
+from webapp.worker_door.attempts import AttemptNow, HeldAttempt
+from webapp.worker_door.gpu_hosts import LogName
+from webapp.worker_door.saved_weights import HeldExport
+from webapp.worker_door.trainer_requests import answers
+from webapp.worker_door.trainer_requests.answers import HANDLERS, TrainerAnswer
+from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused
+from workers.door.through import through
+
+# --- attempts ----------------------------------------------------------------------------------------
+claim_attempt = through(attempts.claim_attempt)
+runnable_config = through(attempts.runnable_config)
+record_pinned = through(attempts.record_pinned)
+beat_attempt = through(attempts.beat_attempt)
+is_current = through(attempts.is_current)
+start_attempt = through(attempts.start_attempt)
+record_gpus_held = through(attempts.record_gpus_held)
+tell_start = through(attempts.tell_start)
+tell_disk_wait = through(attempts.tell_disk_wait)
+end_finished = through(attempts.end_finished)
+end_stopped = through(attempts.end_stopped)
+end_crashed = through(attempts.end_crashed)
+end_incomplete = through(attempts.end_incomplete)
+cancel_groups = through(attempts.cancel_groups)
+
+# --- the trainer's requests --------------------------------------------------------------------------
+answer_trainer = through(answers.answer_trainer)
+take_report = through(answers.take_report)
+read_screenshot = through(trajectories.read_screenshot)
+
+# --- hosts of one attempt ----------------------------------------------------------------------------
+call_gang = through(gangs.call_gang)
+come = through(gangs.come)
+leave = through(gangs.leave)
+gathering = through(gangs.gathering)
+
+# --- this host ---------------------------------------------------------------------------------------
+record_gpus = through(gpu_hosts.record_gpus)
+record_gpu_sample = through(gpu_hosts.record_gpu_sample)
+tell_log = through(gpu_hosts.tell_log)
+
+# --- checkpoints and exports -------------------------------------------------------------------------
+checkpoints_to_resume = through(saved_weights.checkpoints_to_resume)
+why_not_here = through(saved_weights.why_not_here)
+go_on_from_older = through(saved_weights.go_on_from_older)
+copied_checkpoint = through(saved_weights.copied_checkpoint)
+wanting_copies = through(saved_weights.wanting_copies)
+record_copy = through(saved_weights.record_copy)
+unneeded_copies = through(saved_weights.unneeded_copies)
+forget_copy = through(saved_weights.forget_copy)
+waiting_exports = through(saved_weights.waiting_exports)
+claim_export = through(saved_weights.claim_export)
+card_of = through(saved_weights.card_of)
+report_export = through(saved_weights.report_export)
+finish_export = through(saved_weights.finish_export)
+fail_export = through(saved_weights.fail_export)
+uncopied_exports = through(saved_weights.uncopied_exports)
+record_export_copy = through(saved_weights.record_export_copy)
+removable_exports = through(saved_weights.removable_exports)
+confirm_removal = through(saved_weights.confirm_removal)
 
 __all__ = [
-    "Attempt",
-    "AttemptStatus",
+    "HANDLERS",
+    "NOTHING",
+    "AttemptNow",
     "CheckpointElsewhere",
-    "CheckpointExport",
     "CopiesPlace",
     "CopyDamaged",
-    "Experiment",
     "ExperimentStatus",
+    "Gathering",
     "GpuLook",
-    "Group",
+    "HeldAttempt",
+    "HeldExport",
+    "LogName",
     "Manifest",
+    "RequestRefused",
     "SavedCheckpoint",
-    "TaskRecord",
-    "Trajectory",
-    "JOIN_GANG",
-    "WeightLineage",
-    "alarms",
-    "attempts",
-    "checkpoint_copies",
+    "TrainerAnswer",
     "copied_sum",
     "copies_place",
-    "exports",
     "fetch_folder",
-    "gangs",
-    "give_back_connection",
-    "group_of",
-    "lent_connection",
-    "usable_checkpoints",
-    "fill_free_slots",
     "frames_folder",
-    "patiently",
-    "pin_models",
-    "model_card",
-    "read_frame",
-    "read_manifest",
-    "record_gpu_sample",
-    "record_gpus",
-    "record_skips",
-    "record_uses",
-    "require_runnable",
-    "shortage_of_checkpoint",
-    "send_job",
-    "shortages",
-    "status_changes",
-    "tell_disk_wait",
-    "tell_start",
-    "trainer_reports",
-    "trajectories",
-    "trajectory_of",
-    "turn_limit",
-    "upload_folder",
-    "injections",
+    "lent_connection",
     "make_self_signed",
+    "patiently",
+    "read_manifest",
+    "shortage_of_checkpoint",
+    "shortages",
+    "upload_folder",
+    "with_models",
 ]

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -22,7 +21,8 @@ from webapp.trajectories import branching
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import trajectory_of
-from workers.gpu.coordinator.rollout_routes import get_finished_groups
+from webapp.worker_door.trainer_requests.contract import TrainerCall
+from webapp.worker_door.trainer_requests.rollouts import get_finished_groups
 
 pytestmark = pytest.mark.django_db(transaction=True)
 SAMPLING = {"max_context_tokens": 4096, "max_completion_tokens": 6}
@@ -97,8 +97,8 @@ def test_the_trainer_never_meets_a_branch(parent, experiment):
     group.refresh_from_db()
     assert group.finished_at is not None
     type(group).objects.filter(pk=group.pk).update(attempt=1)  # even if it were of the trainer's attempt
-    context = SimpleNamespace(experiment_id=experiment.pk, attempt=1)
-    told = get_finished_groups(context, FinishedQuery(after=0))
+    call = TrainerCall(Attempt.objects.get(experiment=experiment, number=1))
+    told = get_finished_groups(call, FinishedQuery(after=0))
     assert [found.group_id for found in told.groups] == [parent.group_id]
 
 

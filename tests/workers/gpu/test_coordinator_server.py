@@ -3,10 +3,9 @@
 import httpx
 import pytest
 
-from testing.factories import make_experiment
+from testing.factories import make_attempt, make_experiment
 from testing.training.route_examples import EXAMPLES
 from training.contracts import coordinator
-from training.contracts.config import parse_config
 from training.contracts.route_types import loading_message
 from workers.gpu.coordinator.handler_contract import AttemptContext
 from workers.gpu.coordinator.server import HANDLERS, CoordinatorServer
@@ -22,8 +21,7 @@ def experiment():
 
 @pytest.fixture
 def served(experiment):
-    config = parse_config(experiment.config)
-    context = AttemptContext(experiment.pk, experiment.team_id, 1, config, policy=None)
+    context = AttemptContext(make_attempt(experiment).pk, policy=None)
     with CoordinatorServer(context) as server:
         headers = {"Authorization": f"Bearer {server.token}"}
         with httpx.Client(base_url=server.url, headers=headers, trust_env=False) as client:
@@ -94,8 +92,7 @@ class LoadingPolicy:
 
 @pytest.mark.parametrize("route", [coordinator.WEIGHTS, coordinator.ENGINE], ids=str)
 def test_the_trainer_hears_that_the_policy_server_is_loading(experiment, route):
-    config = parse_config(experiment.config)
-    context = AttemptContext(experiment.pk, experiment.team_id, 1, config, policy=LoadingPolicy())
+    context = AttemptContext(make_attempt(experiment).pk, policy=LoadingPolicy())
     wire = route.write_request(EXAMPLES[route])
     with CoordinatorServer(context) as server:
         headers = {"Authorization": f"Bearer {server.token}"}

@@ -22,6 +22,7 @@ from webapp.experiments.lifecycle import trainer_reports
 from webapp.experiments.models import Attempt, CheckpointRecord, ExportStatus
 from webapp.lib.copies.place import copies_place
 from webapp.lib.media.bucket_address import COPIES
+from webapp.worker_door.attempts import held
 from workers.gpu import checkpoint_exports, checkpoint_uploads
 from workers.gpu.fetched_checkpoints import bring_checkpoint, bring_model
 from workers.gpu.model_folder import ModelNotFound
@@ -62,7 +63,7 @@ def save(attempt: Attempt, directory: Path, step: int) -> CheckpointRecord:
 
 def bring(attempt: Attempt, directory: Path) -> list[str]:
     """What the trainer then finds complete."""
-    bring_checkpoint(attempt, directory, lambda: None)
+    bring_checkpoint(held(attempt), directory, lambda: None)
     return sorted(marker.parent.name for marker in directory.glob("[0-9]*/COMPLETE"))
 
 

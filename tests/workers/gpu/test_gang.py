@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 from django.utils.timezone import now
 
-from testing.factories import make_experiment, make_team
+from testing.factories import make_attempt, make_experiment, make_team
 from testing.fleet_rows import make_worker
 from training.distributed.gang import Gang
 from webapp.experiments.lifecycle import gangs
 from webapp.experiments.models import Attempt, Experiment, GangMember
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.worker_door import gangs as door_gangs
+from webapp.worker_door.attempts import HeldAttempt, held
 from workers import identity
 from workers.gpu import attempt as gpu_attempt
 from workers.gpu import gang
@@ -24,20 +26,20 @@ pytestmark = pytest.mark.django_db
 def called(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, str]]:
     """(attempt, host, worker) of the jobs that were sent; Redis itself is not asked."""
     jobs: list[tuple[int, int, str]] = []
-    monkeypatch.setattr(gang, "send_job", lambda _name, pk, host, only: jobs.append((pk, host, only)))
+    monkeypatch.setattr(door_gangs, "send_job", lambda _name, pk, host, only: jobs.append((pk, host, only)))
     return jobs
 
 
 @pytest.fixture
-def first() -> Attempt:
+def first() -> HeldAttempt:
     """An attempt over two hosts, on this process."""
     members = [{"worker": "gpu@b", "keys": []}]
     experiment = make_experiment(team=make_team(), placed_members=members)
-    return Attempt.objects.create(experiment=experiment, number=1, worker_name=identity.current().name)
+    return held(make_attempt(experiment, worker_name=identity.current().name))
 
 
 def test_a_host_that_does_not_come_is_named(
-    first: Attempt, called: list[tuple[int, int, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    first: HeldAttempt, called: list[tuple[int, int, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(gang, "COME_WITHIN_S", 1.0)
     with pytest.raises(gang.HostsMissing, match=r"^gpu@b did not come within 1 s$"):
@@ -45,7 +47,7 @@ def test_a_host_that_does_not_come_is_named(
     assert called == [(first.pk, 1, "gpu@b")]
 
 
-def test_the_first_host_learns_why_another_one_left(first: Attempt, tmp_path: Path) -> None:
+def test_the_first_host_learns_why_another_one_left(first: HeldAttempt, tmp_path: Path) -> None:
     def another() -> None:
         gangs.leave(attempt_id=first.pk, host=1, problem="no such model")
 
@@ -58,13 +60,13 @@ def test_the_first_host_learns_why_another_one_left(first: Attempt, tmp_path: Pa
     ("is_left_alone", "status", "goes_on"), [(True, "incomplete", "queued"), (False, "crashed", "failed")]
 )
 def test_only_what_failed_uses_restarts_up(
-    first: Attempt, is_left_alone: bool, status: str, goes_on: str, tmp_path: Path
+    first: HeldAttempt, is_left_alone: bool, status: str, goes_on: str, tmp_path: Path
 ) -> None:
     """An attempt that waited for hosts did not crash, also when another host says so first."""
     reason = "gpu@c did not come within 1 s"
 
     class Gathering:
-        def __init__(self, attempt: Attempt, _config: object) -> None:
+        def __init__(self, attempt: HeldAttempt, _config: object) -> None:
             self._attempt = attempt
 
         def run(self) -> None:
@@ -73,8 +75,8 @@ def test_only_what_failed_uses_restarts_up(
         def _another(self) -> None:
             gangs.leave(attempt_id=self._attempt.pk, host=1, problem=reason, is_left_alone=is_left_alone)
 
-    experiment = first.experiment
-    first.delete()
+    Attempt.objects.get(pk=first.pk).delete()
+    experiment = Experiment.objects.get(pk=first.experiment_id)
     here = identity.current().name
     Experiment.objects.filter(pk=experiment.pk).update(
         config={"checkpoints": {"max_restarts": 0}}, status="queued", placed_worker=here, dispatched_at=now()
@@ -88,7 +90,7 @@ def test_only_what_failed_uses_restarts_up(
     assert experiment.status == goes_on
 
 
-def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(first: Attempt, tmp_path: Path) -> None:
+def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(first: HeldAttempt, tmp_path: Path) -> None:
     worker = make_worker(queue="gpu", name="gpu@b")
 
     def is_found_lost() -> None:
@@ -98,7 +100,7 @@ def test_a_host_that_is_lost_before_it_comes_is_not_waited_for(first: Attempt, t
         gang.gather(first, tmp_path, tmp_path / "checkpoints", is_found_lost)
 
 
-def test_all_hosts_write_the_same_file_and_the_key_is_private(first: Attempt, tmp_path: Path) -> None:
+def test_all_hosts_write_the_same_file_and_the_key_is_private(first: HeldAttempt, tmp_path: Path) -> None:
     def another() -> None:
         GangMember.objects.filter(host=1).update(address="b.example:7")
 
@@ -109,15 +111,16 @@ def test_all_hosts_write_the_same_file_and_the_key_is_private(first: Attempt, tm
     assert found.key.stat().st_mode & 0o077 == 0
     found.contexts()
 
-    gang.require_shared(first, tmp_path / "checkpoints")
+    again = held(Attempt.objects.get(pk=first.pk))
+    gang.require_shared(again, tmp_path / "checkpoints")
 
 
 def test_a_folder_of_checkpoints_that_is_not_shared_is_refused(
-    first: Attempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    first: HeldAttempt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gang, "COME_WITHIN_S", 1.0)
     monkeypatch.setattr(gang, "MARK_SEEN_WITHIN_S", 0.0)
     with pytest.raises(gang.GangBroken):
         gang.gather(first, tmp_path, tmp_path / "here", lambda: None)
     with pytest.raises(gang.GangBroken, match=r"checkpoints.directory: \S*there is not the folder"):
-        gang.require_shared(first, tmp_path / "there")
+        gang.require_shared(held(Attempt.objects.get(pk=first.pk)), tmp_path / "there")

@@ -112,7 +112,7 @@ def test_only_visible_gpus_count() -> None:
 def test_samples_reach_the_page_and_its_charts(client: Client, experiment: Experiment) -> None:
     gpus = gpus_of(FakeNvml())
     Worker.objects.update(gpus=gpus.describe())
-    watch = GpuWatch(experiment.pk, 1, gpus)
+    watch = GpuWatch(experiment.attempts.get().pk, gpus)
     watch.sample()
     watch.sample()
     assert GpuSample.objects.filter(experiment=experiment, attempt=1).count() == 2
@@ -150,7 +150,7 @@ def test_what_was_measured_stays_when_the_worker_loses_its_gpus(
 ) -> None:
     gpus = gpus_of(FakeNvml())
     Worker.objects.update(gpus=gpus.describe())
-    GpuWatch(experiment.pk, 1, gpus).sample()
+    GpuWatch(experiment.attempts.get().pk, gpus).sample()
     Worker.objects.update(gpus=[])
     page = page_of(client, experiment)
     assert "The worker has no GPU any more" in page
@@ -167,7 +167,7 @@ def test_this_machine_answers_whatever_it_has(experiment: Experiment) -> None:
     announce_gpus("gpu@here")
     worker = Worker.objects.get()
     assert isinstance(worker.gpus, list)
-    with GpuWatch(experiment.pk, 1, own_gpus([])):
+    with GpuWatch(experiment.attempts.get().pk, own_gpus([])):
         pass
 
 

@@ -8,6 +8,7 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_team
 from webapp.experiments.lifecycle import attempts
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
+from webapp.worker_door.attempts import held
 from workers.gpu import experiment_heartbeat
 from workers.gpu.attempt import AttemptTakenBack, Supervision
 from workers.gpu.experiment_heartbeat import Heartbeat
@@ -33,7 +34,7 @@ def test_it_beats_while_the_main_thread_does_something_else(
     monkeypatch.setattr(experiment_heartbeat, "EVERY_S", 0.05)
     attempt = make_attempt()
     first = attempt.experiment.heartbeat_at
-    with Heartbeat(attempt):
+    with Heartbeat(held(attempt)):
         wait_until(lambda: Experiment.objects.get(pk=attempt.experiment_id).heartbeat_at > first)
 
 
@@ -43,7 +44,7 @@ def test_it_does_not_keep_an_attempt_alive_that_was_taken_back(
     monkeypatch.setattr(experiment_heartbeat, "EVERY_S", 0.05)
     attempt = make_attempt()
     attempts.end_attempt(attempt=attempt, status=AttemptStatus.LOST)
-    with Heartbeat(attempt) as beating:
+    with Heartbeat(held(attempt)) as beating:
         wait_until(lambda: not beating._thread.is_alive())
     assert Experiment.objects.get(pk=attempt.experiment_id).heartbeat_at == attempt.experiment.heartbeat_at
 
@@ -53,7 +54,7 @@ def test_a_worker_whose_attempt_was_taken_back_leaves_instead_of_running_beside_
 ) -> None:
     attempt = make_attempt()
     supervision = Supervision.__new__(Supervision)
-    supervision._attempt, supervision._experiment_id = attempt, attempt.experiment_id
+    supervision._attempt = held(attempt)
     supervision._beat_due = 0.0
     assert supervision._beat() == "starting"
     attempts.end_attempt(attempt=attempt, status=AttemptStatus.LOST)

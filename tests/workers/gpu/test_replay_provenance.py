@@ -2,7 +2,13 @@
 
 import pytest
 
-from testing.factories import make_experiment, make_group, make_replay_entry, make_trajectory, make_user
+from testing.factories import (
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_trajectory,
+    make_user,
+)
 from testing.training.tiny_model import renderer
 from training.batch.samples import build_samples, has_behaviour_logprobs
 from training.contracts.config import SamplingConfig, parse_config
@@ -11,17 +17,20 @@ from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Source
 from training.render.demonstrations import as_demonstration
 from training.rollouts.replay_admission import ReplayAdmission
+from webapp.experiments.models import Attempt
 from webapp.replay.turns.process_labels import rate_turn
-from workers.gpu.coordinator.handler_contract import AttemptContext
-from workers.gpu.coordinator.rollout_routes import get_replay
+from webapp.worker_door.trainer_requests.contract import TrainerCall
+from webapp.worker_door.trainer_requests.rollouts import get_replay
 
 pytestmark = pytest.mark.django_db
 
 
 def candidates(experiment, task):
-    config = parse_config(experiment.config | {"tasks": {"task_set": task.task_set.name}})
-    context = AttemptContext(experiment.pk, experiment.team_id, 1, config, policy=None)
-    return get_replay(context, ReplayQuery(task_id=task.task_id)).entries
+    experiment.config |= {"tasks": {"task_set": task.task_set.name}}
+    experiment.save(update_fields=["config"])
+    attempt, _ = Attempt.objects.get_or_create(experiment=experiment, number=1)
+    call = TrainerCall(Attempt.objects.get(pk=attempt.pk))
+    return get_replay(call, ReplayQuery(task_id=task.task_id)).entries
 
 
 def test_the_age_follows_the_weights_from_clone_to_clone():

@@ -2,14 +2,21 @@
 
 import pytest
 
-from testing.factories import make_experiment, make_group, make_replay_entry, make_task, make_trajectory
+from testing.factories import (
+    make_attempt,
+    make_experiment,
+    make_group,
+    make_replay_entry,
+    make_task,
+    make_trajectory,
+)
 from training.contracts.config import RewardConfig, parse_config
 from training.contracts.coordinator import ReplayQuery
 from training.contracts.types import Task
 from training.rewards import compute_reward
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
-from workers.gpu.coordinator.handler_contract import AttemptContext
-from workers.gpu.coordinator.rollout_routes import get_replay
+from webapp.worker_door.trainer_requests.contract import TrainerCall
+from webapp.worker_door.trainer_requests.rollouts import get_replay
 
 pytestmark = pytest.mark.django_db
 SLIME = {"preset": "slime-osworld.v1", "alpha": 0.3}
@@ -28,11 +35,8 @@ def limited_task(max_turns: int | None):
 
 
 def replayed(entry, experiment):
-    context = AttemptContext(
-        experiment.pk, experiment.team_id, 1, parse_config(experiment.config), policy=None
-    )
     task_id = entry.trajectory.task.task_id
-    (found,) = get_replay(context, ReplayQuery(task_id=task_id)).entries
+    (found,) = get_replay(TrainerCall(make_attempt(experiment)), ReplayQuery(task_id=task_id)).entries
     return found.trajectory
 
 

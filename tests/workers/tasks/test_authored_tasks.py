@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import Client
 
-from testing.factories import make_user
+from testing.factories import make_attempt, make_user
 from training.contracts import coordinator as routes
 from training.contracts.config import RewardPreset, parse_config
 from training.contracts.config.reward_presets import WeightedTerm
@@ -17,8 +17,8 @@ from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import TaskRecord
 from webapp.experiments.reward_presets import save_preset, with_saved_terms
 from webapp.trajectories.models import Trajectory
-from workers.gpu.coordinator.handler_contract import AttemptContext
-from workers.gpu.coordinator.rollout_routes import get_finished_groups, get_tasks, sample_group
+from webapp.worker_door.trainer_requests.contract import TrainerCall
+from webapp.worker_door.trainer_requests.rollouts import get_finished_groups, get_tasks, sample_group
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.desktop]
 
@@ -45,13 +45,13 @@ def test_a_written_task_runs_at_its_version_under_an_expression_of_the_team(tran
     experiment = queue_experiment(team=team, owner=operator, name="mine", config=config)
     save(client, first, instruction="Something else.")
 
-    context = AttemptContext(experiment.pk, team.pk, 0, experiment.settings, policy=None)  # type: ignore[arg-type]
-    (task,) = get_tasks(context, routes.TaskQuery(split="train"))
+    call = TrainerCall(make_attempt(experiment))
+    (task,) = get_tasks(call, routes.TaskQuery(split="train"))
     assert task.instruction == NOTE["instruction"]  # the version that the experiment was queued with
     wanted = {"task_id": task.task_id, "size": 1, "purpose": Purpose.TRAIN, "source": Source.ORACLE}
     asked = routes.SampleGroup(**wanted, step=1, temperature=1.0, policy_version=None)
-    group_id = sample_group(context, asked).group_id
-    (group,) = get_finished_groups(context, routes.FinishedQuery(after=0, wait=30)).groups
+    group_id = sample_group(call, asked).group_id
+    (group,) = get_finished_groups(call, routes.FinishedQuery(after=0, wait=30)).groups
     assert group.group_id == group_id
     (trajectory,) = group.trajectories
     num_turns = len(NOTE["oracle"]["actions"])

@@ -7,7 +7,6 @@ A gpu worker writes them in a process of its own, also while it trains; the file
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -75,30 +74,30 @@ def _record(action: AuditAction, export: CheckpointExport, user: User | None, **
     )
 
 
-def claim_export(
-    *, worker_name: str, host: str, folder: Path, can_see: Callable[[str], bool]
-) -> CheckpointExport | None:
-    """The oldest waiting export, to be written to a new folder below `folder`; None when there is none.
+def waiting_exports() -> list[CheckpointExport]:
+    """The oldest ones."""
+    rows = CheckpointExport.objects.filter(status=ExportStatus.QUEUED).select_related("checkpoint")
+    return list(rows.order_by("id")[:8])
 
-    A worker that cannot see the checkpoint's folder leaves it to others for a minute.
-    """
-    soon = timezone.now() - OTHERS_FIRST
-    for export in CheckpointExport.objects.filter(status=ExportStatus.QUEUED).order_by("id")[:8]:
-        checkpoint = export.checkpoint
-        if not can_see(checkpoint.path) and export.created_at > soon:
-            continue
-        name = f"experiment-{checkpoint.experiment_id}-step-{checkpoint.step}-{export.dtype}-{export.pk}"
-        if _change(
-            export,
-            ExportStatus.RUNNING,
-            heartbeat_at=timezone.now(),
-            worker_name=worker_name,
-            host=host,
-            path=str(folder / name),
-            done_bytes=0,
-        ):
-            return export
-    return None
+
+def is_for_anyone(export: CheckpointExport) -> bool:
+    """False in its first minute, while workers that cannot see the checkpoint's folder leave it to others."""
+    return export.created_at <= timezone.now() - OTHERS_FIRST
+
+
+def claim_export(*, export: CheckpointExport, worker_name: str, host: str, folder: Path) -> bool:
+    """It is to be written to a new folder below `folder`; False when another worker has it."""
+    checkpoint = export.checkpoint
+    name = f"experiment-{checkpoint.experiment_id}-step-{checkpoint.step}-{export.dtype}-{export.pk}"
+    return _change(
+        export,
+        ExportStatus.RUNNING,
+        heartbeat_at=timezone.now(),
+        worker_name=worker_name,
+        host=host,
+        path=str(folder / name),
+        done_bytes=0,
+    )
 
 
 def report_export(*, export: CheckpointExport, done_bytes: int, total_bytes: int) -> None:

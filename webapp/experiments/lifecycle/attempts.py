@@ -4,7 +4,7 @@ from datetime import timedelta
 from itertools import takewhile
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, Q
 from django.utils import timezone
 
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status, record_incident
@@ -16,11 +16,14 @@ from webapp.experiments.models import (
     Experiment,
     ExperimentStatus,
 )
+from webapp.fleet.models import Worker
+from webapp.fleet.worker_reports import JOINED_TIMEOUT
 from webapp.lib.silence import silent_for
 from webapp.lib.storable_text import storable
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
-"""A gpu worker beats every 2 s while it holds an experiment."""
+"""A gpu worker beats every 2 s while it holds an experiment; one of a joined host may be silent as long as
+its host."""
 MAX_GATHERINGS = 10
 """Attempts in a row whose hosts may be called and do not all come."""
 
@@ -190,18 +193,21 @@ def _go_on(attempt: Attempt, kind: str, reason: str, *, failed: str, queued: str
     return change_status(experiment_id, ExperimentStatus.QUEUED, message=queued, dispatched_at=None)
 
 
+def lose_attempt(attempt: Attempt, reason: str) -> None:
+    """Its worker is gone: the next one goes on from the last checkpoint."""
+    limit = attempt.experiment.settings.checkpoints.max_restarts
+    requeue_after_crash(attempt=attempt, status=AttemptStatus.LOST, reason=reason, max_restarts=limit)
+
+
 def lose_stale_experiments() -> list[int]:
     """Take experiments back from gpu workers that stopped beating; returns their ids."""
     lost = []
-    for experiment in Experiment.objects.filter(silent_for(HEARTBEAT_TIMEOUT), status__in=ACTIVE_STATUSES):
+    joined = Q(placed_worker__in=Worker.objects.filter(is_joined=True).values("name"))
+    silent = (~joined & silent_for(HEARTBEAT_TIMEOUT)) | (joined & silent_for(JOINED_TIMEOUT))
+    for experiment in Experiment.objects.filter(silent, status__in=ACTIVE_STATUSES):
         attempt = experiment.attempts.order_by("-number").first()
         if attempt is None or attempt.ended_at is not None:
             continue
-        requeue_after_crash(
-            attempt=attempt,
-            status=AttemptStatus.LOST,
-            reason=f"gpu worker {attempt.worker_name} stopped answering",
-            max_restarts=experiment.settings.checkpoints.max_restarts,
-        )
+        lose_attempt(attempt, f"gpu worker {attempt.worker_name} stopped answering")
         lost.append(experiment.pk)
     return lost

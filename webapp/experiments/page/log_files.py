@@ -21,6 +21,8 @@ ERROR_WORD = re.compile(rb"ERROR|CRITICAL|FATAL|Traceback|Error|Exception")
 """Every text that `ERROR` matches holds one of them."""
 LINE_ENDS = (b"\n", b"\r")
 SEARCH_BYTES = 1024 * 1024
+LARGEST_BYTES = 20 << 20
+"""Of a file that grows by what a joined host tells."""
 SEARCH_S = 0.4
 """A search stops after this time and says how far it came, so that no request holds the server."""
 WARNING = re.compile(r"\b(WARNING|WARN)\b|Warning:")
@@ -51,6 +53,16 @@ class Chunk:
 
 def log_folder(experiment_id: int) -> Path:
     return settings.EXPERIMENTS_DIR / str(experiment_id) / "logs"
+
+
+def append_log(experiment_id: int, name: str, text: str) -> None:
+    """Add what a joined host's process wrote; what is too long goes to NAME.1, as on the host itself."""
+    path = log_folder(experiment_id) / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > LARGEST_BYTES:
+        path.replace(path.with_name(f"{name}.1"))
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(text)
 
 
 def log_files(experiment_id: int) -> list[LogFile]:

@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 FILE = "host.json"
+ROLES = ("env", "gpu")
+"""Desktops with their rollouts; trainers with their policy servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class JoinedIdentity:
     """PEM of the only authority to trust; "" = those of the system."""
     environment: dict[str, str]
     """Settings that the server gave; variables of this host's own go first."""
+    roles: tuple[str, ...] = ROLES[:1]
+    """What it is used for."""
 
     def write(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -45,9 +45,16 @@ class GroupSpec:
 
 @transaction.atomic
 def create_group(
-    *, request: GroupSpec, team_id: int, experiment: Experiment | None = None, attempt: int = 0
+    *,
+    request: GroupSpec,
+    team_id: int,
+    experiment: Experiment | None = None,
+    attempt: int = 0,
+    key: str = "",
 ) -> Group:
-    """Queue the trajectories of a group."""
+    """Queue the trajectories of a group. `key`: of the request; the group that it made before is answered."""
+    if key and (known := Group.objects.filter(request_key=key).first()) is not None:
+        return known
     shared = {
         "team_id": team_id,
         "experiment": experiment,
@@ -63,6 +70,7 @@ def create_group(
         size=request.size,
         temperature=request.temperature,
         desktops=request.desktops.model_dump(mode="json") if request.desktops else {},
+        request_key=key or None,
     )
     members = Trajectory.objects.bulk_create(
         Trajectory(

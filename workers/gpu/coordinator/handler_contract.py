@@ -1,46 +1,62 @@
-"""What every handler of a route gets, and how it refuses."""
+"""What every handler of a route gets; each answers here or passes the request on."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from training.contracts.config import ExperimentConfig
-from training.contracts.route_types import Answered, Asked, Nothing, Route
+from training.contracts.route_types import Answered, Asked, Route
 from workers.gpu.policy_server_process import PolicyServer
-
-NOTHING = Nothing()
+from workers.gpu.webapp_imports import HANDLERS, NOTHING, RequestRefused, answer_trainer, take_report
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptContext:
     """The attempt that a coordinator serves."""
 
-    experiment_id: int
-    team_id: int
-    attempt: int
-    config: ExperimentConfig
+    attempt_id: int
     policy: PolicyServer
 
 
-class RequestRefused(Exception):
-    """Raised when a well-formed request cannot be served; carries the HTTP status and the problem's code."""
-
-    def __init__(self, message: str, status: int = 400, *, code: str = "refused") -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-
-
 @dataclass(frozen=True, slots=True)
-class Handler:
-    """A route and the function that answers it."""
+class LocalHandler:
+    """A route and the function that answers it: with an object, or the JSON of one."""
 
     route: Route[Any, Any]
     answer: Callable[[AttemptContext, Any], Any]
 
 
-def handles(route: Route[Asked, Answered], answer: Callable[[AttemptContext, Asked], Answered]) -> Handler:
+def handles(
+    route: Route[Asked, Answered], answer: Callable[[AttemptContext, Asked], Answered]
+) -> LocalHandler:
     """The pair, typed: the function takes what the route asks and gives what it answers."""
-    return Handler(route, answer)
+    return LocalHandler(route, answer)
+
+
+def passed_on() -> tuple[LocalHandler, ...]:
+    """Of every route that is answered where the database is."""
+    return tuple(
+        LocalHandler(handler.route, _telling(handler.route) if handler.is_report else _asking(handler.route))
+        for handler in HANDLERS
+    )
+
+
+def _asking(route: Route[Any, Any]) -> Callable[[AttemptContext, Any], bytes]:
+    def answer(context: AttemptContext, asked: Any) -> bytes:
+        key = uuid.uuid4().hex
+        found = answer_trainer(context.attempt_id, str(route), route.keep_request(asked), key)
+        if found.status != 200:
+            raise RequestRefused(found.message, found.status, code=found.code)
+        return found.body.encode()
+
+    return answer
+
+
+def _telling(route: Route[Any, Any]) -> Callable[[AttemptContext, Any], Any]:
+    def answer(context: AttemptContext, asked: Any) -> Any:
+        take_report(context.attempt_id, str(route), route.keep_request(asked))
+        return NOTHING
+
+    return answer

@@ -21,18 +21,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from training.contracts.route_types import MalformedMessage, Problem, ProblemAnswer
-from workers.gpu.coordinator import report_routes, rollout_routes, supervision_routes
-from workers.gpu.coordinator.handler_contract import AttemptContext, Handler, RequestRefused
-from workers.gpu.webapp_imports import lent_connection
+from workers.gpu.coordinator import supervision_routes
+from workers.gpu.coordinator.handler_contract import AttemptContext, LocalHandler, passed_on
+from workers.gpu.webapp_imports import RequestRefused, lent_connection
 
 START_TIMEOUT_S = 10.0
-HANDLERS = (*rollout_routes.HANDLERS, *report_routes.HANDLERS, *supervision_routes.HANDLERS)
+HANDLERS = (*passed_on(), *supervision_routes.HANDLERS)
 
 
 class CoordinatorServer:
     """Serves one attempt; use as a context manager."""
 
-    def __init__(self, context: AttemptContext | None, handlers: Sequence[Handler] = HANDLERS) -> None:
+    def __init__(self, context: AttemptContext | None, handlers: Sequence[LocalHandler] = HANDLERS) -> None:
         """`context`: None where no handler asks anything of it."""
         self.token = secrets.token_urlsafe(24)
         self._context: Any = context
@@ -71,7 +71,7 @@ class CoordinatorServer:
             ]
         )
 
-    def _endpoint(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    def _endpoint(self, handler: LocalHandler) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             given = request.headers.get("authorization", "")
             if not secrets.compare_digest(given.encode(), f"Bearer {self.token}".encode()):
@@ -80,11 +80,11 @@ class CoordinatorServer:
 
         return endpoint
 
-    def _answer(self, handler: Handler, request: Request, body: bytes) -> Response:
+    def _answer(self, handler: LocalHandler, request: Request, body: bytes) -> Response:
         with lent_connection():
             return self._answer_now(handler, request, body)
 
-    def _answer_now(self, handler: Handler, request: Request, body: bytes) -> Response:
+    def _answer_now(self, handler: LocalHandler, request: Request, body: bytes) -> Response:
         route = handler.route
         try:
             asked = route.read_request(request.path_params, request.query_params, body)

@@ -1,4 +1,5 @@
-"""Between trainer, engine and people: weight syncs, the engine's sleep, pause, cancel, room on the disk."""
+"""What a coordinator answers on its own host: weight syncs, the engine's sleep, pause, cancel, room on the
+disk, frames."""
 
 from __future__ import annotations
 
@@ -8,11 +9,16 @@ from training.contracts import coordinator as routes
 from training.contracts.route_types import LOADING, Nothing
 from training.contracts.types import Control
 from training.contracts.weight_requests import WeightsRequest
-from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles
+from workers.door.https_door import DoorRefused
+from workers.gpu.coordinator.handler_contract import AttemptContext, handles
 from workers.gpu.policy_server_process import PolicyServerLoading, WeightsRefused
 from workers.gpu.webapp_imports import (
+    NOTHING,
     ExperimentStatus,
-    attempts,
+    RequestRefused,
+    beat_attempt,
+    patiently,
+    read_screenshot,
     shortage_of_checkpoint,
     tell_disk_wait,
 )
@@ -42,19 +48,29 @@ def command_engine(context: AttemptContext, wanted: routes.EngineCommand) -> Not
 
 
 def get_control(context: AttemptContext, _: Nothing) -> routes.ControlAnswer:
-    status = attempts.beat_experiment(context.experiment_id)
-    command = CONTROL_OF_STATUS.get(status, Control.RUN) if status else Control.RUN
+    status = patiently(beat_attempt, context.attempt_id).status
+    command = CONTROL_OF_STATUS.get(status, Control.RUN)
     return routes.ControlAnswer(command=command, needs_weights=context.policy.needs_weights())
 
 
 def find_room(context: AttemptContext, wanted: routes.CheckpointSize) -> routes.RoomAnswer:
     found = shortage_of_checkpoint(Path(wanted.folder), wanted.num_bytes)
     shortage = str(found) if found else ""
-    tell_disk_wait(context.experiment_id, shortage)
+    tell_disk_wait(context.attempt_id, shortage)
     return routes.RoomAnswer(shortage=shortage)
 
 
+def get_frame(_: object, wanted: routes.FrameName) -> bytes:
+    try:
+        return read_screenshot(wanted.sha256)
+    except (FileNotFoundError, DoorRefused) as error:
+        raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404) from error
+
+
+OF_EVERY_HOST = (handles(routes.FRAME, get_frame),)
+"""What ranks beside the first ask, each of its own host."""
 HANDLERS = (
+    *OF_EVERY_HOST,
     handles(routes.WEIGHTS, sync_weights),
     handles(routes.ENGINE, command_engine),
     handles(routes.CONTROL, get_control),

@@ -217,10 +217,8 @@ def finished_export(checkpoint: CheckpointRecord, folder: Path) -> CheckpointExp
     (folder / "config.json").write_text('{"a": 1}')
     (folder / "model.safetensors").write_bytes(b"x" * 5_000_000)
     export = exports.request_export(checkpoint=checkpoint, user=None)
-    claimed = exports.claim_export(
-        worker_name="gpu@here", host="here", folder=folder.parent, can_see=lambda _: True
-    )
-    assert claimed == export
+    assert exports.waiting_exports() == [export]
+    assert exports.claim_export(export=export, worker_name="gpu@here", host="here", folder=folder.parent)
     CheckpointExport.objects.filter(pk=export.pk).update(path=str(folder))
     exports.finish_export(export=export, size_bytes=5_000_008)
     export.refresh_from_db()
@@ -270,7 +268,7 @@ def test_the_same_export_is_not_made_twice_until_it_is_removed(
 
 def test_an_export_of_a_silent_worker_waits_again(checkpoint: CheckpointRecord, tmp_path: Path) -> None:
     export = exports.request_export(checkpoint=checkpoint, user=None)
-    exports.claim_export(worker_name="gpu@here", host="here", folder=tmp_path, can_see=lambda _: True)
+    exports.claim_export(export=export, worker_name="gpu@here", host="here", folder=tmp_path)
     assert exports.lose_stale_exports() == 0
     long_ago = timezone.now() - timedelta(minutes=2)
     CheckpointExport.objects.filter(pk=export.pk).update(heartbeat_at=long_ago)

@@ -1,4 +1,4 @@
-"""Run this joined host in this terminal: desk host and env worker; Ctrl-C stops them."""
+"""Run this joined host in this terminal: desk host and env worker, gpu workers; Ctrl-C stops them."""
 
 import asyncio
 import os
@@ -14,15 +14,21 @@ from webapp.lib.supervisor.before_start import AlreadyRunning, hold_lock
 from webapp.lib.supervisor.logs import Terminal
 from webapp.lib.supervisor.orphans import sweep
 from webapp.lib.supervisor.process_specs import ProcessTable, default_slots
+from webapp.lib.supervisor.supervised_process import ProcessSpec
 from webapp.lib.supervisor.supervisor import StartFailed, Supervisor
+
+BEGINS = r"begins with \d+ slots"
+LEAVING_S = 8.0
+"""For the last reports."""
 
 
 class Command(BaseCommand):
-    help = "Start this joined host's desk host and env worker, show their logs, stop them with Ctrl-C."
+    help = "Start what this joined host is used for, show its logs, stop it with Ctrl-C."
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--slots", type=int, default=default_slots(), help="desktops in use at once")
+        parser.add_argument("--gpu-workers", type=int, default=1, help="experiments at once")
         parser.add_argument("--unsafe-desktops", action="store_true", help="as of `manage.py up`")
         parser.add_argument("--quiet", action="store_true", help="logs only into files")
 
@@ -50,14 +56,26 @@ class Command(BaseCommand):
                 without=frozenset(),
                 unsafe_desktops=options["unsafe_desktops"],
             )
-            worker = table.spec(
-                "env1",
-                *(sys.executable, "-m", "workers.joined_worker", "--slots", str(options["slots"])),
-                ready_line=r"begins with \d+ slots",
-                grace_s=8,
-            )
             supervisor = Supervisor(settings.DATA_DIR, settings.LOG_DIR, terminal)
-            asyncio.run(supervisor.run([lambda: supervisor.start([table.deskhost(), worker])]))
+            specs = joined_specs(table, settings.JOINED.roles, options["slots"], options["gpu_workers"])
+            asyncio.run(supervisor.run([lambda: supervisor.start(specs)]))
         except (AlreadyRunning, StartFailed) as error:
             raise CommandError(str(error)) from error
         os.close(lock)
+
+
+def joined_specs(
+    table: ProcessTable, roles: tuple[str, ...], num_slots: int, num_gpu_workers: int
+) -> list[ProcessSpec]:
+    """What a host with these roles runs."""
+    specs = []
+    if "env" in roles:
+        command = [sys.executable, "-m", "workers.joined.env_worker", "--slots", str(num_slots)]
+        worker = table.spec("env1", *command, ready_line=BEGINS, grace_s=LEAVING_S)
+        specs += [table.deskhost(), worker]
+    for number in range(1, num_gpu_workers + 1) if "gpu" in roles else ():
+        command = [sys.executable, "-m", "workers.joined.gpu_worker", "--number", str(number)]
+        # Longer than the worker gives its trainer to write a checkpoint.
+        grace_s = settings.STOP_GRACE_S + LEAVING_S
+        specs.append(table.spec(f"gpu{number}", *command, ready_line=BEGINS, grace_s=grace_s))
+    return specs

@@ -11,10 +11,9 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from webapp.lib.host_links.certificates import context_trusting, fingerprint_of
-from webapp.lib.host_links.joined_identity import JoinedIdentity
+from webapp.lib.host_links.joined_identity import ROLES, JoinedIdentity
 
 TIMEOUT_S = 20.0
-ROLES = ("env",)
 
 
 class Command(BaseCommand):
@@ -26,15 +25,25 @@ class Command(BaseCommand):
         parser.add_argument(
             "--token", required=True, help="of the page Add a host; good for one host, an hour"
         )
-        parser.add_argument("--roles", default="env", help="env: desktops and their rollouts")
+        parser.add_argument(
+            "--roles",
+            default="env",
+            help="env: desktops and rollouts; gpu: trainers and policy servers",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         server = options["server"].rstrip("/")
         if not server.startswith("https://"):
             raise CommandError(f"--server {server}: write https://NAME:PORT")
-        if unknown := set(options["roles"].split(",")) - set(ROLES):
+        roles = tuple(dict.fromkeys(options["roles"].split(",")))
+        if unknown := set(roles) - set(ROLES):
             raise CommandError(
                 f"--roles {','.join(sorted(unknown))}: a joined host can be {', '.join(ROLES)}"
+            )
+        if "gpu" in roles and settings.POLICY_SERVER.is_local:
+            raise CommandError(
+                "--roles gpu: set DESKHAND_POLICY_ADDRESS to this machine's name or address in your network; "
+                "env hosts ask the policy server there"
             )
         if settings.JOINED is not None:
             raise CommandError(
@@ -50,6 +59,7 @@ class Command(BaseCommand):
             secret=welcome["secret"],
             authority=authority,
             environment=welcome["environment"],
+            roles=roles,
         )
         identity.write(settings.DATA_DIR)
         self.stdout.write(f"{name} has joined {server}; `make host` starts it")

@@ -1,4 +1,4 @@
-"""What the trainer samples from: tasks, groups, demonstrations, replay entries and frames."""
+"""What the trainer samples from: tasks, groups, demonstrations and replay entries."""
 
 from __future__ import annotations
 
@@ -9,33 +9,28 @@ from training.contracts.route_types import Nothing
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
 from training.contracts.types import Trajectory as WireTrajectory
 from training.rewards import rescore
-from workers.gpu.coordinator.handler_contract import NOTHING, AttemptContext, RequestRefused, handles
-from workers.gpu.webapp_imports import (
-    Experiment,
-    Group,
-    TaskRecord,
-    Trajectory,
-    WeightLineage,
-    give_back_connection,
-    group_of,
-    injections,
-    patiently,
-    read_frame,
-    trajectories,
-    trajectory_of,
-    turn_limit,
-)
+from webapp.experiments.models import TaskRecord
+from webapp.experiments.weight_lineage import WeightLineage
+from webapp.lib.database_pool import give_back_connection
+from webapp.replay import injections
+from webapp.trajectories import lifecycle as trajectories
+from webapp.trajectories.models import Group, Trajectory
+from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
+from webapp.worker_door.rows import caller
+from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused, TrainerCall, handles
 
 POLL_S = 0.15
 """A look costs milliseconds and a step takes seconds: three times as many were a sixth of a turn's CPU."""
 MAX_WAIT_S = 30.0
+MAX_WAIT_OF_JOINED_S = 8.0
+"""Well within the time-out of a joined host's call."""
 MAX_GROUPS = 64
 """In one answer of the long poll."""
 
 
-def get_tasks(context: AttemptContext, query: routes.TaskQuery) -> list[Task]:
-    wanted = context.config.tasks
-    records = TaskRecord.objects.named_by(wanted, context.team_id).runnable(context.config.desktops)
+def get_tasks(call: TrainerCall, query: routes.TaskQuery) -> list[Task]:
+    wanted = call.config.tasks
+    records = TaskRecord.objects.named_by(wanted, call.team_id).runnable(call.config.desktops)
     if query.split:
         records = records.filter(split=query.split)
     if wanted.families:
@@ -45,10 +40,10 @@ def get_tasks(context: AttemptContext, query: routes.TaskQuery) -> list[Task]:
     return [Task.model_validate(record.spec) for record in records.order_by("task_id")]
 
 
-def sample_group(context: AttemptContext, wanted: routes.SampleGroup) -> routes.GroupId:
+def sample_group(call: TrainerCall, wanted: routes.SampleGroup) -> routes.GroupId:
     group = trajectories.create_group(
         request=trajectories.GroupSpec(
-            task=_task(context, wanted.task_id),
+            task=_task(call, wanted.task_id),
             size=wanted.size,
             purpose=wanted.purpose,
             source=wanted.source,
@@ -56,25 +51,26 @@ def sample_group(context: AttemptContext, wanted: routes.SampleGroup) -> routes.
             temperature=wanted.temperature,
             policy_version=wanted.policy_version,
         ),
-        team_id=context.team_id,
-        experiment=Experiment.objects.get(pk=context.experiment_id),
-        attempt=context.attempt,
+        team_id=call.team_id,
+        experiment=call.attempt.experiment,
+        attempt=call.attempt.number,
+        key=call.key,
     )
     return routes.GroupId(group_id=group.pk)
 
 
-def _task(context: AttemptContext, task_id: str) -> TaskRecord:
-    wanted = context.config.tasks
-    task = TaskRecord.objects.named_by(wanted, context.team_id).filter(task_id=task_id).first()
+def _task(call: TrainerCall, task_id: str) -> TaskRecord:
+    wanted = call.config.tasks
+    task = TaskRecord.objects.named_by(wanted, call.team_id).filter(task_id=task_id).first()
     if task is None:
         raise RequestRefused(f"task_id: no task {task_id!r} in set {wanted.task_set!r}", 404)
     return task
 
 
-def get_finished_groups(context: AttemptContext, query: routes.FinishedQuery) -> routes.FinishedGroups:
-    deadline = time.monotonic() + min(query.wait, MAX_WAIT_S)
+def get_finished_groups(call: TrainerCall, query: routes.FinishedQuery) -> routes.FinishedGroups:
+    deadline = time.monotonic() + min(query.wait, MAX_WAIT_OF_JOINED_S if caller.get() else MAX_WAIT_S)
     finished = Group.objects.filter(
-        experiment_id=context.experiment_id, attempt=context.attempt, finished_seq__gt=query.after
+        experiment_id=call.experiment_id, attempt=call.attempt.number, finished_seq__gt=query.after
     )
     finished = finished.exclude(purpose=Purpose.BRANCH).order_by("finished_seq")
     while not finished.exists() and time.monotonic() < deadline:
@@ -85,22 +81,22 @@ def get_finished_groups(context: AttemptContext, query: routes.FinishedQuery) ->
     return routes.FinishedGroups(cursor=cursor, groups=tuple(group_of(group) for group in groups))
 
 
-def cancel_group(context: AttemptContext, wanted: routes.GroupId) -> Nothing:
-    group = Group.objects.filter(pk=wanted.group_id, experiment_id=context.experiment_id).first()
+def cancel_group(call: TrainerCall, wanted: routes.GroupId) -> Nothing:
+    group = Group.objects.filter(pk=wanted.group_id, experiment_id=call.experiment_id).first()
     if group is None:
         raise RequestRefused(f"group_id: no group {wanted.group_id} in this experiment", 404)
     trajectories.cancel_group(group=group)
     return NOTHING
 
 
-def get_demonstrations(context: AttemptContext, _: Nothing) -> list[WireTrajectory]:
+def get_demonstrations(call: TrainerCall, _: Nothing) -> list[WireTrajectory]:
     rows = (
         Trajectory.objects.filter(
-            team_id=context.team_id,
+            team_id=call.team_id,
             source=Source.ORACLE,
             status=TrajectoryStatus.TERMINATED,
             score=1.0,
-            task__in=TaskRecord.objects.named_by(context.config.tasks, context.team_id),
+            task__in=TaskRecord.objects.named_by(call.config.tasks, call.team_id),
             task__split="train",
         )
         .select_related("task")
@@ -111,28 +107,26 @@ def get_demonstrations(context: AttemptContext, _: Nothing) -> list[WireTrajecto
     return [trajectory_of(row) for row in newest.values()]
 
 
-def get_replay(context: AttemptContext, query: routes.ReplayQuery) -> routes.ReplayCandidates:
-    experiment = Experiment.objects.select_related("team").get(pk=context.experiment_id)
-    task = _task(context, query.task_id)
-    offers = injections.offers(team=experiment.team, task=task, snapshot=context.config.replay.snapshot)
-    if not context.config.replay.gold_first:
+def get_replay(call: TrainerCall, query: routes.ReplayQuery) -> routes.ReplayCandidates:
+    experiment = call.attempt.experiment
+    task = _task(call, query.task_id)
+    offers = injections.offers(team=experiment.team, task=task, snapshot=call.config.replay.snapshot)
+    if not call.config.replay.gold_first:
         offers.sort(key=lambda offer: -offer.entry.pk)
-    lineage = WeightLineage(context.team_id)
+    lineage = WeightLineage(call.team_id)
     return routes.ReplayCandidates(
         entries=tuple(
-            _candidate(context, offer, injections.policy_age(offer.entry.trajectory, experiment, lineage))
+            _candidate(call, offer, injections.policy_age(offer.entry.trajectory, experiment, lineage))
             for offer in offers
         )
     )
 
 
-def _candidate(
-    context: AttemptContext, offer: injections.Offer, policy_age: int | None
-) -> routes.ReplayCandidate:
+def _candidate(call: TrainerCall, offer: injections.Offer, policy_age: int | None) -> routes.ReplayCandidate:
     entry = offer.entry
     recorded = trajectory_of(entry.trajectory)
     limit = turn_limit(entry.trajectory)
-    rescored = rescore(recorded, context.config.rewards, max_turns=limit).model_copy(
+    rescored = rescore(recorded, call.config.rewards, max_turns=limit).model_copy(
         update={"replay_entry_id": entry.pk, "replay_label": offer.label}
     )
     return routes.ReplayCandidate(
@@ -143,17 +137,7 @@ def _candidate(
     )
 
 
-def get_frame(_: AttemptContext, wanted: routes.FrameName) -> bytes:
-    try:
-        return patiently(read_frame, wanted.sha256)
-    except FileNotFoundError as error:
-        raise RequestRefused(f"sha256: no frame {wanted.sha256}", 404) from error
-
-
-OF_EVERY_HOST = (handles(routes.FRAME, get_frame),)
-"""What ranks beside the first ask, each of its own host."""
 HANDLERS = (
-    *OF_EVERY_HOST,
     handles(routes.TASKS, get_tasks),
     handles(routes.SAMPLE_GROUP, sample_group),
     handles(routes.FINISHED_GROUPS, get_finished_groups),

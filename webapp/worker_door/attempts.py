@@ -1,0 +1,214 @@
+"""Attempts at experiments, as the gpu workers that hold them claim, start and end them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.db import transaction
+
+from training.contracts.config import ConfigError, ExperimentConfig
+from webapp.dispatcher.send_waiting import fill_free_slots
+from webapp.experiments.installation_limits import require_runnable
+from webapp.experiments.lifecycle import attempts, status_changes
+from webapp.experiments.lifecycle.disk_wait_text import tell_disk_wait as show_disk_wait
+from webapp.experiments.lifecycle.engine_wait_text import tell_start as show_start
+from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
+from webapp.experiments.pinned_models import pin_models, record_config, with_models
+from webapp.experiments.placement.pool import Share
+from webapp.trajectories import lifecycle as trajectories
+from webapp.worker_door.rows import caller, own_attempt, patient_question, question, report, require_worker
+
+STOP_TEXTS = {
+    ExperimentStatus.CANCELLING: (AttemptStatus.CANCELLED, ExperimentStatus.CANCELLED, "Cancelled."),
+    ExperimentStatus.PAUSING: (
+        AttemptStatus.PAUSED,
+        ExperimentStatus.PAUSED,
+        "Paused; the gpu worker is free. Resume goes on from the last checkpoint.",
+    ),
+}
+"""What people asked for -> how the attempt and its experiment end."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldAttempt:
+    """What a gpu worker has to know of an attempt."""
+
+    pk: int
+    experiment_id: int
+    number: int
+    places: tuple[str, ...] = ()
+    """Keys of the GPUs, or places of a host without any, that it was placed on."""
+    members: tuple[Share, ...] = ()
+    """The other hosts, in the order of their ranks."""
+    gang_secret: str = ""
+    """PEM: certificate and key that make a host a member of its gang."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunnableConfig:
+    """The config that an attempt may begin with now, or why none."""
+
+    config: ExperimentConfig | None
+    problems: dict[str, str] = field(default_factory=dict)
+    """Dotted field -> what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptNow:
+    """What a heartbeat answers."""
+
+    is_current: bool
+    """False once it was taken back: its worker had been silent for too long."""
+    status: ExperimentStatus
+    """What people want of its experiment."""
+
+
+def held(row: Attempt) -> HeldAttempt:
+    """The columns that travel."""
+    return HeldAttempt(
+        pk=row.pk,
+        experiment_id=row.experiment_id,
+        number=row.number,
+        places=tuple(row.experiment.placed_keys),
+        members=tuple(Share(one["worker"], tuple(one["keys"])) for one in row.experiment.placed_members),
+        gang_secret=row.gang_secret,
+    )
+
+
+@patient_question
+def claim_attempt(experiment_id: int, number: int, worker_name: str) -> HeldAttempt | None:
+    """Take a queued experiment that was placed on this worker; None when another job has it (redelivery)."""
+    require_worker(worker_name)
+    row = attempts.claim_experiment(
+        experiment_id=experiment_id, attempt_number=number, worker_name=worker_name
+    ) or _claimed_before(experiment_id, number, worker_name)
+    if row is None:
+        return None
+    trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=number)
+    return held(own_attempt(row.pk))
+
+
+def _claimed_before(experiment_id: int, number: int, worker_name: str) -> Attempt | None:
+    """Of a joined host that did not get the answer; what its process runs already it does not claim again."""
+    if not caller.get():
+        return None
+    claimed = Attempt.objects.filter(status=AttemptStatus.CLAIMED, ended_at=None, worker_name=worker_name)
+    return claimed.filter(experiment_id=experiment_id, number=number).first()
+
+
+@patient_question
+def runnable_config(attempt_id: int) -> RunnableConfig:
+    """With folders for checkpoints' names, and commits of the hub that the server knows."""
+    experiment = own_attempt(attempt_id, or_of_gang=True).experiment
+    try:
+        return RunnableConfig(pin_models(experiment, require_runnable(experiment)))
+    except ConfigError as error:
+        return RunnableConfig(None, error.problems)
+
+
+@patient_question
+def record_pinned(attempt_id: int, model: str, reference: str) -> None:
+    """Commits of the hub that the attempt's own host knows."""
+    experiment = own_attempt(attempt_id).experiment
+    record_config(experiment, with_models(experiment.settings, model, reference))
+
+
+@question
+def beat_attempt(attempt_id: int) -> AttemptNow:
+    """Its worker is alive."""
+    row = own_attempt(attempt_id)
+    if row.ended_at is not None:
+        return AttemptNow(False, ExperimentStatus(row.experiment.status))
+    return AttemptNow(True, attempts.beat_experiment(row.experiment_id))
+
+
+@patient_question
+def is_current(attempt_id: int) -> bool:
+    """False once it has ended where it runs."""
+    return own_attempt(attempt_id, or_of_gang=True).ended_at is None
+
+
+@patient_question
+def start_attempt(attempt_id: int, policy_url: str, policy_token: str, policy_certificate: str) -> None:
+    """The policy server answers: env workers may come."""
+    attempts.start_attempt(
+        attempt=own_attempt(attempt_id),
+        policy_url=policy_url,
+        policy_token=policy_token,
+        policy_certificate=policy_certificate,
+    )
+    fill_free_slots()
+
+
+@patient_question
+def record_gpus_held(attempt_id: int, number: int) -> None:
+    attempts.record_gpus_held(attempt=own_attempt(attempt_id), number=number)
+
+
+@report
+def tell_start(attempt_id: int, message: str) -> None:
+    """What it waits for while it starts."""
+    show_start(own_attempt(attempt_id).experiment_id, message)
+
+
+@report
+def tell_disk_wait(attempt_id: int, shortage: str) -> None:
+    """What its next checkpoint waits for; "" = nothing."""
+    show_disk_wait(own_attempt(attempt_id).experiment_id, shortage)
+
+
+@report
+def end_finished(attempt_id: int) -> None:
+    if (row := _open(attempt_id)) is not None:
+        _end(row, AttemptStatus.FINISHED, "", ExperimentStatus.FINISHED, "Finished.")
+
+
+@report
+def end_stopped(attempt_id: int, reason: str) -> None:
+    """Cancelled or paused, whichever the people asked for; else it goes on from where it was saved."""
+    if (row := _open(attempt_id)) is None:
+        return
+    asked = STOP_TEXTS.get(ExperimentStatus(row.experiment.status))
+    if asked is None:
+        _requeue(row, reason, None)
+        return
+    status, to, message = asked
+    _end(row, status, reason, to, message)
+
+
+@report
+def end_crashed(attempt_id: int, reason: str, max_restarts: int | None) -> None:
+    """The next one is queued, or its experiment fails when there were too many; None: as its config says."""
+    if (row := _open(attempt_id)) is not None:
+        _requeue(row, reason, max_restarts)
+
+
+@report
+def end_incomplete(attempt_id: int, reason: str) -> None:
+    """Its hosts did not all come: they are called again, and no restart is used up."""
+    if (row := _open(attempt_id)) is not None:
+        attempts.requeue_incomplete(attempt=row, reason=reason)
+
+
+@report
+def cancel_groups(attempt_id: int, up_to_own: bool) -> None:
+    """All that its experiment still samples; `up_to_own`: not what a later attempt asked for."""
+    row = own_attempt(attempt_id)
+    before = row.number + 1 if up_to_own else None
+    trajectories.cancel_groups_of(experiment_id=row.experiment_id, before_attempt=before)
+
+
+def _open(attempt_id: int) -> Attempt | None:
+    row = own_attempt(attempt_id)
+    return row if row.ended_at is None else None
+
+
+@transaction.atomic
+def _end(row: Attempt, status: AttemptStatus, reason: str, to: ExperimentStatus, message: str) -> None:
+    attempts.end_attempt(attempt=row, status=status, reason=reason)
+    status_changes.change_status(row.experiment_id, to, message=message)
+
+
+def _requeue(row: Attempt, reason: str, max_restarts: int | None) -> None:
+    limit = row.experiment.settings.checkpoints.max_restarts if max_restarts is None else max_restarts
+    attempts.requeue_after_crash(attempt=row, status=AttemptStatus.CRASHED, reason=reason, max_restarts=limit)

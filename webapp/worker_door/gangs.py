@@ -1,0 +1,49 @@
+"""The hosts of an attempt that is spread over several: called by the first, each tells where it listens."""
+
+from __future__ import annotations
+
+from kombu.exceptions import OperationalError
+
+from webapp.experiments.lifecycle import gangs
+from webapp.experiments.lifecycle.gangs import Gathering
+from webapp.lib.send_job import JOIN_GANG, send_job
+from webapp.worker_door.attempts import HeldAttempt, held
+from webapp.worker_door.rows import own_attempt, patient_question, require_worker
+
+
+@patient_question
+def call_gang(attempt_id: int, workers: list[str], secret: str) -> str:
+    """Send the others of `workers`, in the order of their ranks, their jobs; "" or why they could not be
+    called. `secret` (PEM) lets their hosts know each other."""
+    row = own_attempt(attempt_id)
+    if row.gang.exists():  # an answer was lost
+        return ""
+    gangs.call_gang(attempt=row, workers=workers, secret=secret)
+    try:
+        for host, name in enumerate(workers[1:], start=1):
+            send_job(JOIN_GANG, row.pk, host, only=name)
+    except OperationalError as error:
+        return f"its other hosts could not be called: {error}"
+    return ""
+
+
+@patient_question
+def come(attempt_id: int, host: int, worker_name: str, address: str) -> HeldAttempt | None:
+    """A host is there; None when it was not called, has come before, or the attempt has ended."""
+    require_worker(worker_name)
+    row = gangs.come(attempt_id=attempt_id, host=host, worker_name=worker_name, address=address)
+    return held(row) if row else None
+
+
+@patient_question
+def leave(attempt_id: int, host: int, problem: str, is_left_alone: bool) -> None:
+    """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
+    own_attempt(attempt_id, or_of_gang=True)
+    gangs.leave(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)
+
+
+@patient_question
+def gathering(attempt_id: int) -> Gathering:
+    """What the members have told."""
+    own_attempt(attempt_id, or_of_gang=True)
+    return gangs.gathering(attempt_id)

@@ -1,0 +1,37 @@
+"""What a gpu worker tells of its host: GPUs, how busy they are, and what its child processes write."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from webapp.experiments.lifecycle.trainer_reports import GpuLook
+from webapp.experiments.lifecycle.trainer_reports import record_gpu_sample as store_sample
+from webapp.experiments.page.log_files import append_log
+from webapp.fleet import worker_reports
+from webapp.worker_door.rows import own_attempt, question, report, require_worker
+
+LogName = Literal["trainer", "policy"]
+
+
+@question
+def record_gpus(name: str, gpus: list[dict[str, Any]], cpu_places: int, address: str) -> None:
+    """Which GPUs worker `name` sees; an empty list says that it looked and there is none.
+
+    `address`: where other gpu hosts reach its own; "" = they do not.
+    """
+    require_worker(name)
+    worker_reports.record_gpus(name=name, gpus=gpus, cpu_places=cpu_places, address=address)
+
+
+@question
+def record_gpu_sample(attempt_id: int, look: GpuLook) -> None:
+    """One look at the attempt's GPUs."""
+    row = own_attempt(attempt_id)
+    store_sample(experiment_id=row.experiment_id, attempt=row.number, look=look)
+
+
+@report
+def tell_log(attempt_id: int, name: LogName, text: str) -> None:
+    """Lines of a child process of a joined host, in order: pages read the server's own files."""
+    row = own_attempt(attempt_id)
+    append_log(row.experiment_id, f"{name}-{row.number}.log", text)

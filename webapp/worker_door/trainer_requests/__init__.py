@@ -1,0 +1,1 @@
+"""What a trainer asks and reports by its coordinator, answered where the database is."""
