@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -35,9 +35,19 @@ class HostRow:
     """Trajectories that its workers run now."""
 
     @property
+    def has_desk_host(self) -> bool:
+        """False of a joined host that gives GPUs only."""
+        return self.host.heartbeat_at is not None
+
+    @property
+    def seen_at(self) -> datetime | None:
+        """When its desk host told something, or itself where it has none."""
+        joined = getattr(self.host, "joined", None)
+        return self.host.heartbeat_at or (joined.heard_at if joined and not joined.revoked_at else None)
+
+    @property
     def is_lost(self) -> bool:
-        at = self.host.heartbeat_at
-        return at is None or timezone.now() - at > SILENT
+        return self.seen_at is None or timezone.now() - self.seen_at > SILENT
 
     @property
     def status(self) -> str:

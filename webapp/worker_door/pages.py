@@ -11,19 +11,24 @@ from django.views.decorators.http import require_http_methods, require_POST
 from webapp.accounts.access import MemberRequest
 from webapp.fleet.access import require_fleet_admin
 from webapp.fleet.models import JoinedHost
+from webapp.lib.host_links.joined_identity import ROLES
 from webapp.worker_door import joining
 
 
 @require_http_methods(["GET", "POST"])
 def host_add(request: MemberRequest) -> HttpResponse:
-    """One command that makes another machine an env host; POST makes its token, which is shown once."""
+    """One command that makes another machine a host; POST makes its token, which is shown once."""
     require_fleet_admin(request)
     server = settings.HOSTS_URL
-    token = joining.make_token(user=request.user) if request.method == "POST" and server else ""
+    token, roles = "", list(ROLES[:1])
+    if request.method == "POST" and server:
+        roles = [role for role in ROLES if role in request.POST.getlist("role")] or roles
+        token = joining.make_token(user=request.user)
     context = {
         "nav": "fleet",
         "server": server,
-        "command": f"make join SERVER={server} TOKEN={token} ROLES=env" if token else "",
+        "command": joining.join_command(token, roles) if token else "",
+        "is_gpu_host": "gpu" in roles,
         "hours": joining.TOKEN_HOURS,
     }
     return render(request, "fleet/add_host.html", context)

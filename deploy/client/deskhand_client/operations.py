@@ -991,9 +991,9 @@ class Operations(Transport):
         """The same for all workers of a host."""
         return self._call("POST", f"/fleet/hosts/{_segment(pk)}/drain", body={"on": on})
 
-    def invite_host(self) -> models.InvitationOut:
+    def invite_host(self, *, roles: list[Literal["env", "gpu"]] | None = None) -> models.InvitationOut:
         """A token with which one host joins over HTTPS, and the command to run there."""
-        return self._call("POST", "/fleet/hosts")
+        return self._call("POST", "/fleet/hosts", body={"roles": roles})
 
     def revoke_host(self, pk: int) -> None:
         """End the identity of a host that joined; what it ran is run again elsewhere."""

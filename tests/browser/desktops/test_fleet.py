@@ -119,8 +119,10 @@ def test_an_admin_gets_the_command_with_which_a_host_joins(sign_in: SignIn, peop
     page.goto("/fleet/")
     expect(page.locator(f"#host-{host.host_id}")).to_contain_text("Joined over HTTPS")
     page.get_by_role("link", name="Add a host").click()
+    page.get_by_label("GPUs: trainers and policy servers").check()
     page.get_by_role("button", name="Make the command").click()
     expect(page.locator("pre")).to_contain_text("make join SERVER=https://deskhand.test:8743 TOKEN=")
+    expect(page.locator("pre")).to_contain_text("ROLES=env,gpu")
     assert JoinToken.objects.filter(used_at=None).count() == 1
     page.goto("/fleet/")
     page.locator(f"#host-{host.host_id}").get_by_role("button", name="Revoke").click()

@@ -143,6 +143,12 @@ class DrainIn(Schema):
     on: bool
 
 
+class InviteIn(Schema):
+    """What the host is to give."""
+
+    roles: list[Literal["env", "gpu"]] = Field(default=["env"], min_length=1)
+
+
 class InvitationOut(Schema):
     """What lets one host join, within the hour."""
 
@@ -238,14 +244,14 @@ def drain_host(request: MemberRequest, pk: int, body: DrainIn) -> Any:
 
 
 @router.post("/hosts", response={201: InvitationOut}, operation_id="invite_host")
-def invite_host(request: MemberRequest) -> Any:
+def invite_host(request: MemberRequest, body: InviteIn) -> Any:
     """A token with which one host joins over HTTPS, and the command to run there."""
     require_fleet_admin(request)
     server = settings.HOSTS_URL
     if not server:
         raise Conflict("This installation takes no hosts: set DESKHAND_HOSTS_URL.")
     token = joining.make_token(user=request.user)
-    command = f"make join SERVER={server} TOKEN={token} ROLES=env"
+    command = joining.join_command(token, body.roles)
     return Status(201, {"server": server, "token": token, "command": command})
 
 

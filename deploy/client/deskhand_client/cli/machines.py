@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -61,10 +61,18 @@ def desktop(caller: Caller, name: str, verb: Any, reason: str) -> None:
 
 @click.group()
 def host() -> None:
-    """Machines with desktops."""
+    """Machines with desktops or GPUs."""
 
 
 @host.command("join")
+@click.option(
+    "--role",
+    "roles",
+    multiple=True,
+    type=click.Choice(["env", "gpu"]),
+    default=["env"],
+    help="What it gives: desktops (env), GPUs (gpu), or both.",
+)
 @click.option(
     "--run",
     "folder",
@@ -72,13 +80,13 @@ def host() -> None:
     help="Run it now, in this checkout of Deskhand.",
 )
 @calls
-def host_join(caller: Caller, folder: Path | None) -> None:
-    """A command that makes another machine an env host, good once within the hour."""
-    made = caller.client.invite_host()
+def host_join(caller: Caller, roles: tuple[Literal["env", "gpu"], ...], folder: Path | None) -> None:
+    """A command that makes another machine a host, good once within the hour."""
+    made = caller.client.invite_host(roles=list(roles))
     if folder is None:
         caller.show(made, made["command"])
         return
-    arguments = [f"SERVER={made['server']}", f"TOKEN={made['token']}", "ROLES=env"]
+    arguments = [f"SERVER={made['server']}", f"TOKEN={made['token']}", f"ROLES={','.join(roles)}"]
     if code := subprocess.run(["make", "join", *arguments], cwd=folder, check=False).returncode:
         fail(f"make join ended with {code}.", Exit.FAILED)
 
