@@ -9,12 +9,13 @@ turns of `--completion` tokens; a step has eight trajectories per GPU of the tra
 
 Arms: `in turns` (staleness 0: generate, train, sync) and staleness K (groups of the next K steps are
 generated while this one trains). A split N+M gives N GPUs to the trainer and M to the engine; `N+M,
-colocated` (write N@M) lets M servers share the trainer's N. --better adds the split that the first arm's
-times promise most of, with what --staleness has above 0. The first 1 + K steps do not count: one compiles,
-K are ready meanwhile.
+colocated` (write N@M) lets M servers share the trainer's N: they sleep while it computes, or, when an arm of
+the run samples ahead, stay awake in all. --better adds the split that the first arm's times promise most of,
+with what --staleness has above 0. The first 1 + K steps do not count: one compiles, K are ready meanwhile.
 
 Bars: weight sync <= 2 s (median of the measured steps) in every arm, none by disk; at staleness 1 both sides
-busy >= 85 % of the time on the better split (`benchmarks.gpu.rl_step_figures` says what is counted).
+busy >= 85 % of the time on the better split of GPUs (`benchmarks.gpu.rl_step_figures` says what is counted;
+where both share a GPU, being busy only says that they wait for each other's kernels).
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def run_split(
 
 def arms_of(split: str, staleness: Sequence[int]) -> list[Arm]:
     """One arm per bound."""
-    return [replace(parse_split(split), staleness=one) for one in staleness]
+    return [replace(parse_split(split), staleness=one, is_awake=any(staleness)) for one in staleness]
 
 
 def parse_split(words: str) -> Arm:
@@ -192,7 +193,8 @@ def problems_of(found: dict[str, dict[str, Any]], bars: Bars) -> list[str]:
             missed.append(f"{name}: {row['fell_back']:.0f} syncs went by disk")
         if row["errors"]:
             missed.append(f"{name}: trajectories failed: {row['errors'][0]}")
-    one_ahead = [row for row in done.values() if row["arm"].endswith("staleness 1")]
+    own = [row for row in done.values() if "colocated" not in row["arm"]]
+    one_ahead = [row for row in own if row["arm"].endswith("staleness 1")]
     if one_ahead:
         best = max(one_ahead, key=lambda row: min(row["trainer_busy"], row["engine_busy"]))
         for side in ("trainer", "engine"):

@@ -33,11 +33,16 @@ class Arm:
     """Servers of one GPU each."""
     staleness: int = 0
     placement: str = "own"
+    is_awake: bool = False
+    """Colocated servers keep their memory while the trainer computes: only so do rollouts run ahead."""
 
     @property
     def split(self) -> str:
         """Arms of one split use the same policy server."""
-        return f"{self.trainers}+{self.engines}" + (", colocated" if self.placement == "colocated" else "")
+        words = [f"{self.trainers}+{self.engines}"]
+        if self.placement == "colocated":
+            words += ["colocated", "awake"] if self.is_awake else ["colocated"]
+        return ", ".join(words)
 
     @property
     def name(self) -> str:
@@ -74,6 +79,8 @@ class Scale:
 
     colocated_memory: float = 0.4
     """The engine's share of GPUs on which the trainer lives, too."""
+    awake_memory: float = 0.25
+    """The same for an engine that does not sleep."""
 
     def config(self, arm: Arm, model: Path) -> dict[str, Any]:
         """The experiment of an arm; trainer and policy server read the same."""
@@ -83,7 +90,8 @@ class Scale:
             engine |= {"servers": arm.engines, "placement": arm.placement, "weight_sync": channel}
             engine |= {"start_timeout_s": 400, "max_restarts": 0} | self.engine_more
             if arm.placement == "colocated":
-                engine["memory_fraction"] = self.colocated_memory
+                engine["sleeps"] = not arm.is_awake
+                engine["memory_fraction"] = self.awake_memory if arm.is_awake else self.colocated_memory
         tokens = self.turns * (self.screen[0] // 32 * (self.screen[1] // 32) + self.max_tokens + 100)
         return {
             "model": {"path": str(model)} | self.model,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gpu.rl_step import Bars, better_split, parse_split, problems_of
-from benchmarks.gpu.rl_step_arm import Arm
+from benchmarks.gpu.rl_step import Bars, arms_of, better_split, parse_split, problems_of
+from benchmarks.gpu.rl_step_arm import Arm, Scale
 from benchmarks.gpu.rl_step_figures import overlap
 from benchmarks.gpu.rl_step_screens import Screens
 
@@ -42,6 +42,20 @@ def test_splits_are_read():
         parse_split("four")
 
 
+def test_a_colocated_engine_stays_awake_in_a_run_that_samples_ahead():
+    def engines(split: str, *staleness: int) -> list[tuple[str, object]]:
+        scale = Scale(size="2b")
+        arms = arms_of(split, staleness)
+        return [(arm.name, scale.config(arm, Path("model"))["engine"].get("sleeps")) for arm in arms]
+
+    assert engines("1@1", 0) == [("1+1, colocated, in turns", True)]
+    assert engines("1@1", 0, 2) == [
+        ("1+1, colocated, awake, in turns", False),
+        ("1+1, colocated, awake, staleness 2", False),
+    ]
+    assert engines("2+2", 1) == [("2+2, staleness 1", None)]
+
+
 def row(arm: str, **values: object) -> dict:
     good = {
         "arm": arm,
@@ -63,6 +77,14 @@ def test_only_the_better_split_must_keep_both_sides_busy():
     assert problems_of(found, Bars()) == []
     found["b"]["trainer_busy"] = 0.8
     assert problems_of(found, Bars()) == ["5+3, staleness 1: trainer busy 80.0%, the bar is 85%"]
+
+
+def test_sides_that_share_a_gpu_are_no_split():
+    found = {"a": row("4+4, staleness 1", engine_busy=0.5), "b": row("1+1, colocated, awake, staleness 1")}
+    assert problems_of(found, Bars()) == ["4+4, staleness 1: engine busy 50.0%, the bar is 85%"]
+    del found["a"]
+    found["b"]["engine_busy"] = 0.5
+    assert problems_of(found, Bars()) == []
 
 
 def test_a_slow_sync_a_sync_by_disk_and_a_failed_trajectory_are_missed_bars():
@@ -97,9 +119,16 @@ def test_members_share_the_first_screen_and_no_other(tmp_path: Path):
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_both_arms_are_measured_at_toy_size(tmp_path: Path):
-    """Real trainer processes, a real policy server with the engine transformers, syncs after every step."""
-    arguments = ("--tiny", "--splits", "2+1", "--staleness", "0", "1", "--steps", "2")
+@pytest.mark.parametrize(
+    ("chosen", "split"),
+    [
+        (("--splits", "2+1"), "2+1"),
+        (("--splits", "1@1", "--engine", "sglang"), "1+1, colocated, awake"),
+    ],
+)
+def test_both_arms_are_measured_at_toy_size(chosen: tuple[str, ...], split: str, tmp_path: Path):
+    """Real trainer processes, a real policy server (with transformers or the stand-in), syncs each step."""
+    arguments = ("--tiny", *chosen, "--staleness", "0", "1", "--steps", "2")
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.gpu.rl_step", *arguments, "--results", str(tmp_path)],
         cwd=REPOSITORY,
@@ -112,10 +141,11 @@ def test_both_arms_are_measured_at_toy_size(tmp_path: Path):
     record = json.loads((tmp_path / "rl_step.json").read_text())
     assert record["passed"]
     arms = record["figures"]["arms"]
-    assert set(arms) == {"tiny: 2+1, in turns", "tiny: 2+1, staleness 1"}
+    assert set(arms) == {f"tiny: {split}, in turns", f"tiny: {split}, staleness 1"}
+    groups = 2 * int(split[0])
     for name, figures in arms.items():
-        assert figures["trajectories"] == 2 * 2 * 2, "two steps of two groups of two"
-        assert figures["turns_per_s"] * figures["wall_s"] == pytest.approx(16)
+        assert figures["trajectories"] == groups * 2, "two steps of a group of two for each trainer"
+        assert figures["turns_per_s"] * figures["wall_s"] == pytest.approx(groups * 2 * 2)
         assert 0 < figures["trainer_busy"] < 1
         assert 0 <= figures["engine_busy"] < 1
         ages = [
