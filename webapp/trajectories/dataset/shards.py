@@ -15,6 +15,7 @@ import pyarrow as pa
 from django.db.models import F, QuerySet
 
 from webapp.trajectories.dataset.parquet_stream import (
+    GROUP,
     IMAGE,
     list_feature,
     parquet_pieces,
@@ -85,10 +86,15 @@ SCHEMA = schema_of(COLUMNS, FEATURES)
 def shard_pieces(rows: QuerySet[Trajectory], shard: int = 0, num_shards: int = 1) -> Iterator[bytes]:
     """One shard of these trajectories, by id, piece by piece."""
     part = rows.annotate(left=F("pk") % num_shards).filter(left=shard).order_by("pk")
-    ids = list(part.values_list("pk", flat=True))
-    whole = Trajectory.objects.select_related("task").prefetch_related("turns")
-    found = (whole.filter(pk=pk).first() for pk in ids)  # screenshots are the bulk: one at a time
-    return parquet_pieces((row_of(row) for row in found if row is not None), SCHEMA)
+    return parquet_pieces(map(row_of, _whole(list(part.values_list("pk", flat=True)))), SCHEMA)
+
+
+def _whole(ids: list[int]) -> Iterator[Trajectory]:
+    """With task and turns, as many at once as a row group holds; what was deleted meanwhile is left out."""
+    rows = Trajectory.objects.select_related("task").prefetch_related("turns")
+    for start in range(0, len(ids), GROUP):
+        found = rows.in_bulk(ids[start : start + GROUP])
+        yield from (found[pk] for pk in sorted(found))
 
 
 def row_of(row: Trajectory) -> dict[str, Any]:
