@@ -123,6 +123,7 @@ def _into_folder(
         evaluator=folder_holds(FOLDER, [folder, f"{folder}/{files[0]}", *left]),
         actions=(
             *select(names[0]),
+            REST,  # a quick key still finds the item that the first letter alone had chosen
             press_keys(*keys),
             *select(folder),
             ENTER,
