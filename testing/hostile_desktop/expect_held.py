@@ -37,4 +37,5 @@ def expect_all_held(module: str, *arguments: str, wanted: Iterable[str], own: It
     for weakened in (False, True):
         assert {row[1] for row in rows if row[0] is weakened} == set(wanted)
     assert [row for row in rows if not row[0] and (row[2] or not row[3])] == [], "held by a whole desktop"
-    assert [row for row in rows if row[0] and not row[2]] == [], "harmless without its defence"
+    harmless = [row for row in rows if row[0] and not row[2]]
+    assert harmless == [], f"harmless without its defence: {harmless}"

@@ -32,6 +32,7 @@ def fits(page: Page) -> bool:
 def test_a_task_is_written_edited_and_uploaded(sign_in: SignIn, people: People, size: str):
     page = open_page(sign_in, people, size, "/tasks/")
     page.get_by_role("link", name="New task").click()
+    expect(page.get_by_text("is missing").first).to_be_visible()  # the page's script fills the form at first
     page.get_by_label("Instruction").fill("Write blue hen.")
     page.get_by_label("Id", exact=True).fill("mine/note")
     page.get_by_label("Set-up, a list of steps").fill('[{"type": "download", "parameters": {"files": []}}]')
