@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Case, FloatField, Max, OuterRef, QuerySet, Subquery, When
+from django.db.models import Max
 from django.urls import reverse
 
-from webapp.experiments.alarms.guards import GUARDS, guard_of
-from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment, MetricPoint
+from webapp.experiments.alarms.guards import guard_of
+from webapp.experiments.models import AlarmRecord, AlarmStatus, Experiment
 
-ENTROPY = "entropy_collapse"
-"""Its limit is a fall from the experiment's highest entropy."""
 NO_THRESHOLD = {"saturated_term", "stale_checkpoint", "rolled_back"}
 """Their limit is no value of a series."""
 
 
-def with_entropy_before(alarms: QuerySet[AlarmRecord]) -> QuerySet[AlarmRecord]:
-    """Each with `entropy_before`: of an entropy that collapsed, the highest until then; else None."""
-    metric = GUARDS[ENTROPY].metric
-    before = MetricPoint.objects.filter(
-        experiment=OuterRef("experiment"), name=metric, step__lt=OuterRef("step")
-    )
-    highest = before.values("name").annotate(highest=Max("value")).values("highest")
-    when = When(name=ENTROPY, then=Subquery(highest))
-    return alarms.annotate(entropy_before=Case(when, default=None, output_field=FloatField()))
-
-
-def threshold_of(alarm: AlarmRecord, entropy_before: float | None) -> float | None:
+def threshold_of(alarm: AlarmRecord) -> float | None:
     """Where the guard's metric crosses its limit, in the metric's own unit; None when no value says it."""
     if alarm.name in NO_THRESHOLD or not guard_of(alarm).metric:
         return None
@@ -35,9 +22,16 @@ def threshold_of(alarm: AlarmRecord, entropy_before: float | None) -> float | No
         return 0.0  # its limit counts steps
     if alarm.name == "grad_norm_explosion" and alarm.value < 0:
         return None  # a gradient that was not finite crosses no line
-    if alarm.name == ENTROPY:
-        return None if entropy_before is None else entropy_before * (1 - alarm.limit)
+    if alarm.name == "entropy_collapse":
+        return _entropy_floor(alarm)
     return alarm.limit
+
+
+def _entropy_floor(alarm: AlarmRecord) -> float | None:
+    """The guard's limit is a fall from the experiment's highest entropy."""
+    earlier = alarm.experiment.metrics.filter(name=guard_of(alarm).metric, step__lt=alarm.step)
+    highest = earlier.aggregate(highest=Max("value"))["highest"]
+    return None if highest is None else highest * (1 - alarm.limit)
 
 
 def alarm_marks(experiment: Experiment) -> list[dict[str, Any]]:
@@ -47,11 +41,11 @@ def alarm_marks(experiment: Experiment) -> list[dict[str, Any]]:
             "name": alarm.name,
             "title": guard_of(alarm).title,
             "metric": guard_of(alarm).metric,
-            "threshold": threshold_of(alarm, alarm.entropy_before),  # type: ignore[attr-defined]
+            "threshold": threshold_of(alarm),
             "since": alarm.since_step,
             "last": alarm.step,
             "is_cleared": alarm.status == AlarmStatus.CLEARED,
             "url": reverse("alarm-show", args=[experiment.pk, alarm.name]),
         }
-        for alarm in with_entropy_before(experiment.alarms.all())
+        for alarm in experiment.alarms.select_related("experiment")
     ]

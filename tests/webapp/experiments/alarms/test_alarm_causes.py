@@ -13,7 +13,7 @@ from training.loop import alarms as trainer_guards
 from webapp.experiments.alarms.evidence import MOST_TELLING, evidence_of
 from webapp.experiments.alarms.guards import GUARDS, brought_about, causes_first, likely_cause
 from webapp.experiments.alarms.remedies import REMEDIES, checkpoint_before, remedy_of
-from webapp.experiments.alarms.thresholds import alarm_marks
+from webapp.experiments.alarms.thresholds import threshold_of
 from webapp.experiments.lifecycle.alarms import take_step
 from webapp.experiments.models import AlarmRecord, Experiment, MetricPoint, Stage
 
@@ -82,15 +82,10 @@ def test_the_entropy_threshold_is_a_share_of_the_highest_entropy_before() -> Non
     experiment = make_experiment()
     for step, value in enumerate((2.0, 1.0, 0.1, 9.0)):
         MetricPoint.objects.create(experiment=experiment, name="loss/entropy", step=step, value=value)
-    fire(experiment, "entropy_collapse", 2, value=0.95, limit=0.9)
-    fire(experiment, "all_zero_rewards", 2, value=3, limit=3)
-    fire(experiment, "stale_checkpoint", 2)
-    thresholds = {mark["name"]: mark["threshold"] for mark in alarm_marks(experiment)}
-    assert thresholds == {
-        "entropy_collapse": pytest.approx(0.2),
-        "all_zero_rewards": 0,
-        "stale_checkpoint": None,
-    }
+    alarm = fire(experiment, "entropy_collapse", 2, value=0.95, limit=0.9)
+    assert threshold_of(alarm) == pytest.approx(0.2)
+    assert threshold_of(fire(experiment, "all_zero_rewards", 2, value=3, limit=3)) == 0
+    assert threshold_of(fire(experiment, "stale_checkpoint", 2)) is None
 
 
 @pytest.mark.parametrize("name", GUARDS)
