@@ -2,7 +2,7 @@
 
 The recorded First desk run of `seed_demo` (real screens of 512 x 384, real turns), its groups copied until
 there are enough; then two shards are downloaded side by side from a real web process, read again, and
-counted: each trajectory once, every screen a PNG of the size that its turns name.
+counted: each trajectory once, every screen that a turn names is there and begins as a PNG.
 
 Bar: 1 000 trajectories a second on two cores.
 
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.finished_runs import commit, load_and_speed
 from benchmarks.report import finish, print_table
+from benchmarks.vnc.rounds import family_cpu_s
 from testing.private_installation import Instance
 
 NUM_SHARDS = 2
@@ -99,7 +100,7 @@ def copy_group(group: Any) -> None:
 def measure(deskhand: Instance, path: str, token: str, folder: Path) -> dict[str, Any]:
     """Both shards from the first byte asked for to the last one on the disk, and what they hold."""
     assert deskhand.process is not None
-    web = psutil.Process(deskhand.process.pid).children(recursive=True)
+    server = [psutil.Process(deskhand.process.pid)]
 
     def download(shard: int) -> Path:
         file = folder / f"all-{shard:05d}-of-{NUM_SHARDS:05d}.parquet"
@@ -114,10 +115,10 @@ def measure(deskhand: Instance, path: str, token: str, folder: Path) -> dict[str
                 sink.write(piece)
         return file
 
-    used, started = cpu_s(web), time.monotonic()
+    used, started = family_cpu_s(server), time.monotonic()
     with ThreadPoolExecutor(NUM_SHARDS) as pool:
         files = list(pool.map(download, range(NUM_SHARDS)))
-    wall_s, used = time.monotonic() - started, cpu_s(web) - used
+    wall_s, used = time.monotonic() - started, family_cpu_s(server) - used
     ids, screens = counted(files)
     size = sum(file.stat().st_size for file in files)
     return {
@@ -127,12 +128,6 @@ def measure(deskhand: Instance, path: str, token: str, folder: Path) -> dict[str
         "screens": screens,
         "ids": ids,
     }
-
-
-def cpu_s(processes: list[psutil.Process]) -> float:
-    """Of all that still run."""
-    times = [one.cpu_times() for one in processes if one.is_running()]
-    return sum(time.user + time.system for time in times)
 
 
 def counted(files: list[Path]) -> tuple[int, int]:
