@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Case, Count, F, QuerySet, Value, When
 
 from webapp.experiments.checkpoints.usable_checkpoints import with_stage
 from webapp.experiments.models import Evaluation, Experiment
@@ -28,10 +28,8 @@ def markers_of(
     `series` are those from that step on, as the charts show them.
     """
     found = [
-        *_checkpoints(experiment, from_step),
+        *_stored(experiment, from_step),
         *_evaluations(evaluations),
-        *_injections(experiment, from_step),
-        *_resumed(experiment),
         *_rolled_back(experiment, series),
     ]
     return [marker for marker in found if marker["step"] >= from_step]
@@ -41,29 +39,52 @@ def _marker(kind: str, step: int, text: str, stage: str = "grpo") -> Marker:
     return {"kind": kind, "stage": stage, "step": step, "text": text}
 
 
-def _checkpoints(experiment: Experiment, from_step: int) -> Iterator[Marker]:
+def _stored(experiment: Experiment, from_step: int) -> Iterator[Marker]:
+    """Of checkpoints, injections and resumed attempts, which one query finds."""
+    checkpoints, injections, resumed = (
+        rows.order_by()
+        .annotate(kind=Value(kind))
+        .values_list("kind", "of_step", "number", "state", "is_of_sft")
+        for kind, rows in (
+            ("checkpoint", _checkpoints(experiment, from_step)),
+            ("injection", _injections(experiment, from_step)),
+            ("resume", _resumed(experiment)),
+        )
+    )
+    for kind, step, number, state, is_of_sft in checkpoints.union(injections, resumed, all=True):
+        text = {
+            "checkpoint": f"Checkpoint{state}",
+            "injection": f"{number} replay {'entry' if number == 1 else 'entries'} injected",
+            "resume": f"Attempt {number} resumed here",
+        }[kind]
+        yield _marker(kind, step, text, "sft" if is_of_sft else "grpo")
+
+
+def _checkpoints(experiment: Experiment, from_step: int) -> QuerySet[Any]:
+    state = Case(
+        When(is_best=True, then=Value(" (best)")),
+        When(deleted_at__isnull=False, then=Value(" (deleted)")),
+        default=Value(""),
+    )
     rows = with_stage(experiment.checkpoints.filter(step__gte=from_step))
-    columns: tuple[Any, ...] = ("step", "is_best", "deleted_at", "is_of_sft")
-    for step, is_best, deleted_at, is_of_sft in rows.values_list(*columns):
-        words = " (best)" if is_best else " (deleted)" if deleted_at else ""
-        yield _marker("checkpoint", step, f"Checkpoint{words}", "sft" if is_of_sft else "grpo")
+    return rows.annotate(of_step=F("step"), number=Value(0), state=state)
+
+
+def _injections(experiment: Experiment, from_step: int) -> QuerySet[Any]:
+    rows = experiment.replay_uses.filter(step__gte=from_step)  # type: ignore[attr-defined]
+    number, without_state = Count("id"), {"state": Value(""), "is_of_sft": Value(False)}
+    return rows.values(of_step=F("step")).annotate(number=number, **without_state)
+
+
+def _resumed(experiment: Experiment) -> QuerySet[Any]:
+    rows = experiment.attempts.exclude(resumed_step=None)
+    return rows.annotate(of_step=F("resumed_step"), state=Value(""), is_of_sft=Value(False))
 
 
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
     for one in evaluations:
         step = one.checkpoint.step if one.checkpoint else one.step
         yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.success)}")
-
-
-def _injections(experiment: Experiment, from_step: int) -> Iterator[Marker]:
-    uses = experiment.replay_uses.filter(step__gte=from_step)  # type: ignore[attr-defined]
-    for step, number in uses.order_by("step").values_list("step").annotate(number=Count("id")):
-        yield _marker("injection", step, f"{number} replay {'entry' if number == 1 else 'entries'} injected")
-
-
-def _resumed(experiment: Experiment) -> Iterator[Marker]:
-    for one in experiment.attempts.exclude(resumed_step=None).defer("policy_token", "gang_secret"):
-        yield _marker("resume", one.resumed_step or 0, f"Attempt {one.number} resumed here")
 
 
 def _rolled_back(experiment: Experiment, series: Series) -> Iterator[Marker]:
