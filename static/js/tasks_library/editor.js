@@ -112,3 +112,4 @@ else {
   open("json");
   check();
 }
+form.querySelector("[data-pane=form]").disabled = false; // from here on the fields are filled, and keep what is typed
