@@ -18,6 +18,8 @@ from testing.hostile_desktop.outlive import OUTLIVE
 from testing.hostile_desktop.reach import attacks
 from testing.hostile_desktop.stage import Attack, Canaries, Stage, canaries, stage
 
+WEAK_TRIES = 3
+
 
 @dataclass
 class Verdict:
@@ -54,6 +56,14 @@ async def run_attack(attack: Attack, canary: Canaries, *, weakened: bool) -> Ver
         return await asyncio.to_thread(_perform, attack, there)
 
 
+async def run_until_it_works(attack: Attack, canary: Canaries) -> Verdict:
+    """The attack without its defence; again when a busy machine kept it from its moment."""
+    for _ in range(WEAK_TRIES - 1):
+        if (verdict := await run_attack(attack, canary, weakened=True)).succeeded:
+            return verdict
+    return await run_attack(attack, canary, weakened=True)
+
+
 def _perform(attack: Attack, there: Stage) -> Verdict:
     there.attack(attack.program)
     report = there.report()
@@ -77,8 +87,8 @@ async def main(names: list[str]) -> None:
     with canaries() as canary:
         for attack in all_attacks(canary):
             if attack.name in names:
-                for weakened in (False, True):
-                    (await run_attack(attack, canary, weakened=weakened)).tell(weakened=weakened)
+                (await run_attack(attack, canary, weakened=False)).tell(weakened=False)
+                (await run_until_it_works(attack, canary)).tell(weakened=True)
 
 
 if __name__ == "__main__":
