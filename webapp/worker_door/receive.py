@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from django.db import transaction
+from django.db.models import F
 from pydantic import BaseModel, ConfigDict, Field
 
 from webapp.fleet.models import JoinedHost
@@ -69,13 +70,7 @@ def _record(host: JoinedHost, stream: str, sent: SentReport) -> None:
             row.call(sent.body.encode())
 
 
-@transaction.atomic
 def _count(host: JoinedHost, stream: str, number: int, *, is_refused: bool = False) -> bool:
     """Note that the report was received; False when it had been before."""
-    now = JoinedHost.objects.select_for_update().get(pk=host.pk)
-    if now.stream == stream and number <= now.received:
-        return False
-    now.stream, now.received = stream, number
-    now.num_refused += is_refused
-    now.save(update_fields=["stream", "received", "num_refused"])
-    return True
+    others = JoinedHost.objects.filter(pk=host.pk).exclude(stream=stream, received__gte=number)
+    return bool(others.update(stream=stream, received=number, num_refused=F("num_refused") + is_refused))

@@ -136,14 +136,14 @@ def require_team(*team_ids: int) -> None:
 
 
 def own_trajectory(trajectory_id: int) -> Trajectory:
-    """The row; for a worker of this machine with its NAMES only, the rest is read when it is asked for.
+    """The row with its NAMES only: the rest is read when it is asked for.
 
     Raises NotYours when the caller's workers do not run it, Trajectory.DoesNotExist.
     """
-    host = caller.get()
+    rows, host = Trajectory.objects.only(*NAMES), caller.get()
     if not host:
-        return Trajectory.objects.only(*NAMES).get(pk=trajectory_id)
-    row = Trajectory.objects.select_related("worker").get(pk=trajectory_id)
+        return rows.get(pk=trajectory_id)
+    row = rows.select_related("worker").only(*NAMES, "worker__host").get(pk=trajectory_id)
     if row.worker is None or row.worker.host != host:
         raise NotYours(f"trajectory {trajectory_id} is not run by {host}")
     return row

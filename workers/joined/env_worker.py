@@ -68,6 +68,7 @@ class JoinedEnvWorker(JoinedWorker):
             log.exception("trajectory %s", trajectory_id)
         finally:
             self._running.discard(trajectory_id)
+            self.has_room.set()
 
 
 def main() -> int:

@@ -20,7 +20,7 @@ log = logging.getLogger("joined worker")
 
 BEAT_S = 2.0
 FETCH_S = 0.3
-"""Between two questions for jobs while there is room for one."""
+"""Between two questions for jobs while there are none."""
 STOP_S = 4.0
 
 _begin_anew = through(door.begin_anew)
@@ -31,6 +31,8 @@ class JoinedWorker:
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
+        self.has_room = threading.Event()
+        """A job has ended: the next is asked for at once."""
         self.is_draining = False
 
     def run(self) -> None:
@@ -47,8 +49,10 @@ class JoinedWorker:
             pass  # jobs are taken when all that the last process left has been recorded
         self.start()
         log.info("takes jobs")
-        while not self.stopping.wait(FETCH_S):
+        while not self.stopping.is_set():
             self._fetch()
+            self.has_room.wait(FETCH_S)
+            self.has_room.clear()
         self.end()
         self._deliver_last()
         self._say_goodbye()
@@ -56,6 +60,7 @@ class JoinedWorker:
     def stop(self) -> None:
         """As a signal asks."""
         self.stopping.set()
+        self.has_room.set()
 
     def start(self) -> None:
         """What else runs in threads."""
