@@ -14,7 +14,7 @@ import { positionFromHash, startControls } from "./viewer_controls.js";
 
 const REACH = { back: 2, forward: 5 }; // cards that are fetched together with the one that is looked at
 const MAX_KEPT = 30; // cards farther from the watched turn leave the page
-const AFTER_FRAME_MS = 60; // a new turn's screen first, then its card
+const AFTER_FRAME_MS = 60; // a new turn's screen first, then all else, then its card
 const LIVE_LABELS = { connecting: "Connecting", reconnecting: "Reconnecting", refused: "Not allowed" };
 const root = document.getElementById("viewer");
 const find = (name) => root.querySelector(`[data-${name}]`);
@@ -32,6 +32,7 @@ const brief = player.briefTurns(rest, first.turns.at(-1));
 strip.fill(brief);
 let state = player.newPlayer({ ...first, turns: [...first.turns, ...brief], position: positionFromHash() });
 let timer = 0;
+let drawTimer = 0;
 let drawnKey = "";
 let connection = "connecting";
 
@@ -45,11 +46,18 @@ function update(next) {
 
 const keyOf = (turn) => (!turn ? "" : turn.isEnd ? "end" : String(turn.index));
 
-function draw({ isSamePlace = false } = {}) {
+function drawScreen() {
   const turn = player.currentTurn(state);
   parts.wait.hidden = Boolean(turn);
   parts.frame.hidden = !turn;
   if (turn) showTurn(turn);
+  return turn;
+}
+
+function draw({ isSamePlace = false } = {}) {
+  clearTimeout(drawTimer);
+  drawTimer = 0;
+  const turn = drawScreen();
   prefetch(player.framesAround(state));
   drawControls(turn);
   strip.select(keyOf(turn), { isScrolling: !isSamePlace });
@@ -130,7 +138,9 @@ async function fetchSummary() {
 
 function addTurn({ index, frame, width, height, observed_at_ms: observedAtMs }) {
   const times = { observedAtMs, receivedAtMs: Date.now() };
-  update(player.putTurn(state, { index, frame, width, height, ...times, action: null, keys: [], caption: "", state: "waiting", isComing: true }));
+  state = player.putTurn(state, { index, frame, width, height, ...times, action: null, keys: [], caption: "", state: "waiting", isComing: true });
+  drawScreen();
+  drawTimer ||= setTimeout(draw, AFTER_FRAME_MS);
 }
 
 // The screen of a turn that is being recorded; `turn.added` follows.
