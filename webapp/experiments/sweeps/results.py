@@ -65,9 +65,10 @@ class ArmResult:
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the mean over seeds (Student's t); None with fewer than two."""
+        """95 % interval of the mean over seeds (Student's t); None with fewer than two, and when all agree:
+        then nothing says how far others would lie apart."""
         values = self.seed_values
-        if len(values) < 2:
+        if len(set(values)) < 2:
             return None
         half = t_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
         return fmean(values) - half, fmean(values) + half
@@ -145,7 +146,12 @@ class Best:
 
     result: ArmResult
     rivals: list[ArmResult] = field(default_factory=list)
-    """Arms whose interval overlaps its own."""
+    """Arms whose interval overlaps its own, or is unknown as its own may be."""
+
+    @property
+    def equals(self) -> list[ArmResult]:
+        """The rivals that did just as well."""
+        return [rival for rival in self.rivals if rival.mean == self.result.mean]
 
 
 def best_of(results: Sequence[ArmResult], plan: SweepPlan) -> Best | None:
