@@ -73,4 +73,4 @@ def _record(host: JoinedHost, stream: str, sent: SentReport) -> None:
 def _count(host: JoinedHost, stream: str, number: int, *, is_refused: bool = False) -> bool:
     """Note that the report was received; False when it had been before."""
     others = JoinedHost.objects.filter(pk=host.pk).exclude(stream=stream, received__gte=number)
-    return bool(others.update(stream=stream, received=number, num_refused=F("num_refused") + is_refused))
+    return bool(others.update(stream=stream, received=number, num_refused=F("num_refused") + int(is_refused)))
