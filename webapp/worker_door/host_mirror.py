@@ -33,11 +33,28 @@ class DesktopsWanted:
     count: int
 
 
+@dataclass(frozen=True, slots=True)
+class HostOrders:
+    """What a machine's desk host is to be told, with each round of its mirror."""
+
+    is_draining: bool
+    num_slots: int
+    """Of its env workers."""
+    wanted: list[DesktopsWanted]
+
+
 @question
-def claim_mirror(host: str, by: str) -> bool:
-    """True when worker `by` mirrors `host` from now on, or still does."""
+def claim_mirror(host: str, by: str) -> HostOrders | None:
+    """Worker `by` mirrors `host` from now on, or still does; None when another one does."""
     require_host(host)
-    return desk_host_reports.claim_mirror(host=host, by=by)
+    if not desk_host_reports.claim_mirror(host=host, by=by):
+        return None
+    wanted = desktop_demand.waiting_desktops().items()
+    return HostOrders(
+        is_draining=env_capacity.is_host_draining(host),
+        num_slots=env_capacity.count_slots_of_host(host),
+        wanted=[DesktopsWanted(*kind, count) for kind, count in wanted],
+    )
 
 
 @question
@@ -77,21 +94,6 @@ def sample_host(host: str) -> None:
 @question
 def forget_old() -> None:
     desk_host_reports.forget_old()
-
-
-@question
-def is_host_draining(host: str) -> bool:
-    return env_capacity.is_host_draining(host)
-
-
-@question
-def count_slots_of_host(host: str) -> int:
-    return env_capacity.count_slots_of_host(host)
-
-
-@question
-def waiting_desktops() -> list[DesktopsWanted]:
-    return [DesktopsWanted(*kind, count) for kind, count in desktop_demand.waiting_desktops().items()]
 
 
 @question

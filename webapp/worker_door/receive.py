@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from webapp.fleet.models import JoinedHost
 from webapp.lib.patience import passes
 from webapp.worker_door.rows import row_named
+from webapp.worker_door.trajectories import missing_frames
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ class Batch(BaseModel):
     model_config = ConfigDict(extra="forbid")
     stream: str = Field(min_length=1, max_length=32)
     reports: list[SentReport]
+    frames: dict[int, list[str]] = {}
+    """Team -> screenshots that have to be here before any of the reports is recorded."""
 
 
 class Received(BaseModel):
@@ -43,10 +46,15 @@ class Received(BaseModel):
     number: int
     refused: dict[int, str]
     """Number -> why it could not be recorded."""
+    missing: dict[int, list[str]] = {}
+    """Screenshots that have to be uploaded first: nothing was recorded."""
 
 
 def receive(host: JoinedHost, batch: Batch) -> Received:
     """Record what is new of a batch. Raises database errors that pass: what was recorded before one stays."""
+    missing = {team: found for team, named in batch.frames.items() if (found := missing_frames(team, named))}
+    if missing:
+        return Received(number=host.received, refused={}, missing=missing)
     refused: dict[int, str] = {}
     for sent in batch.reports:
         try:

@@ -205,7 +205,6 @@ def read_screenshot(sha256: str) -> bytes:
     return frames.read_frame(sha256)
 
 
-@patient_question
 def missing_frames(team_id: int, sha256s: list[str]) -> list[str]:
     """Those that have to be uploaded before a report may name them; none when all that did was deleted."""
     if not works_for(team_id):

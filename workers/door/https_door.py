@@ -15,7 +15,7 @@ from webapp.lib.host_links.certificates import context_trusting
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.worker_door.contract import version
 from webapp.worker_door.receive import Batch, Received, SentReport
-from webapp.worker_door.rows import Row, row_named
+from webapp.worker_door.rows import Row
 from workers.door.spool import Spool, SpooledFrame
 
 log = logging.getLogger(__name__)
@@ -76,10 +76,14 @@ class HttpsDoor:
             batch.append(SentReport(number=waiting.number, name=waiting.name, body=waiting.body))
         if not batch:
             return 0
-        self._upload(batch[-1].number)
-        sent = Batch(stream=self.spool.stream, reports=batch)
-        answer = self._post("/hosts/reports/", sent.model_dump_json().encode())
-        received = Received.model_validate_json(answer.content)
+        by_team: dict[int, list[str]] = {}
+        for team_id, sha256 in self.spool.frames_until(batch[-1].number):
+            by_team.setdefault(team_id, []).append(sha256)
+        sent = Batch(stream=self.spool.stream, reports=batch, frames=by_team)
+        received = self._send(sent)
+        if received.missing:
+            self._upload(received.missing)
+            received = self._send(sent.model_copy(update={"frames": {}}))
         for number, why in received.refused.items():
             log.warning("report %s was refused: %s", number, why)
         self.spool.drop_until(received.number)
@@ -99,14 +103,13 @@ class HttpsDoor:
                 log.warning("reports are kept, trying again in %.0f s: %s", PAUSE_S, error)
                 stopping.wait(PAUSE_S)
 
-    def _upload(self, number: int) -> None:
-        by_team: dict[int, list[str]] = {}
-        for team_id, sha256 in self.spool.frames_until(number):
-            by_team.setdefault(team_id, []).append(sha256)
-        missing = row_named("missing_frames")
-        assert missing is not None
-        for team_id, found in by_team.items():
-            for sha256 in self.ask(missing, (team_id, found), {}):
+    def _send(self, batch: Batch) -> Received:
+        answer = self._post("/hosts/reports/", batch.model_dump_json().encode())
+        return Received.model_validate_json(answer.content)
+
+    def _upload(self, missing: dict[int, list[str]]) -> None:
+        for team_id, sha256s in missing.items():
+            for sha256 in sha256s:
                 png = self.spool.read_frame(team_id, sha256)
                 try:
                     self._post(f"/hosts/frames/{team_id}/{sha256}/", png)

@@ -67,12 +67,13 @@ class Mirror:
 
     def step(self) -> bool:
         """One round; False when another worker mirrors, or there is nothing to mirror."""
-        if not reporting.claim_mirror(host=self._host, by=self._name):
+        orders = reporting.claim_mirror(host=self._host, by=self._name)
+        if orders is None:
             self._version = -1
             return False
         try:
             report = self._client.watch(after=self._version, wait_s=WATCH_S)
-            self._follow_drain()
+            self._follow_drain(orders.is_draining)
         except EnvError as error:
             self._version = -1
             self._is_draining = None
@@ -80,7 +81,7 @@ class Mirror:
             return False
         self.record(report)
         run_operations.carry_out(self._client, self._host)
-        self._announce_demand(num_leased=sum(bool(status.lease_id) for status in report.desktops))
+        self._announce_demand(orders, sum(bool(status.lease_id) for status in report.desktops))
         return True
 
     def record(self, report: HostReport) -> None:
@@ -111,19 +112,18 @@ class Mirror:
         except EnvError as error:
             log.warning("mirror: snapshots not compared, trying again: %s", error)
 
-    def _follow_drain(self) -> None:
+    def _follow_drain(self, wanted: bool) -> None:
         """Tell the desk host what operators want; also after it was started anew."""
-        wanted = reporting.is_host_draining(self._host)
         if wanted != self._is_draining:
             self._client.drain(wanted)
             self._is_draining = wanted
 
-    def _announce_demand(self, num_leased: int) -> None:
+    def _announce_demand(self, orders: reporting.HostOrders, num_leased: int) -> None:
         """Queued trajectories become warm desktops before slots ask; slots that have one ask for none."""
-        free_slots = max(0, reporting.count_slots_of_host(self._host) - num_leased)
-        for (provider, width, height), count in reporting.waiting_desktops().items():
+        free_slots = max(0, orders.num_slots - num_leased)
+        for kind in orders.wanted:
             try:
-                self._client.expect(provider, width, height, min(count, free_slots))
+                self._client.expect(kind.provider, kind.width, kind.height, min(kind.count, free_slots))
             except EnvError as error:
                 log.warning("mirror: the desk host did not get the queue's length: %s", error)
                 return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,25 +14,23 @@ from webapp.fleet.models import DesktopPhase, Verb
 from webapp.worker_door import host_mirror as door
 from webapp.worker_door import snapshots as snapshots_door
 from webapp.worker_door.host_mirror import AskedOperation as Operation
+from webapp.worker_door.host_mirror import HostOrders
 from workers import identity
 from workers.desktops.host.messages import BootFailure, DesktopStatus, HostReport, KeptSnapshot
 from workers.door.through import through
 
-__all__ = ["Operation", "Verb"]
+__all__ = ["HostOrders", "Operation", "Verb"]
 
 claim_mirror = through(door.claim_mirror)
 hand_over_mirror = through(door.hand_over_mirror)
 record_problem = through(door.record_problem)
 sample_host = through(door.sample_host)
 forget_old = through(door.forget_old)
-is_host_draining = through(door.is_host_draining)
-count_slots_of_host = through(door.count_slots_of_host)
 take_operations = through(door.take_operations)
 live_on_desktop = through(door.live_on_desktop)
 take_away = through(door.take_away)
 _record_host = through(door.record_host)
 _record_desktops = through(door.record_desktops)
-_waiting_desktops = through(door.waiting_desktops)
 _end_operation = through(door.end_operation)
 _unknown_snapshots = through(snapshots_door.unknown_snapshots)
 
@@ -51,11 +48,6 @@ def unknown_snapshots(kept: Iterable[KeptSnapshot], asked_at: datetime) -> set[s
     """Of what this machine's desk host keeps, what no row knows; rows of what it keeps no more are gone."""
     created = {snapshot.name: snapshot.created_at for snapshot in kept}
     return _unknown_snapshots(identity.current().host, created, asked_at)
-
-
-def waiting_desktops() -> Counter[tuple[str, int, int]]:
-    """(provider, width, height) -> how many queued trajectories want such a desktop now."""
-    return Counter({(kind.provider, kind.width, kind.height): kind.count for kind in _waiting_desktops()})
 
 
 def end_operation(operation: Operation, outcome: str, *, is_done: bool) -> None:
