@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 20.0
 BATCH = 50
 BATCH_BYTES = 4 << 20
+GATHER_S = 0.1
+"""Between two deliveries, so that several reports share a request: what people watch comes so much later."""
 PAUSE_S = 1.0
 """Between two tries while the web is away."""
 LATER = {httpx.codes.TOO_MANY_REQUESTS, httpx.codes.BAD_GATEWAY, httpx.codes.SERVICE_UNAVAILABLE}
@@ -97,8 +99,11 @@ class HttpsDoor:
                 return
         while not stopping.is_set():
             try:
-                if not self.deliver():
+                delivered = self.deliver()
+                if not delivered:
                     self.spool.wait(PAUSE_S)
+                elif delivered < BATCH:
+                    stopping.wait(GATHER_S)
             except (DoorClosed, DoorRefused) as error:
                 log.warning("reports are kept, trying again in %.0f s: %s", PAUSE_S, error)
                 stopping.wait(PAUSE_S)
