@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 20.0
 BATCH = 50
 BATCH_BYTES = 4 << 20
+MAX_KNOWN_FRAMES = 10_000
 GATHER_S = 0.1
 """Between two deliveries, so that several reports share a request: what people watch comes so much later."""
 PAUSE_S = 1.0
@@ -44,6 +45,8 @@ class HttpsDoor:
 
     def __init__(self, identity: JoinedIdentity, spool: Spool) -> None:
         self.spool = spool
+        self._known_frames: set[tuple[int, str]] = set()
+        """(team, sha256) of screenshots that the server had; it looks again with each batch."""
         self._server = identity.server
         self._http = httpx.Client(
             base_url=identity.server,
@@ -78,14 +81,8 @@ class HttpsDoor:
             batch.append(SentReport(number=waiting.number, name=waiting.name, body=waiting.body))
         if not batch:
             return 0
-        by_team: dict[int, list[str]] = {}
-        for team_id, sha256 in self.spool.frames_until(batch[-1].number):
-            by_team.setdefault(team_id, []).append(sha256)
-        sent = Batch(stream=self.spool.stream, reports=batch, frames=by_team)
-        received = self._send(sent)
-        if received.missing:
-            self._upload(received.missing)
-            received = self._send(sent.model_copy(update={"frames": {}}))
+        named = self.spool.frames_until(batch[-1].number)
+        received = self._send_with_frames(Batch(stream=self.spool.stream, reports=batch), named)
         for number, why in received.refused.items():
             log.warning("report %s was refused: %s", number, why)
         self.spool.drop_until(received.number)
@@ -107,6 +104,23 @@ class HttpsDoor:
             except (DoorClosed, DoorRefused) as error:
                 log.warning("reports are kept, trying again in %.0f s: %s", PAUSE_S, error)
                 stopping.wait(PAUSE_S)
+
+    def _send_with_frames(self, batch: Batch, named: list[tuple[int, str]]) -> Received:
+        """The batch, after the screenshots that its reports name; those alone are asked for when one is new,
+        so that long reports travel once."""
+        frames: dict[int, list[str]] = {}
+        for team_id, sha256 in named:
+            frames.setdefault(team_id, []).append(sha256)
+        is_new = not self._known_frames.issuperset(named)
+        reports = [] if is_new else batch.reports
+        received = self._send(batch.model_copy(update={"frames": frames, "reports": reports}))
+        if not is_new and not received.missing:
+            return received
+        self._upload(received.missing)
+        self._known_frames.update(named)
+        if len(self._known_frames) > MAX_KNOWN_FRAMES:
+            self._known_frames.clear()
+        return self._send(batch)
 
     def _send(self, batch: Batch) -> Received:
         answer = self._post("/hosts/reports/", batch.model_dump_json().encode())
