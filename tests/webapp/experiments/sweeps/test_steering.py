@@ -117,6 +117,16 @@ def test_arms_whose_intervals_overlap_the_best_are_its_rivals() -> None:
     assert [one.arm.number for one in best.rivals] == [1]
 
 
+def test_seeds_that_all_agree_give_no_interval_and_equal_arms_are_best_together() -> None:
+    sweep = launch(f"{RATE} = 1e-6, 3e-6")
+    end_arm(sweep, 1, 0.5, 0.5)
+    end_arm(sweep, 2, 0.5, 0.5)
+    best = best_of(results_of(sweep), sweep.plan)
+    assert best is not None
+    assert best.result.interval is None
+    assert [one.arm.number for one in best.rivals] == [one.arm.number for one in best.equals] == [2]
+
+
 def test_a_hopeless_arm_is_stopped_and_its_seeds_cancelled() -> None:
     sweep = launch(arms_at_once=3, warmup_steps=2)
     for number in (1, 2):
