@@ -202,7 +202,7 @@ class Trajectory(models.Model):
             models.Index(fields=["team", "status", "-id"], name="trajectory_by_status"),
             models.Index(fields=["team", "family", "-id", "score"], name="trajectory_by_family"),
             models.Index(fields=["team", "-reward", "-id"], name="trajectory_by_reward"),
-            models.Index(fields=["team", "-score", "-id"], name="trajectory_by_score"),
+            models.Index(fields=["team", "-score", "-id", "family"], name="trajectory_by_score"),
             models.Index(fields=["team", "-advantage", "-id"], name="trajectory_by_advantage"),
             models.Index(fields=["status", "sent_at", "id"], name="trajectory_waiting"),
             models.Index(fields=["ended_at"], name="trajectory_ended"),

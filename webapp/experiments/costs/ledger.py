@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Q, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from training.contracts.types import Source
@@ -162,17 +162,15 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
     by_policy = Q(trajectories__source=Source.POLICY)
     uncounted = by_policy & Q(trajectories__num_turns__gt=0, trajectories__num_completion_tokens=None)
     rows = Experiment.objects.filter(pk__in=experiment_ids).order_by()
-    # Asked of each trajectory, not joined: one with entries of two parts would count twice in the sums.
-    is_accepted = Experiment.objects.filter(
-        trajectories=OuterRef("trajectories"), trajectories__replay_entries__verdict__in=ACCEPTED
-    )
+    # A set of ids, not joined: a trajectory with entries of two parts would count twice in the sums.
+    with_entry = rows.filter(trajectories__replay_entries__verdict__in=ACCEPTED).values("trajectories")
     sums = rows.values("pk").annotate(
         took=Sum(took),
         prompt=Sum("trajectories__num_prompt_tokens"),
         completion=Sum("trajectories__num_completion_tokens"),
         uncounted=Count("trajectories", filter=uncounted),
         solved=Count("trajectories", filter=by_policy & Q(trajectories__score__gte=SOLVED)),
-        accepted=Count("trajectories", filter=Exists(is_accepted)),
+        accepted=Count("trajectories", filter=Q(trajectories__in=with_entry)),
         number=Count("trajectories"),
     )
     return {
