@@ -18,6 +18,7 @@ from webapp.experiments.models import (
     Sweep,
     SweepArm,
 )
+from webapp.experiments.page.metric_series import ROWS_AT_ONCE
 from webapp.experiments.sweeps.plan import GREEDY, SAMPLED, SweepPlan
 
 LAST_SHARE = 0.1
@@ -132,8 +133,8 @@ def curves_of(experiment_ids: Sequence[int], metric: str) -> dict[int, Curve]:
         chosen = greedy if metric == GREEDY else evaluations.exclude(temperature=0)
         rows = chosen.values_list("experiment_id", "step", "success")
     else:
-        points = MetricPoint.objects.filter(experiment_id__in=experiment_ids, name=metric).order_by("step")
-        rows = points.values_list("experiment_id", "step", "value")
+        points = MetricPoint.objects.filter(experiment_id__in=experiment_ids, name=metric)
+        rows = points.values_list("experiment_id", "step", "value").iterator(ROWS_AT_ONCE)
     for experiment_id, step, value in rows:
         if math.isfinite(value):
             found[experiment_id][step] = value
