@@ -40,7 +40,7 @@ def take_jobs(name: str, *, host: str, count: int) -> list[int]:
     queue = QUEUE_OF_JOB[name]
     taken: list[int] = []
     others = []  # jobs of another name: workers of this machine do them
-    with _producer().connection_for_write() as connection:
+    with _producer().connection_or_acquire() as connection:  # a new one would take longer than the rest
         for place in (own_queue(queue, host), queue):
             with connection.SimpleQueue(place) as waiting:
                 while len(taken) < count:
@@ -64,7 +64,7 @@ def take_placed(worker: str) -> tuple[str, tuple[int, int]] | None:
     Raises `kombu.exceptions.OperationalError` when Redis is away.
     """
     with (
-        _producer().connection_for_write() as connection,
+        _producer().connection_or_acquire() as connection,
         connection.SimpleQueue(own_queue("gpu", worker)) as waiting,
     ):
         try:
