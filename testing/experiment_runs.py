@@ -13,6 +13,7 @@ from typing import Any
 from testing.private_installation import Instance, InstanceFailed
 
 FINAL = {"finished", "failed", "cancelled"}
+NOTHING_SCORED = "nothing_scored"
 CANCEL_S = 60.0
 """What a cancelled experiment gets to end."""
 
@@ -44,7 +45,8 @@ def follow(
     """Describe the experiment once it has ended; cancel it when `limit_s` passes first.
 
     Then "ran_out" is True, and everything is as it stood at that moment. The same as soon as an evaluation
-    scored no task at all, be it the last one: its desktops do not work, and the message says why.
+    scored no task at all, be it the last one, or it has paused because nothing is scored: its desktops do not
+    work, and the message says why.
     """
     deadline = time.monotonic() + limit_s
     last, ending = "", {"ran_out": True, "status": "ran out of time"}
@@ -56,7 +58,7 @@ def follow(
             if line != last:
                 say(f"[{number}] {line}")
                 last = line
-            if not all(was_scored(one) for one in described["evaluations"]):
+            if paused_unscored(described) or not all(was_scored(one) for one in described["evaluations"]):
                 ending |= {"status": "every trajectory errored", "message": commonest_errors(deskhand)}
                 say(f"[{number}] {ending['status']}: {ending['message']}")
                 break
@@ -105,6 +107,12 @@ print(Counter(rows).most_common(3))
 def was_scored(found: dict[str, Any] | None) -> bool:
     """Whether an evaluation measured anything: with every trajectory errored it says 0 % of 0 tasks."""
     return bool(found and found["num_tasks"])
+
+
+def paused_unscored(described: dict[str, Any]) -> bool:
+    """Whether it waits for a person because none of its last trajectories was scored."""
+    reasons = {incident["kind"] for incident in described["incidents"]}
+    return described["status"] == "paused" and NOTHING_SCORED in reasons
 
 
 def commonest_errors(deskhand: Instance) -> str:

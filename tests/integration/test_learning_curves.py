@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testing.experiment_runs import was_scored
+from testing.experiment_runs import paused_unscored, was_scored
 from testing.learning_curves import side_by_side
 
 
@@ -33,3 +33,10 @@ def test_an_evaluation_without_one_scored_task_is_no_result():
     assert was_scored({"success": 0.0, "num_tasks": 72})
     assert not was_scored({"success": 0.0, "num_tasks": 0})
     assert not was_scored(None)
+
+
+def test_a_run_that_paused_because_nothing_is_scored_is_not_waited_for() -> None:
+    paused = {"status": "paused", "incidents": [{"kind": "nothing_scored"}]}
+    assert paused_unscored(paused)
+    assert not paused_unscored(paused | {"status": "running"})
+    assert not paused_unscored(paused | {"incidents": [{"kind": "resumed"}]})

@@ -197,6 +197,25 @@ def test_machines_larger_than_their_host_are_refused_and_many_of_them_warned_abo
     assert "the hosts have 4000" in found.detail
 
 
+def host_with_x11(name: str, *, usable: bool) -> None:
+    beat_worker(name=f"env@{name}", queue="env", host=name, pid=1, slots=4, version="1")
+    reasons, remedies = ([], []) if usable else (["bwrap is not installed"], ["apt-get install bubblewrap"])
+    said = {"provider": "x11", "usable": usable, "mode": "", "reasons": reasons, "remedies": remedies}
+    Host.objects.create(name=name, providers=[said])
+
+
+def test_desktops_that_cannot_start_anywhere_stop_the_launch_before_an_engine_does() -> None:
+    x11 = parse_config({"desktops": {"provider": "x11"}})
+    host_with_x11("one", usable=False)
+    found = at("desktops.provider", list(host_checks(x11)))
+    assert (found.level, found.title) == ("bad", "No x11 desktop starts on 1 of 1 hosts")
+    assert "one: bwrap is not installed. To do there: apt-get install bubblewrap." in found.detail
+    host_with_x11("two", usable=True)
+    assert at("desktops.provider", list(host_checks(x11))).level == "warning"
+    Worker.objects.filter(host="one").update(status="offline")
+    assert not [check for check in host_checks(x11) if check.path == "desktops.provider"]
+
+
 def test_a_missing_sglang_environment_is_named(settings, tmp_path: Path) -> None:
     settings.SGLANG_PYTHON = str(tmp_path / "python")
     found = at("engine.name", list(host_checks(config(engine=SGLANG))))

@@ -15,6 +15,7 @@ from django.conf import settings
 from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig, ProviderInfo
 from training.contracts.secret_store import SecretError, read_secret
 from webapp.experiments.launch.preflight.check import Check
+from webapp.fleet.env_capacity import host_names_at_work
 from webapp.fleet.models import Host, Worker, WorkerStatus
 
 CLONE_MB = 75
@@ -23,6 +24,7 @@ CLONE_MB = 75
 
 def host_checks(config: ExperimentConfig) -> Iterator[Check]:
     """Nothing for what is there."""
+    yield from _desktops_start(config.desktops)
     yield from _secret(config)
     if machines := config.desktops.machines:
         yield from _machine_image(config.desktops.provider_info, machines)
@@ -60,6 +62,24 @@ def _secret(config: ExperimentConfig) -> Iterator[Check]:
         except SecretError as error:
             path = f"desktops.{config.desktops.provider}.{knob}"
             yield Check(missing_here("env"), f"Secret {name!r} cannot be read", f"{error}.", path)
+
+
+def _desktops_start(desktops: DesktopConfig) -> Iterator[Check]:
+    """What the env workers' hosts say of this kind of desktop: else an engine starts first, for nothing."""
+    hosts = Host.objects.filter(name__in=host_names_at_work()).order_by("name")
+    reports = ((host.name, each) for host in hosts for each in host.providers)
+    said = [(name, each) for name, each in reports if each["provider"] == desktops.provider]
+    broken = [(name, each) for name, each in said if not each["usable"]]
+    if not broken:
+        return
+    reasons = "; ".join(f"{name}: {', '.join(each['reasons'])}" for name, each in broken)
+    remedies = dict.fromkeys(remedy for _, each in broken for remedy in each["remedies"])
+    yield Check(
+        "bad" if len(broken) == len(said) else "warning",
+        f"No {desktops.provider} desktop starts on {len(broken)} of {len(said)} hosts",
+        f"{reasons}. To do there: {'; '.join(remedies)}.",
+        "desktops.provider",
+    )
 
 
 def _machine_image(provider: ProviderInfo, machine: MachineConfig) -> Iterator[Check]:
