@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from functools import cache
 
 from webapp import __version__
 from webapp.worker_door import (  # noqa: F401  (their functions are the rows)
@@ -23,6 +24,7 @@ from webapp.worker_door.rows import all_rows
 from webapp.worker_door.trainer_requests import answers  # noqa: F401
 
 
+@cache  # each call of a joined host is compared with it
 def version() -> str:
     """Of this program and of the contract: hosts of another one are refused."""
     text = "\n".join(sorted(f"{row.name}{inspect.signature(row.function)}" for row in all_rows()))
