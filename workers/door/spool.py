@@ -48,15 +48,22 @@ class Spool:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._database = sqlite3.connect(path, check_same_thread=False, timeout=20)
-        self._database.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {TABLES}")
         self._lock = threading.Lock()
         self._deliveries = path.with_suffix(".lock").open("a")
         self._added = threading.Condition()
-        with self._lock, self._database:
-            if self._database.execute("SELECT 1 FROM stream").fetchone() is None:
-                self._database.execute("INSERT INTO stream VALUES (?)", [secrets.token_hex(16)])
-            self.stream = str(self._database.execute("SELECT name FROM stream").fetchone()[0])
+        with path.with_suffix(".opening").open("a") as opening:
+            # SQLite does not wait for its turn to write ahead: of two that open a new file, one fails.
+            fcntl.flock(opening, fcntl.LOCK_EX)
+            self.stream = self._set_up()
         """Names this spool to the server: another one counts anew."""
+
+    def _set_up(self) -> str:
+        """Make what a new file lacks. The stream's name."""
+        self._database.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; {TABLES}")
+        with self._database as database:
+            if database.execute("SELECT 1 FROM stream").fetchone() is None:
+                database.execute("INSERT INTO stream VALUES (?)", [secrets.token_hex(16)])
+            return str(database.execute("SELECT name FROM stream").fetchone()[0])
 
     def add(self, name: str, body: bytes, trajectory_id: int | None, frame: SpooledFrame | None) -> None:
         """Keep a report until it is delivered. Raises Django's OperationalError when there is no room."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
@@ -19,9 +20,18 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@cache
+_opening = threading.Lock()
+
+
 def https_door() -> HttpsDoor:
-    """Of this joined host; its spool lies in the data folder."""
+    """Of this joined host: one for all threads of a process, else no report would wake who delivers it."""
+    with _opening:
+        return open_door()
+
+
+@cache
+def open_door() -> HttpsDoor:
+    """The same for `https_door` alone; its spool lies in the data folder."""
     assert settings.JOINED is not None
     return HttpsDoor(settings.JOINED, Spool(Path(settings.DATA_DIR) / "spool.sqlite3"))
 

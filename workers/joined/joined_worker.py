@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -39,6 +40,7 @@ class JoinedWorker:
         """Until a signal. What was begun before this process ended with the last one."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
+        threading.excepthook = end_process
         me = identity.current()
         log.info("%s begins with %s slots", me.name, me.slots)
         self._thread("heartbeat", self._beat_forever)
@@ -109,6 +111,17 @@ class JoinedWorker:
         thread = threading.Thread(target=body, name=name, daemon=True)
         thread.start()
         return thread
+
+
+def end_process(failed: threading.ExceptHookArgs) -> None:
+    """A worker without its heartbeat or reports cannot work: it ends, and is started anew."""
+    log.critical(
+        "thread %s ended, so this worker ends: %s",
+        failed.thread.name if failed.thread else "?",
+        failed.exc_value,
+        exc_info=failed.exc_value,
+    )
+    os._exit(1)
 
 
 def announce(role: str, number: int, slots: int) -> None:

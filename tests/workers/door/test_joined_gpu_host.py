@@ -55,13 +55,13 @@ def host(settings, live_server, tmp_path) -> Iterator[SimpleNamespace]:
     settings.DATA_DIR = tmp_path
     settings.EXPERIMENTS_DIR = tmp_path / "experiments"
     settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {}, ("gpu",))
-    through.https_door.cache_clear()
+    through.open_door.cache_clear()
     identity.announce(identity.Identity(name=ME, queue="gpu", slots=1, host="far"))
     worker_row.beat()
     yield SimpleNamespace(url=live_server.url)
     identity.announce(before)
     through.https_door().spool.close()
-    through.https_door.cache_clear()
+    through.open_door.cache_clear()
 
 
 @pytest.fixture

@@ -41,14 +41,14 @@ def host(settings, live_server, tmp_path, machine) -> Iterator[SimpleNamespace]:
     welcome = joining.join(token=token, name="far", sent_version=version())
     settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {})
     spool = Spool(tmp_path / "spool.sqlite3")
-    through.https_door.cache_clear()
+    through.open_door.cache_clear()
     settings.DATA_DIR = tmp_path
     before = identity.current()
     identity.announce(identity.Identity(name="env1@far", queue="env", slots=1, host="far"))
     worker_row.beat()
     yield SimpleNamespace(user=user, spool=spool, url=live_server.url, secret=welcome.secret)
     identity.announce(before)
-    through.https_door.cache_clear()
+    through.open_door.cache_clear()
     spool.close()
 
 
@@ -130,7 +130,7 @@ def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(hos
     trajectory_job.run(row.pk)
     other = queued()
     trajectory_job.claim(other.pk)
-    through.https_door.cache_clear()  # killed: the next process opens the same file
+    through.open_door.cache_clear()  # killed: the next process opens the same file
     through.through(workers.begin_anew)("env1@far")
     deliver_all()
     row.refresh_from_db()
