@@ -10,6 +10,7 @@ from django.db import DatabaseError, close_old_connections
 from kombu.exceptions import OperationalError
 
 from workers import identity, worker_row
+from workers.processes.needed_threads import start_needed
 
 log = logging.getLogger(__name__)
 BEAT_S = 2.0
@@ -43,7 +44,7 @@ def _start_threads(**_: Any) -> None:
 
         sweep_orphans()
     worker_row.wait_until_recorded()
-    threading.Thread(target=_beat_forever, name="heartbeat", daemon=True).start()
+    start_needed("heartbeat", _beat_forever)
     if identity.current().queue == "gpu":
         from workers.gpu import checkpoint_exports, checkpoint_uploads, gpu_use
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -16,6 +14,7 @@ from webapp.worker_door import workers as door
 from workers import identity, worker_row
 from workers.door.https_door import DoorRefused
 from workers.door.through import https_door, through
+from workers.processes.needed_threads import start_needed
 
 log = logging.getLogger("joined worker")
 
@@ -40,13 +39,12 @@ class JoinedWorker:
         """Until a signal. What was begun before this process ended with the last one."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
-        threading.excepthook = end_process
         me = identity.current()
         log.info("%s begins with %s slots", me.name, me.slots)
-        self._thread("heartbeat", self._beat_forever)
+        start_needed("heartbeat", self._beat_forever)
         _begin_anew(me.name)
         newest = https_door().spool.newest()
-        self._thread("reports", lambda: https_door().deliver_forever(threading.Event()))
+        start_needed("reports", lambda: https_door().deliver_forever(threading.Event()))
         while https_door().spool.holds_until(newest) and not self.stopping.wait(FETCH_S):
             pass  # jobs are taken when all that the last process left has been recorded
         self.start()
@@ -106,22 +104,6 @@ class JoinedWorker:
             worker_row.end()
         except (DatabaseError, DoorRefused) as error:
             log.warning("the server was not told that this worker stops: %s", error)
-
-    def _thread(self, name: str, body: Callable[[], None]) -> threading.Thread:
-        thread = threading.Thread(target=body, name=name, daemon=True)
-        thread.start()
-        return thread
-
-
-def end_process(failed: threading.ExceptHookArgs) -> None:
-    """A worker without its heartbeat or reports cannot work: it ends, and is started anew."""
-    log.critical(
-        "thread %s ended, so this worker ends: %s",
-        failed.thread.name if failed.thread else "?",
-        failed.exc_value,
-        exc_info=failed.exc_value,
-    )
-    os._exit(1)
 
 
 def announce(role: str, number: int, slots: int) -> None:
