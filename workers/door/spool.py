@@ -55,7 +55,7 @@ class Spool:
             # SQLite does not wait for its turn to write ahead: of two that open a new file, one fails.
             fcntl.flock(opening, fcntl.LOCK_EX)
             self.stream = self._set_up()
-        """Names this spool to the server: another one counts anew."""
+            """Names this spool to the server: another one counts anew."""
 
     def _set_up(self) -> str:
         """Make what a new file lacks. The stream's name."""

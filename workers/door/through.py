@@ -31,7 +31,7 @@ def https_door() -> HttpsDoor:
 
 @cache
 def open_door() -> HttpsDoor:
-    """The same for `https_door` alone; its spool lies in the data folder."""
+    """Call `https_door`: alone, two threads would open two. The spool lies in the data folder."""
     assert settings.JOINED is not None
     return HttpsDoor(settings.JOINED, Spool(Path(settings.DATA_DIR) / "spool.sqlite3"))
 

@@ -1,7 +1,8 @@
 """Pre-flight: secrets, images and programs that the config names and the workers' machines must have.
 
-This web server sees its own machine only. What is missing here stops the launch when the workers that need it
-run here (or none is online yet); when they run elsewhere it is a warning.
+The hosts say themselves which desktops they cannot start. Of secrets, images and programs this web server
+sees its own machine only: what is missing here stops the launch when the workers that need it run here (or
+none is online yet); when they run elsewhere it is a warning.
 """
 
 import shutil
