@@ -205,7 +205,6 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "host-join": Row("post", "/hosts/join/", 403, 403, 403, 403, NO_TOKEN, "application/json"),
     "host-ask": Row("post", "/hosts/ask/claim/", 401, 401, 401, 401, "{}", "application/json"),
     "host-reports": Row("post", "/hosts/reports/", 401, 401, 401, 401, "{}", "application/json"),
-    "host-frame": Row("post", f"/hosts/frames/1/{64 * 'a'}/", 401, 401, 401, 401, "x", "image/png"),
     "host-drain": act("/fleet/hosts/{host}/drain/", stranger=403, body="on=1"),
     # --- trajectories
     "trajectory-list": page("/trajectories/"),

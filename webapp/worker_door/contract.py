@@ -20,6 +20,7 @@ from webapp.worker_door import (  # noqa: F401  (their functions are the rows)
     trajectories,
     workers,
 )
+from webapp.worker_door.receive import Batch, Received
 from webapp.worker_door.rows import all_rows
 from webapp.worker_door.trainer_requests import answers  # noqa: F401
 
@@ -27,5 +28,6 @@ from webapp.worker_door.trainer_requests import answers  # noqa: F401
 @cache  # each call of a joined host is compared with it
 def version() -> str:
     """Of this program and of the contract: hosts of another one are refused."""
-    text = "\n".join(sorted(f"{row.name}{inspect.signature(row.function)}" for row in all_rows()))
+    rows = sorted(f"{row.name}{inspect.signature(row.function)}" for row in all_rows())
+    text = "\n".join([*rows, str(Batch.model_json_schema()), str(Received.model_json_schema())])
     return f"{__version__}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"

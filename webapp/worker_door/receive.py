@@ -6,15 +6,18 @@ say) is refused, noted and passed: it would hold up everything behind it.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 
 from django.db import transaction
 from django.db.models import F
+from PIL import UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, Field
 
 from webapp.fleet.models import JoinedHost
 from webapp.lib.patience import passes
-from webapp.worker_door.rows import row_named
+from webapp.trajectories.frames import store_frame
+from webapp.worker_door.rows import row_named, works_for
 from webapp.worker_door.trajectories import missing_frames
 
 log = logging.getLogger(__name__)
@@ -30,14 +33,23 @@ class SentReport(BaseModel):
     """The arguments as JSON."""
 
 
+class NamedFrame(BaseModel):
+    """A screenshot that reports of a batch name."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    team: int
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    size: int = Field(default=0, ge=0)
+    """Bytes of its PNG behind the batch; 0 = not sent, because the server had it."""
+
+
 class Batch(BaseModel):
-    """Reports in the order of their numbers."""
+    """Reports in the order of their numbers. The PNGs of its frames follow it, one behind the other."""
 
     model_config = ConfigDict(extra="forbid")
     stream: str = Field(min_length=1, max_length=32)
     reports: list[SentReport]
-    frames: dict[int, list[str]] = {}
-    """Team -> screenshots that have to be here before any of the reports is recorded."""
+    frames: list[NamedFrame] = []
 
 
 class Received(BaseModel):
@@ -46,15 +58,20 @@ class Received(BaseModel):
     number: int
     refused: dict[int, str]
     """Number -> why it could not be recorded."""
-    missing: dict[int, list[str]] = {}
-    """Screenshots that have to be uploaded first: nothing was recorded."""
+    missing: list[NamedFrame] = []
+    """Screenshots that are no longer here and have to be sent with the batch: nothing was recorded."""
 
 
-def receive(host: JoinedHost, batch: Batch) -> Received:
-    """Record what is new of a batch. Raises database errors that pass: what was recorded before one stays."""
-    missing = {team: found for team, named in batch.frames.items() if (found := missing_frames(team, named))}
+def receive(host: JoinedHost, batch: Batch, pictures: bytes = b"") -> Received:
+    """Record what is new of a batch, its screenshots first.
+
+    Raises errors of database and storage that pass: what was recorded before one stays.
+    """
+    _store(batch.frames, pictures)
+    missing = missing_frames([(frame.team, frame.sha256) for frame in batch.frames if not frame.size])
     if missing:
-        return Received(number=host.received, refused={}, missing=missing)
+        named = [NamedFrame(team=team, sha256=sha256) for team, sha256 in missing]
+        return Received(number=host.received, refused={}, missing=named)
     refused: dict[int, str] = {}
     for sent in batch.reports:
         try:
@@ -67,6 +84,22 @@ def receive(host: JoinedHost, batch: Batch) -> Received:
             _count(host, batch.stream, sent.number, is_refused=True)
     host.refresh_from_db()
     return Received(number=host.received, refused=refused)
+
+
+def _store(frames: list[NamedFrame], pictures: bytes) -> None:
+    """A wrong one is passed: the reports that name it will be refused."""
+    end = 0
+    for frame in frames:
+        begin, end = end, end + frame.size
+        if not frame.size or not works_for(frame.team):
+            continue
+        png = pictures[begin:end]
+        try:
+            if hashlib.sha256(png).hexdigest() != frame.sha256:
+                raise UnidentifiedImageError("its bytes are others")
+            store_frame(frame.team, png, sha256=frame.sha256)
+        except UnidentifiedImageError as error:
+            log.warning("screenshot %s was refused: %s", frame.sha256, error)
 
 
 def _record(host: JoinedHost, stream: str, sent: SentReport) -> None:

@@ -205,12 +205,15 @@ def read_screenshot(sha256: str) -> bytes:
     return frames.read_frame(sha256)
 
 
-def missing_frames(team_id: int, sha256s: list[str]) -> list[str]:
-    """Those that have to be uploaded before a report may name them; none when all that did was deleted."""
-    if not works_for(team_id):
+def missing_frames(named: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Of (team, sha256) those that have to be sent before a report may name them; none of a team that the
+    caller does not work for: all that named them was deleted."""
+    if not named:
         return []
-    known = Frame.objects.filter(team_id=team_id, sha256__in=sha256s).values_list("sha256", flat=True)
-    return sorted(set(sha256s) - set(known))
+    teams, sha256s = zip(*named, strict=True)
+    known = Frame.objects.filter(team_id__in=set(teams), sha256__in=sha256s)
+    missing = set(named) - set(known.values_list("team_id", "sha256"))
+    return sorted((team, sha256) for team, sha256 in missing if works_for(team))
 
 
 def _plain(terms: list[RewardTerm]) -> list[dict[str, object]]:

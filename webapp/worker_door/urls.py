@@ -9,7 +9,6 @@ urlpatterns = [
     path("hosts/join/", views.host_join, name="host-join"),
     path("hosts/ask/<str:name>/", views.host_ask, name="host-ask"),
     path("hosts/reports/", views.host_reports, name="host-reports"),
-    path("hosts/frames/<int:team>/<str:sha256>/", views.host_frame, name="host-frame"),
     path("fleet/hosts/add/", pages.host_add, name="host-add"),
     path("fleet/hosts/<int:pk>/revoke/", pages.host_revoke, name="host-revoke"),
 ]

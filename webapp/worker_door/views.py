@@ -1,11 +1,10 @@
-"""The door over HTTPS: hosts join, ask, report and bring screenshots. Answers are JSON.
+"""The door over HTTPS: hosts join, ask and report, with screenshots. Answers are JSON.
 
 A host sends `Authorization: Bearer NAME:SECRET`, its version and its clock with every call.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable
 from functools import wraps
@@ -17,7 +16,6 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
-from PIL import UnidentifiedImageError
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from training.contracts.route_types import problems_of
@@ -26,10 +24,9 @@ from webapp.lib.error_pages import error_body
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.patience import passes
 from webapp.lib.request_values import whole_number
-from webapp.trajectories.frames import store_frame
 from webapp.worker_door import joining
 from webapp.worker_door.receive import Batch, receive
-from webapp.worker_door.rows import NotYours, caller, require_team, row_named
+from webapp.worker_door.rows import NotYours, caller, row_named
 
 log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 64 << 20
@@ -70,7 +67,7 @@ def for_hosts(view: HostView) -> HostView:
         token = caller.set(host.name)
         try:
             return view(request, host, *args, **kwargs)
-        except (ValidationError, UnidentifiedImageError, TooLong) as error:
+        except (ValidationError, TooLong) as error:
             words = problems_of(error) if isinstance(error, ValidationError) else str(error)
             return _refuse(400, "bad_request", words)
         except (ObjectDoesNotExist, FileNotFoundError) as error:
@@ -103,20 +100,10 @@ def host_ask(request: HttpRequest, host: JoinedHost, name: str) -> HttpResponse:
 
 @for_hosts
 def host_reports(request: HttpRequest, host: JoinedHost) -> HttpResponse:
-    """Record a batch of reports."""
-    received = receive(host, Batch.model_validate_json(_body(request)))
+    """Record a batch of reports: its JSON on one line, then the screenshots that they name."""
+    line, _, pictures = _body(request).partition(b"\n")
+    received = receive(host, Batch.model_validate_json(line), pictures)
     return HttpResponse(received.model_dump_json(), content_type="application/json")
-
-
-@for_hosts
-def host_frame(request: HttpRequest, host: JoinedHost, team: int, sha256: str) -> HttpResponse:
-    """Keep a screenshot that reports are about to name."""
-    require_team(team)
-    png = _body(request)
-    if hashlib.sha256(png).hexdigest() != sha256:
-        return _refuse(400, "checksum", f"these are not the bytes of {sha256}")
-    store_frame(team, png, sha256=sha256)
-    return JsonResponse({})
 
 
 @csrf_exempt

@@ -14,7 +14,7 @@ from django.db import OperationalError
 from webapp.lib.host_links.certificates import context_trusting
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.worker_door.contract import version
-from webapp.worker_door.receive import Batch, Received, SentReport
+from webapp.worker_door.receive import Batch, NamedFrame, Received, SentReport
 from webapp.worker_door.rows import Row
 from workers.door.spool import Spool, SpooledFrame
 
@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 TIMEOUT_S = 20.0
 BATCH = 50
 BATCH_BYTES = 4 << 20
+"""With the screenshots: a slow line has to carry it within TIMEOUT_S. A longer report goes alone."""
 MAX_KNOWN_FRAMES = 10_000
 GATHER_S = 0.1
 """Between two deliveries, so that several reports share a request: what people watch comes so much later."""
@@ -75,7 +76,7 @@ class HttpsDoor:
         batch: list[SentReport] = []
         size = 0
         for waiting in self.spool.oldest(BATCH):
-            size += len(waiting.body)
+            size += len(waiting.body) + waiting.frame_bytes
             if batch and size > BATCH_BYTES:
                 break
             batch.append(SentReport(number=waiting.number, name=waiting.name, body=waiting.body))
@@ -106,34 +107,25 @@ class HttpsDoor:
                 stopping.wait(PAUSE_S)
 
     def _send_with_frames(self, batch: Batch, named: list[tuple[int, str]]) -> Received:
-        """The batch, after the screenshots that its reports name; those alone are asked for when one is new,
-        so that long reports travel once."""
-        frames: dict[int, list[str]] = {}
-        for team_id, sha256 in named:
-            frames.setdefault(team_id, []).append(sha256)
-        is_new = not self._known_frames.issuperset(named)
-        reports = [] if is_new else batch.reports
-        received = self._send(batch.model_copy(update={"frames": frames, "reports": reports}))
-        if not is_new and not received.missing:
-            return received
-        self._upload(received.missing)
+        """The batch and the screenshots of its reports, of those that the server had only the names."""
+        received = self._send(batch, named, self._known_frames)
+        if received.missing:  # it has deleted them since
+            missing = {(frame.team, frame.sha256) for frame in received.missing}
+            received = self._send(batch, named, self._known_frames - missing)
         self._known_frames.update(named)
         if len(self._known_frames) > MAX_KNOWN_FRAMES:
             self._known_frames.clear()
-        return self._send(batch)
+        return received
 
-    def _send(self, batch: Batch) -> Received:
-        answer = self._post("/hosts/reports/", batch.model_dump_json().encode())
+    def _send(self, batch: Batch, named: list[tuple[int, str]], known: set[tuple[int, str]]) -> Received:
+        pngs = [b"" if frame in known else self.spool.read_frame(*frame) for frame in named]
+        frames = [
+            NamedFrame(team=team_id, sha256=sha256, size=len(png))
+            for (team_id, sha256), png in zip(named, pngs, strict=True)
+        ]
+        line = batch.model_copy(update={"frames": frames}).model_dump_json().encode()
+        answer = self._post("/hosts/reports/", b"\n".join([line, b"".join(pngs)]))
         return Received.model_validate_json(answer.content)
-
-    def _upload(self, missing: dict[int, list[str]]) -> None:
-        for team_id, sha256s in missing.items():
-            for sha256 in sha256s:
-                png = self.spool.read_frame(team_id, sha256)
-                try:
-                    self._post(f"/hosts/frames/{team_id}/{sha256}/", png)
-                except DoorRefused as error:  # one bad picture holds up no report
-                    log.warning("a screenshot was refused: %s", error)
 
     def _post(self, path: str, body: bytes) -> httpx.Response:
         try:

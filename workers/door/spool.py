@@ -40,6 +40,8 @@ class SpooledReport:
     name: str
     body: str
     """JSON."""
+    frame_bytes: int
+    """Length of the screenshot that it names; 0 when it names none."""
 
 
 class Spool:
@@ -85,7 +87,9 @@ class Spool:
         """The next ones to deliver."""
         with self._lock:
             rows = self._database.execute(
-                "SELECT number, name, body FROM reports ORDER BY number LIMIT ?", [count]
+                "SELECT number, name, body, (SELECT coalesce(max(length(png)), 0) FROM frames"
+                " WHERE sha256 = frame) FROM reports ORDER BY number LIMIT ?",
+                [count],
             ).fetchall()
         return [SpooledReport(*row) for row in rows]
 

@@ -23,7 +23,7 @@ from webapp.worker_door import joining, receive, workers
 from webapp.worker_door.contract import version
 from webapp.worker_door.rows import row_named
 from workers import identity, worker_row
-from workers.door import through
+from workers.door import https_door, through
 from workers.door.https_door import DoorClosed, DoorRefused
 from workers.door.spool import Spool
 from workers.env import trajectory_job
@@ -137,6 +137,51 @@ def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(hos
     other.refresh_from_db()
     assert (row.status, row.score) == ("terminated", 1.0)
     assert (other.status, other.error_kind) == ("errored", "worker_lost")
+
+
+def test_screenshots_travel_with_the_reports_that_name_them(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door, sent = through.https_door(), []
+    door._http.event_hooks = {"request": [lambda request: sent.append(request.url.path)]}
+    assert door.deliver() > 8
+    assert sent == ["/hosts/reports/"]
+    row.refresh_from_db()
+    assert row.status == "terminated"
+
+
+def test_a_screenshot_that_the_server_has_deleted_is_sent_again(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    door._known_frames.update(named := door.spool.frames_until(door.spool.newest()))
+    deliver_all()
+    assert Frame.objects.filter(team_id=row.team_id).count() == len(named) > 1
+    assert JoinedHost.objects.get().num_refused == 0
+
+
+def test_a_wrong_screenshot_holds_up_no_report(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    (team_id, sha256), *_ = door.spool.frames_until(door.spool.newest())
+    with door.spool._database as database:
+        database.execute("UPDATE frames SET png = ? WHERE sha256 = ?", [b"no picture", sha256])
+    deliver_all()
+    row.refresh_from_db()
+    assert row.status == "terminated"
+    assert not Frame.objects.filter(team_id=team_id, sha256=sha256).exists()
+
+
+def test_a_batch_ends_before_its_screenshots_are_too_long(host, monkeypatch):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    monkeypatch.setattr(https_door, "BATCH_BYTES", 1)
+    assert door.deliver() == 1
+    assert deliver_all() > 8
+    row.refresh_from_db()
+    assert (row.status, row.num_turns) == ("terminated", 4)
 
 
 def test_a_report_that_cannot_be_recorded_holds_up_no_other(host):
