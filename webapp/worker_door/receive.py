@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from itertools import groupby
 
 from django.db import transaction
 from django.db.models import F
@@ -31,6 +32,8 @@ class SentReport(BaseModel):
     name: str
     body: str
     """The arguments as JSON."""
+    trajectory: int | None = None
+    """That it is about."""
 
 
 class NamedFrame(BaseModel):
@@ -73,15 +76,8 @@ def receive(host: JoinedHost, batch: Batch, pictures: bytes = b"") -> Received:
         named = [NamedFrame(team=team, sha256=sha256) for team, sha256 in missing]
         return Received(number=host.received, refused={}, missing=named)
     refused: dict[int, str] = {}
-    for sent in batch.reports:
-        try:
-            _record(host, batch.stream, sent)
-        except Exception as error:  # the edge to another host: one bad report stops no other
-            if passes(error):
-                raise
-            log.warning("%s: report %s (%s) refused: %s", host.name, sent.number, sent.name, error)
-            refused[sent.number] = f"{type(error).__name__}: {error}"
-            _count(host, batch.stream, sent.number, is_refused=True)
+    for _, together in groupby(batch.reports, key=_transaction_of):
+        refused |= _record(host, batch.stream, list(together))
     host.refresh_from_db()
     return Received(number=host.received, refused=refused)
 
@@ -89,9 +85,10 @@ def receive(host: JoinedHost, batch: Batch, pictures: bytes = b"") -> Received:
 def _store(frames: list[NamedFrame], pictures: bytes) -> None:
     """A wrong one is passed: the reports that name it will be refused."""
     end = 0
+    teams = {team for team in {frame.team for frame in frames if frame.size} if works_for(team)}
     for frame in frames:
         begin, end = end, end + frame.size
-        if not frame.size or not works_for(frame.team):
+        if not frame.size or frame.team not in teams:
             continue
         png = pictures[begin:end]
         try:
@@ -102,16 +99,47 @@ def _store(frames: list[NamedFrame], pictures: bytes) -> None:
             log.warning("screenshot %s was refused: %s", frame.sha256, error)
 
 
-def _record(host: JoinedHost, stream: str, sent: SentReport) -> None:
+def _transaction_of(sent: SentReport) -> tuple[str, int | None]:
+    """The same for neighbours that are recorded together: one commit costs as much as a report."""
+    row = row_named(sent.name)
+    return ("of", sent.trajectory) if row and row.is_of_turns else ("number", sent.number)
+
+
+def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[int, str]:
+    """Record all of them, or, when one cannot be, each by itself. Which were refused, and why."""
+    try:
+        with transaction.atomic():
+            for sent in _count(host, stream, together):
+                _call(sent)
+    except Exception as error:  # the edge to another host: one bad report stops no other
+        if passes(error):
+            raise
+        if len(together) > 1:
+            alone = [_record(host, stream, [sent]) for sent in together]
+            return {number: why for refused in alone for number, why in refused.items()}
+        (sent,) = together
+        log.warning("%s: report %s (%s) refused: %s", host.name, sent.number, sent.name, error)
+        _count(host, stream, together, is_refused=True)
+        return {sent.number: f"{type(error).__name__}: {error}"}
+    return {}
+
+
+def _call(sent: SentReport) -> None:
     row = row_named(sent.name)
     if row is None or not row.is_report:
         raise LookupError(f"no report is called {sent.name}")
-    with transaction.atomic():
-        if _count(host, stream, sent.number):
-            row.call(sent.body.encode())
+    row.call(sent.body.encode())
 
 
-def _count(host: JoinedHost, stream: str, number: int, *, is_refused: bool = False) -> bool:
-    """Note that the report was received; False when it had been before."""
-    others = JoinedHost.objects.filter(pk=host.pk).exclude(stream=stream, received__gte=number)
-    return bool(others.update(stream=stream, received=number, num_refused=F("num_refused") + int(is_refused)))
+def _count(
+    host: JoinedHost, stream: str, together: list[SentReport], *, is_refused: bool = False
+) -> list[SentReport]:
+    """Note that they were received; those that had not been before."""
+    rows = JoinedHost.objects.filter(pk=host.pk)
+    others = rows.exclude(stream=stream, received__gte=together[0].number)
+    newest = together[-1].number
+    if others.update(stream=stream, received=newest, num_refused=F("num_refused") + int(is_refused)):
+        return together
+    received = rows.values_list("received", flat=True).get()
+    rest = [sent for sent in together if sent.number > received]
+    return _count(host, stream, rest, is_refused=is_refused) if rest else []

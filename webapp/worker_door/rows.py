@@ -46,6 +46,8 @@ class Row:
     is_report: bool
     is_patient: bool
     """Asked again until there is an answer, rather than failing."""
+    is_of_turns: bool
+    """Writes nothing but a trajectory and its turns: those that follow each other share a transaction."""
     arguments: type[BaseModel]
     answer: TypeAdapter[Any]
 
@@ -80,7 +82,14 @@ def report(function: Callable[P, None]) -> Callable[P, None]:
     return _add(function, is_report=True, is_patient=True)
 
 
-def _add(function: Callable[P, T], *, is_report: bool, is_patient: bool) -> Callable[P, T]:
+def report_of_turns(function: Callable[P, None]) -> Callable[P, None]:
+    """A row that locks nothing that another one, of the same trajectory, might wait for."""
+    return _add(function, is_report=True, is_patient=True, is_of_turns=True)
+
+
+def _add(
+    function: Callable[P, T], *, is_report: bool, is_patient: bool, is_of_turns: bool = False
+) -> Callable[P, T]:
     hints = get_type_hints(function)
     fields = {
         name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
@@ -94,6 +103,7 @@ def _add(function: Callable[P, T], *, is_report: bool, is_patient: bool) -> Call
         function=function,
         is_report=is_report,
         is_patient=is_patient,
+        is_of_turns=is_of_turns,
         arguments=arguments,
         answer=_answer_of(hints["return"]),
     )

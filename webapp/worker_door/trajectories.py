@@ -33,6 +33,7 @@ from webapp.worker_door.rows import (
     patient_question,
     question,
     report,
+    report_of_turns,
     require_team,
     works_for,
 )
@@ -99,7 +100,7 @@ def begin_evaluating(trajectory_id: int) -> None:
     trajectories.move_trajectory(trajectory=own_trajectory(trajectory_id), to=TrajectoryStatus.EVALUATING)
 
 
-@report
+@report_of_turns
 def open_turn(
     trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
 ) -> None:
@@ -113,7 +114,7 @@ def open_turn(
     )
 
 
-@report
+@report_of_turns
 def close_turn(
     trajectory_id: int, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None
 ) -> None:
@@ -126,20 +127,20 @@ def close_turn(
     )
 
 
-@report
+@report_of_turns
 def record_final_screen(trajectory_id: int, frame: str) -> None:
     """What the evaluator is about to judge."""
     trajectories.record_final_frame(trajectory=own_trajectory(trajectory_id), frame=frame)
 
 
-@report
+@report_of_turns
 def record_checks(trajectory_id: int, checks: list[EvaluatorCheck]) -> None:
     """What the evaluator looked at, for people."""
     rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
     trajectories.record_checks(trajectory=own_trajectory(trajectory_id), checks=rows)
 
 
-@report
+@report_of_turns
 def record_milestones(trajectory_id: int, reached: list[ReachedMilestone]) -> None:
     """All milestones of its task that were reached up to now."""
     rows = [one.model_dump(mode="json") for one in reached]

@@ -79,7 +79,14 @@ class HttpsDoor:
             size += len(waiting.body) + waiting.frame_bytes
             if batch and size > BATCH_BYTES:
                 break
-            batch.append(SentReport(number=waiting.number, name=waiting.name, body=waiting.body))
+            batch.append(
+                SentReport(
+                    number=waiting.number,
+                    name=waiting.name,
+                    body=waiting.body,
+                    trajectory=waiting.trajectory,
+                )
+            )
         if not batch:
             return 0
         named = self.spool.frames_until(batch[-1].number)

@@ -40,6 +40,8 @@ class SpooledReport:
     name: str
     body: str
     """JSON."""
+    trajectory: int | None
+    """That it is about."""
     frame_bytes: int
     """Length of the screenshot that it names; 0 when it names none."""
 
@@ -87,7 +89,7 @@ class Spool:
         """The next ones to deliver."""
         with self._lock:
             rows = self._database.execute(
-                "SELECT number, name, body, (SELECT coalesce(max(length(png)), 0) FROM frames"
+                "SELECT number, name, body, trajectory, (SELECT coalesce(max(length(png)), 0) FROM frames"
                 " WHERE sha256 = frame) FROM reports ORDER BY number LIMIT ?",
                 [count],
             ).fetchall()

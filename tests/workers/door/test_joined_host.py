@@ -114,8 +114,7 @@ def test_what_is_sent_twice_is_recorded_once(host):
     trajectory_job.run(row.pk)
     door = through.https_door()
     waiting = door.spool.oldest(100)
-    copies = [receive.SentReport(number=r.number, name=r.name, body=r.body) for r in waiting]
-    batch = receive.Batch(stream=door.spool.stream, reports=copies)
+    batch = batch_of(door, waiting)
     deliver_all()
     row.refresh_from_db()
     before = (row.ended_at, row.num_turns, row.turns.count())
@@ -123,6 +122,44 @@ def test_what_is_sent_twice_is_recorded_once(host):
     row.refresh_from_db()
     assert (again.number, again.refused) == (waiting[-1].number, {})
     assert (row.ended_at, row.num_turns, row.turns.count()) == before
+
+
+def batch_of(door, reports) -> receive.Batch:
+    fields = ("number", "name", "body", "trajectory")
+    copies = [receive.SentReport(**{name: getattr(one, name) for name in fields}) for one in reports]
+    return receive.Batch(stream=door.spool.stream, reports=copies)
+
+
+def test_of_reports_that_share_a_transaction_only_the_new_ones_are_recorded(host, monkeypatch):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    names = [one.name for one in door.spool.oldest(100)]
+    middle = names.index("open_turn") + 2
+    assert names[middle - 1 : middle + 1] == ["close_turn", "open_turn"]
+    with monkeypatch.context() as patched:  # the answer is lost
+        patched.setattr(https_door, "BATCH", middle)
+        patched.setattr(door.spool, "drop_until", lambda number: None)
+        assert door.deliver() == middle
+    assert row.turns.count() == 1
+    deliver_all()
+    row.refresh_from_db()
+    assert (row.status, row.turns.count()) == ("terminated", row.num_turns)
+    assert JoinedHost.objects.get().num_refused == 0, "no turn was recorded twice"
+
+
+def test_of_reports_that_share_a_transaction_a_wrong_one_is_refused_alone(host):
+    row = queued()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    wrong = next(one.number for one in door.spool.oldest(100) if one.name == "close_turn")
+    with door.spool._database as database:
+        database.execute("UPDATE reports SET body = '{}' WHERE number = ?", [wrong])
+    deliver_all()
+    row.refresh_from_db()
+    assert (row.status, row.turns.count()) == ("terminated", row.num_turns)
+    assert row.turns.filter(completed_at=None).count() == 1
+    assert JoinedHost.objects.get().num_refused == 1
 
 
 def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(host):

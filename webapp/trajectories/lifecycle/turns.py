@@ -59,7 +59,7 @@ def close_turn(
     spent_ms: SpentMs | None = None,
 ) -> None:
     """Record what the policy said, what became of it, and where its time went."""
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):
         TurnRecord.objects.filter(trajectory=trajectory, index=turn.index).update(
             completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
             thought=storable(thought),
