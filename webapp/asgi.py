@@ -2,16 +2,17 @@
 
 import os
 
+import django
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
-from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
-http_application = get_asgi_application()
+django.setup(set_prefix=False)
 
 # Consumers import models, which need the applications that the line above has loaded.
 from django.urls import get_resolver  # noqa: E402
 
+from webapp.lib.one_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.lib.startup_objects import keep_for_good  # noqa: E402
 from webapp.lib.static_files.in_front import StaticFilesInFront  # noqa: E402
 from webapp.lib.websocket_origin import OwnOrigin  # noqa: E402
@@ -19,7 +20,7 @@ from webapp.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": StaticFilesInFront(http_application),
+        "http": StaticFilesInFront(OneThreadHandler()),
         "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -51,7 +51,7 @@ class Batch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
     stream: str = Field(min_length=1, max_length=32)
-    reports: list[SentReport]
+    reports: list[SentReport] = Field(min_length=1)
     frames: list[NamedFrame] = []
 
 
@@ -78,8 +78,7 @@ def receive(host: JoinedHost, batch: Batch, pictures: bytes = b"") -> Received:
     refused: dict[int, str] = {}
     for _, together in groupby(batch.reports, key=_transaction_of):
         refused |= _record(host, batch.stream, list(together))
-    host.refresh_from_db()
-    return Received(number=host.received, refused=refused)
+    return Received(number=batch.reports[-1].number, refused=refused)
 
 
 def _store(frames: list[NamedFrame], pictures: bytes) -> None:
