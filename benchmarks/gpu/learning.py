@@ -105,7 +105,7 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--record", type=Path, help="file that gets what is known so far")
     arguments.add_argument("--seed", type=int, default=0)
     arguments.add_argument(
-        "--staleness", type=int, nargs="+", default=STALENESS, help="an arm each; without one of 0 and 2 no bar"
+        "--staleness", type=int, nargs="+", default=STALENESS, help="an arm each; no bar but for 0 2"
     )
     arguments.add_argument("--tiny", action="store_true", help="two steps of everything, no bar")
     return arguments.parse_args()

@@ -1,5 +1,5 @@
 """Runs a request's middleware and its view in one thread: Django's own handler goes to a thread and back to
-the loop for the middleware and again for the view, which costs more than most views of hosts do."""
+the loop for the middleware and again for the view, which costs more than most of them do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 
 class OneThreadHandler(ASGIHandler):
-    """ASGI application: Django, its requests handled as under WSGI. Asynchronous views still run in the loop."""
+    """ASGI application: Django handles requests as under WSGI; asynchronous views still run in the loop."""
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
