@@ -14,11 +14,10 @@ import threading
 from pathlib import Path
 
 from django.conf import settings
-from django.db import DatabaseError
 
 from training.contracts.trainer_exit import ExitCode
 from workers import identity
-from workers.door.https_door import DoorRefused
+from workers.door.repeated_step import RepeatedStep
 from workers.gpu.child_processes import start_child
 from workers.gpu.fetched_checkpoints import fetch_model, is_copied
 from workers.gpu.webapp_imports import (
@@ -30,7 +29,6 @@ from workers.gpu.webapp_imports import (
     copies_place,
     fail_export,
     finish_export,
-    lent_connection,
     removable_exports,
     report_export,
     waiting_exports,
@@ -46,17 +44,12 @@ POLITELY = ("nice", "-n", "10")
 
 def start(stopping: threading.Event) -> None:
     """Look for work until `stopping`."""
-    threading.Thread(target=_forever, args=(stopping,), name="exports", daemon=True).start()
 
+    def look() -> None:
+        remove_unwanted()
+        export_next(stopping)
 
-def _forever(stopping: threading.Event) -> None:
-    while not stopping.wait(LOOK_EVERY_S):
-        try:
-            with lent_connection():
-                remove_unwanted()
-                export_next(stopping)
-        except (DatabaseError, DoorRefused) as error:
-            log.warning("exports wait for the database: %s", error)
+    RepeatedStep("exports", look, every_s=LOOK_EVERY_S, stopping=stopping).start()
 
 
 def exports_folder() -> Path:

@@ -8,18 +8,16 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-
-from django.db import DatabaseError
 
 from training.contracts.trainer_state import COMPLETE
 from workers import identity
-from workers.door.https_door import DoorRefused
+from workers.door.repeated_step import RepeatedStep
 from workers.gpu.webapp_imports import (
     CopiesPlace,
     copies_place,
     forget_copy,
-    lent_connection,
     record_copy,
     record_export_copy,
     uncopied_exports,
@@ -36,18 +34,14 @@ def start(stopping: threading.Event) -> None:
     """Look for work until `stopping`; nothing without a place of copies."""
     place = copies_place()
     if place is not None:
-        threading.Thread(target=_forever, args=(place, stopping), name="uploads", daemon=True).start()
+        look = partial(_look, place)
+        RepeatedStep("copies", look, every_s=LOOK_EVERY_S, stopping=stopping, expected=(OSError,)).start()
 
 
-def _forever(place: CopiesPlace, stopping: threading.Event) -> None:
-    while not stopping.wait(LOOK_EVERY_S):
-        try:
-            with lent_connection():
-                if not upload_waiting(place):
-                    upload_exports(place)
-                remove_unneeded(place)
-        except (DatabaseError, DoorRefused, OSError) as error:
-            log.warning("copies of checkpoints wait: %s", error)
+def _look(place: CopiesPlace) -> None:
+    if not upload_waiting(place):
+        upload_exports(place)
+    remove_unneeded(place)
 
 
 def upload_waiting(place: CopiesPlace) -> bool:

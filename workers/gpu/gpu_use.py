@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 from django.conf import settings
-from django.db import DatabaseError
 from pynvml import NVMLError
 
-from workers.door.https_door import DoorRefused
+from workers.door.repeated_step import RepeatedStep
 from workers.gpu.nvml import Gpus, open_gpus
-from workers.gpu.webapp_imports import GpuLook, lent_connection, record_gpu_sample, record_gpus
+from workers.gpu.webapp_imports import GpuLook, record_gpu_sample, record_gpus
 
-log = logging.getLogger(__name__)
 EVERY_S = 10.0
 
 
@@ -39,16 +37,8 @@ def _gang_address(*, has_gpus: bool) -> str:
 
 def announce_for_ever(worker_name: str, stopping: threading.Event) -> None:
     """In a thread of its own, until `stopping`."""
-
-    def forever() -> None:
-        while not stopping.wait(EVERY_S):
-            try:
-                with lent_connection():
-                    announce_gpus(worker_name)
-            except (DatabaseError, DoorRefused, NVMLError) as error:
-                log.warning("GPUs not told, trying again in %.0f s: %s", EVERY_S, error)
-
-    threading.Thread(target=forever, name="gpus", daemon=True).start()
+    announce = partial(announce_gpus, worker_name)
+    RepeatedStep("gpus", announce, every_s=EVERY_S, stopping=stopping, expected=(NVMLError,)).start()
 
 
 def own_gpus(numbers: Sequence[str]) -> Gpus | None:
@@ -57,32 +47,17 @@ def own_gpus(numbers: Sequence[str]) -> Gpus | None:
     return gpus.only(numbers) if gpus else None
 
 
-class GpuWatch:
+class GpuWatch(RepeatedStep):
     """Samples in a thread of its own; use as a context manager. Does nothing without GPUs."""
 
     def __init__(self, attempt_id: int, gpus: Gpus | None) -> None:
+        super().__init__("gpu-watch", self.sample, every_s=EVERY_S, expected=(NVMLError,))
         self._attempt_id = attempt_id
         self._gpus = gpus
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._forever, name="gpu-watch", daemon=True)
 
-    def __enter__(self) -> GpuWatch:
+    def start(self) -> None:
         if self._gpus is not None:
-            self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopping.set()
-        if self._gpus is not None:
-            self._thread.join(timeout=5)
-
-    def _forever(self) -> None:
-        while not self._stopping.wait(EVERY_S):
-            try:
-                with lent_connection():
-                    self.sample()
-            except (DatabaseError, DoorRefused, NVMLError) as error:
-                log.warning("GPU use not recorded, trying again in %.0f s: %s", EVERY_S, error)
+            super().start()
 
     def sample(self) -> None:
         """One look, recorded."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+from workers.door.repeated_step import RepeatedStep
 from workers.door.through import is_joined
 from workers.gpu.webapp_imports import LogName, tell_log
 
@@ -13,29 +13,22 @@ EVERY_S = 1.0
 LARGEST_TEXT_BYTES = 256 << 10
 
 
-class ToldLogs:
+class ToldLogs(RepeatedStep):
     """Reads what is new in a thread of its own; use as a context manager. Only a joined host tells."""
 
     def __init__(self, attempt_id: int, paths: Mapping[LogName, Path]) -> None:
+        super().__init__("told-logs", self.tell, every_s=EVERY_S, expected=(OSError,))
         self._attempt_id, self._paths = attempt_id, paths
         self._read: dict[LogName, tuple[int, int]] = {}
         """(inode, bytes) that were told: a log that is rotated begins anew."""
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._forever, name="told-logs", daemon=True)
 
-    def __enter__(self) -> ToldLogs:
+    def start(self) -> None:
         if is_joined():
-            self._thread.start()
-        return self
+            super().start()
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()
+        super().__exit__()
         if is_joined():
-            self._thread.join()
-            self.tell()
-
-    def _forever(self) -> None:
-        while not self._stopping.wait(EVERY_S):
             self.tell()
 
     def tell(self) -> None:

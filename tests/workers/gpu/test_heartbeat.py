@@ -45,7 +45,7 @@ def test_it_does_not_keep_an_attempt_alive_that_was_taken_back(
     attempt = make_attempt()
     attempts.end_attempt(attempt=attempt, status=AttemptStatus.LOST)
     with Heartbeat(held(attempt)) as beating:
-        wait_until(lambda: not beating._thread.is_alive())
+        wait_until(lambda: not beating.is_running())
     assert Experiment.objects.get(pk=attempt.experiment_id).heartbeat_at == attempt.experiment.heartbeat_at
 
 

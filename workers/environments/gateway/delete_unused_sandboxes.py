@@ -9,10 +9,9 @@ import logging
 import threading
 from collections.abc import Callable, Collection
 
-from django.db import DatabaseError, close_old_connections
-
 from training.contracts.config import GatewayConfig
 from workers.desktops.contract import EnvError
+from workers.door.repeated_step import RepeatedStep
 from workers.environments.gateway.open_vendor import open_vendor
 from workers.environments.gateway.sandbox_environment import owner_of
 
@@ -28,15 +27,10 @@ def start(
 ) -> None:
     """Delete them again and again in a thread, until `stopping`."""
 
-    def run() -> None:
-        while not stopping.wait(INTERVAL_S):
-            try:
-                close_old_connections()
-                delete_everywhere(gateways_in_use(), keys_in_use)
-            except DatabaseError as error:
-                log.warning("unused sandboxes are not deleted: %s", error)
+    def look() -> None:
+        delete_everywhere(gateways_in_use(), keys_in_use)
 
-    threading.Thread(target=run, name="unused-sandboxes", daemon=True).start()
+    RepeatedStep("unused-sandboxes", look, every_s=INTERVAL_S, stopping=stopping).start()
 
 
 def delete_everywhere(gateways: Collection[GatewayConfig], keys_in_use: Callable[[], Collection[str]]) -> int:
