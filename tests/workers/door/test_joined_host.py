@@ -25,7 +25,7 @@ from webapp.worker_door.rows import row_named
 from workers import identity, worker_row
 from workers.door import https_door, through
 from workers.door.https_door import DoorClosed, DoorRefused
-from workers.door.spool import Spool
+from workers.door.spool import Spool, SpooledFrame
 from workers.env import trajectory_job
 from workers.env.reporting.trajectories import beat_held, look_at
 from workers.env.running_trajectories import held
@@ -208,6 +208,18 @@ def test_a_wrong_screenshot_holds_up_no_report(host):
     row.refresh_from_db()
     assert row.status == "terminated"
     assert not Frame.objects.filter(team_id=team_id, sha256=sha256).exists()
+
+
+def test_a_host_brings_screenshots_only_to_teams_that_it_works_for(host):
+    row, foreign = queued(), make_team()
+    trajectory_job.run(row.pk)
+    door = through.https_door()
+    (_, sha256), *_ = door.spool.frames_until(door.spool.newest())
+    frame = SpooledFrame(foreign.pk, sha256, door.spool.read_frame(row.team_id, sha256))
+    door.spool.add("record_final_screen", b'{"trajectory_id": 0, "frame": ""}', None, frame)
+    deliver_all()
+    assert Frame.objects.filter(team_id=row.team_id, sha256=sha256).exists()
+    assert not Frame.objects.filter(team_id=foreign.pk).exists()
 
 
 def test_a_batch_ends_before_its_screenshots_are_too_long(host, monkeypatch):
