@@ -120,7 +120,6 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     "host-join": HOSTS,
     "host-ask": HOSTS,
     "host-reports": HOSTS,
-    "host-frame": HOSTS,
     # --- trajectories
     "trajectory-list": ("list_trajectories",),
     "trajectory-detail": ("show_trajectory",),
