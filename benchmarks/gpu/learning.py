@@ -145,7 +145,7 @@ def timed(deskhand: Instance, start: str, staleness: int, plan: Plan, say: Telle
 
 
 def all_arms(plan: Plan, options: argparse.Namespace, say: Teller) -> list[dict[str, Any]]:
-    """One arm after the other, with the whole machine and half of the time each."""
+    """One arm after the other, with the whole machine and an equal share of the time each."""
     found = []
     with Instance(without=["web"], slots=plan.num_desktops, env_workers=options.env_workers) as deskhand:
         for done, staleness in enumerate(options.staleness):
@@ -206,12 +206,12 @@ def report(figures: dict[str, Any], *, tiny: bool) -> int:
         one["missed"] = missed_by(one, arms[0])
     print_table(HEADER, [row_of(one) for one in arms])
     figures["side_by_side"] = side_by_side(arms)
-    ended = [one["staleness"] for one in arms] == list(STALENESS)
     if tiny:
-        passed = ended and all(one["status"] == "finished" for one in arms)
+        passed = all(one["status"] == "finished" for one in arms)
         print("tiny: every part ran" if passed else "tiny: a part did not run")
         return 0 if passed else 1
-    passed = ended and not any(one["missed"] for one in arms)
+    has_both = [one["staleness"] for one in arms] == list(STALENESS)
+    passed = has_both and not any(one["missed"] for one in arms)
     return finish("learning", figures, passed=passed, results=RESULTS / "gpu")
 
 
