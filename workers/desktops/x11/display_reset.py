@@ -14,6 +14,7 @@ from typing import Any
 
 from Xlib import XK, X, Xatom
 from Xlib.ext import xtest
+from Xlib.protocol import event
 
 from workers.desktops.contract import NotClean
 from workers.desktops.x11.display_connection import X11Display
@@ -74,16 +75,26 @@ def restore(x: X11Display, baseline: Baseline) -> None:
 
 
 def _wait_for_window_manager(x: X11Display, limit_s: float = 10.0) -> None:
-    """The window manager is up when it has announced itself on the root window."""
-    atom = x.display.intern_atom("_NET_SUPPORTING_WM_CHECK")
-    workarea = x.display.intern_atom("_NET_WORKAREA")
+    """Return once the window manager handles events: it has set all properties of its start by then.
+
+    It announces itself before that, so it is asked, by EWMH, for the frame that a window would get. What it
+    is sent during its start is lost: it is asked again.
+    """
+    answer = x.display.intern_atom("_NET_FRAME_EXTENTS")
+    window = x.root.create_window(-10, -10, 1, 1, 0, X.CopyFromParent)
+    request = event.ClientMessage(
+        window=window, client_type=x.display.intern_atom("_NET_REQUEST_FRAME_EXTENTS"), data=(32, [0] * 5)
+    )
     deadline = time.monotonic() + limit_s
-    while x.root.get_full_property(atom, Xatom.WINDOW) is None or (
-        x.root.get_full_property(workarea, Xatom.CARDINAL) is None
-    ):
-        if time.monotonic() > deadline:
-            raise NotClean("the window manager does not answer")
-        time.sleep(0.005)
+    try:
+        while window.get_full_property(answer, Xatom.CARDINAL) is None:
+            if time.monotonic() > deadline:
+                raise NotClean("the window manager does not answer")
+            x.root.send_event(request, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+            time.sleep(0.02)
+    finally:
+        window.destroy()
+        x.display.sync()
 
 
 def _keymap(x: X11Display) -> list[list[int]]:
