@@ -16,18 +16,19 @@ from webapp.live.models import Stream
 
 STREAM_NAME = re.compile(r"^[a-z]+(\.[A-Za-z0-9-]+)?$")
 
-NEXT_SEQ = """
-INSERT INTO live_stream (name, last_seq) VALUES (%s, 1)
+NEXT_SEQS = """
+INSERT INTO live_stream (name, last_seq) VALUES {names}
 ON CONFLICT (name) DO UPDATE SET last_seq = live_stream.last_seq + 1
-RETURNING last_seq
+RETURNING name, last_seq
 """
-NEW_EVENT = "INSERT INTO live_event (stream, seq, type, payload, created_at) VALUES (%s, %s, %s, %s, %s)"
+"""Rows are locked in the order of the names."""
+NEW_EVENTS = "INSERT INTO live_event (stream, seq, type, payload, created_at) VALUES {rows}"
 """Saving a model takes as long as the rest of a publication."""
 BOTH_IN_ONE = f"""
-WITH stream AS ({NEXT_SEQ})
+WITH stream AS ({NEXT_SEQS})
 INSERT INTO live_event (stream, seq, type, payload, created_at)
-SELECT %s, stream.last_seq, %s, %s::jsonb, %s FROM stream
-RETURNING seq
+SELECT stream.name, stream.last_seq, %s, %s::jsonb, %s FROM stream
+RETURNING stream, seq
 """
 """For PostgreSQL, which is asked over a network; SQLite has no INSERT in a WITH."""
 
@@ -46,27 +47,30 @@ def publish(stream: str, type: str, payload: Mapping[str, object]) -> int:
 
 def publish_to(streams: Sequence[str], type: str, payload: Mapping[str, object]) -> list[int]:
     """The same as `publish`, of one event to several streams, in that order; told in one go."""
-    text = storable(dict(payload))
-    events = []
+    assert all(map(STREAM_NAME.match, streams)), f"not the names of streams: {streams!r}"
+    fitted = fitting(max(streams, key=len), type, storable(dict(payload)))
     with transaction.atomic(savepoint=False):
-        for stream in streams:
-            assert STREAM_NAME.match(stream), f"not a stream name: {stream!r}"
-            fitted = fitting(stream, type, text)
-            events.append(Published(stream, _append(stream, type, fitted), type, fitted))
+        seqs = _append(streams, type, fitted)
+        events = [Published(stream, seqs[stream], type, fitted) for stream in streams]
         transaction.on_commit(partial(broadcast, events), robust=True)
     return [event.seq for event in events]
 
 
-def _append(stream: str, type: str, payload: Mapping[str, object]) -> int:
-    now = connection.ops.adapt_datetimefield_value(timezone.now())
+def _append(streams: Sequence[str], type: str, payload: Mapping[str, object]) -> dict[str, int]:
+    """Store the event for each of the streams; returns its number in each."""
+    names = ", ".join(["(%s, 1)"] * len(streams))
+    values = [type, json.dumps(payload), connection.ops.adapt_datetimefield_value(timezone.now())]
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
-            cursor.execute(BOTH_IN_ONE, [stream, stream, type, json.dumps(payload), now])
-            return int(cursor.fetchone()[0])
-        cursor.execute(NEXT_SEQ, [stream])
-        seq = int(cursor.fetchone()[0])
-        cursor.execute(NEW_EVENT, [stream, seq, type, json.dumps(payload), now])
-    return seq
+            cursor.execute(BOTH_IN_ONE.format(names=names), [*streams, *values])
+            return dict(cursor.fetchall())
+        cursor.execute(NEXT_SEQS.format(names=names), streams)
+        seqs: dict[str, int] = dict(cursor.fetchall())
+        rows = ", ".join(["(%s, %s, %s, %s, %s)"] * len(streams))
+        cursor.execute(
+            NEW_EVENTS.format(rows=rows), [value for row in seqs.items() for value in (*row, *values)]
+        )
+    return seqs
 
 
 def cursor_of(stream: str) -> Subquery:
