@@ -40,7 +40,7 @@ class Recorder:
         )
         seen = Observation(sha256=sha, width=512, height=384)
         lifecycle.open_turn(
-            trajectory=self.trajectory,
+            trajectory_id=self.trajectory.pk,
             index=self.num_turns,
             source=Source.POLICY,
             observation=seen,
@@ -64,7 +64,7 @@ class Recorder:
             **values,
         )
         lifecycle.close_turn(
-            trajectory=self.trajectory,
+            trajectory_id=self.trajectory.pk,
             turn=turn,
             thought=f"thought of turn {self.num_turns}",
             completed_at=timezone.now(),

@@ -16,6 +16,7 @@ from PIL import Image
 
 from webapp.accounts.models import Team
 from webapp.lib.media.media_files import is_bucket
+from webapp.lib.single_rows import insert_row
 from webapp.trajectories.frame_files import frame_files
 from webapp.trajectories.frame_files.contract import FileNames, FrameFile
 from webapp.trajectories.frame_files.names import frame_path
@@ -55,8 +56,8 @@ def write_files(png: bytes, image: Image.Image, sha256: str) -> None:
 def record_frame(team: Team | int, image: Image.Image, sha256: str) -> None:
     """The second half: the team has the frame, whose files are there. One statement."""
     team_id = team if isinstance(team, int) else team.pk
-    row = Frame(team_id=team_id, sha256=sha256, width=image.width, height=image.height)
-    Frame.objects.bulk_create([row], ignore_conflicts=True)
+    values = {"team": team_id, "sha256": sha256, "width": image.width, "height": image.height}
+    insert_row(Frame, **values, ignore_conflicts=True)
 
 
 def frame_bytes(sha256: str) -> int:

@@ -159,6 +159,12 @@ def own_trajectory(trajectory_id: int) -> Trajectory:
     return row
 
 
+def require_own(trajectory_id: int) -> None:
+    """Raise NotYours when a joined host names a trajectory that its workers do not run."""
+    if caller.get():
+        own_trajectory(trajectory_id)
+
+
 def own_attempt(attempt_id: int, *, or_of_gang: bool = False) -> Attempt:
     """The row with its experiment and team; `or_of_gang`: also for the other hosts of its gang.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.milestone import ReachedMilestone
@@ -22,8 +22,9 @@ from training.contracts.types import (
 from webapp.attacks.runs import note_scripted_run
 from webapp.fleet import worker_reports
 from webapp.fleet.models import DesktopPhase
+from webapp.lib.single_rows import marks
 from webapp.replay import inbox_admission
-from webapp.screens.models import ACTIVE_CONTROLS, Control
+from webapp.screens.models import ACTIVE_CONTROLS
 from webapp.trajectories import frames
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Frame, Trajectory
@@ -34,12 +35,20 @@ from webapp.worker_door.rows import (
     question,
     report,
     report_of_turns,
+    require_own,
     require_team,
     works_for,
 )
 
 MAX_CHECKS = 50
 """Of one evaluator that are kept."""
+LOOK = """
+SELECT id, status, keeps_snapshots, EXISTS (
+    SELECT 1 FROM screens_control
+    WHERE trajectory_id = trajectories_trajectory.id AND status IN ({statuses})
+) FROM trajectories_trajectory WHERE id IN ({ids})
+"""
+"""Asked before every turn: Django takes longer to write it than a database to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +57,38 @@ class TrajectoryNow:
 
     has_ended: bool = False
     has_control: bool = False
-    """A person wants its desktop, or has it. Told to joined hosts only: others ask each turn."""
+    """A person wants its desktop, or has it."""
     wants_snapshots: bool = False
 
 
 @question
 def beat_trajectories(trajectory_ids: list[int]) -> None:
     """The heartbeat of those that a worker runs, or whose last reports are on their way."""
-    trajectories.beat_trajectories([row.pk for row in _own(trajectory_ids)])
+    trajectories.beat_trajectories(_own(trajectory_ids))
 
 
 @patient_question
 def look_at(trajectory_ids: list[int]) -> dict[int, TrajectoryNow]:
     """What was decided about them meanwhile."""
-    rows = _own(trajectory_ids)
-    controlled: set[int] = set()
-    if caller.get():
-        running = [row.pk for row in rows]
-        controls = Control.objects.filter(trajectory__in=running, status__in=ACTIVE_CONTROLS)
-        controlled = set(controls.values_list("trajectory_id", flat=True))
-    return {row.pk: TrajectoryNow(row.is_final, row.pk in controlled, row.keeps_snapshots) for row in rows}
+    own = _own(trajectory_ids)
+    if not own:
+        return {}
+    statement = LOOK.format(statuses=marks(ACTIVE_CONTROLS), ids=marks(own))
+    with connection.cursor() as cursor:
+        cursor.execute(statement, [*(status.value for status in ACTIVE_CONTROLS), *own])
+        return {
+            pk: TrajectoryNow(TrajectoryStatus(status).is_final(), bool(has_control), bool(keeps_snapshots))
+            for pk, status, keeps_snapshots, has_control in cursor.fetchall()
+        }
 
 
-def _own(trajectory_ids: list[int]) -> list[Trajectory]:
-    found = Trajectory.objects.filter(pk__in=trajectory_ids)
-    if host := caller.get():
-        found = found.filter(worker__host=host)
-    return list(found.only("pk", "status", "keeps_snapshots"))
+def _own(trajectory_ids: list[int]) -> list[int]:
+    """Those that the caller's workers run."""
+    if not (host := caller.get()):
+        return trajectory_ids
+    return list(
+        Trajectory.objects.filter(pk__in=trajectory_ids, worker__host=host).values_list("pk", flat=True)
+    )
 
 
 @report
@@ -105,8 +119,9 @@ def open_turn(
     trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
 ) -> None:
     """The screenshot is stored; this is the turn that shows it."""
+    require_own(trajectory_id)
     trajectories.open_turn(
-        trajectory=own_trajectory(trajectory_id),
+        trajectory_id=trajectory_id,
         index=index,
         source=source,
         observation=observation,
@@ -118,8 +133,9 @@ def open_turn(
 def close_turn(
     trajectory_id: int, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None
 ) -> None:
+    require_own(trajectory_id)
     trajectories.close_turn(
-        trajectory=own_trajectory(trajectory_id),
+        trajectory_id=trajectory_id,
         turn=turn,
         thought=thought,
         completed_at=completed_at,

@@ -19,7 +19,7 @@ from workers.env.actors import Actor, Decision
 from workers.env.policy_client import ContextFull
 from workers.env.reporting import trajectories
 from workers.env.reporting.claims import Assignment
-from workers.env.takeover.takeovers import Takeovers
+from workers.env.takeover.takeovers import Takeover, Takeovers
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.env.turn_trace import TurnTrace
 from workers.environments.contract import Explaining
@@ -99,6 +99,13 @@ class Rollout:
     def _has_ended(self) -> bool:
         return trajectories.has_ended(self._row)
 
+    def _taken_over(self, takeovers: Takeovers) -> Takeover | None:
+        """What a person did before the agent's next turn, if one wanted to. Raises TrajectoryEnded."""
+        now = trajectories.look_at(self._row.pk)
+        if now.has_ended:
+            raise TrajectoryEnded
+        return takeovers.wait(self._has_ended) if takeovers.may_begin(now) else None
+
     def _take_turns(self) -> Ending:
         deadline = trajectories.working_time() + self._assignment.config.desktops.trajectory_timeout_s
         trace = TurnTrace()
@@ -112,9 +119,7 @@ class Rollout:
         snapshots = TurnSnapshots(self._assignment, self._environment)
         num_decided = sum(turn.source is not Source.HUMAN for turn in self._turns)
         while num_decided < self._max_turns():
-            if self._has_ended():
-                raise TrajectoryEnded
-            if takeover := takeovers.wait(self._has_ended):
+            if takeover := self._taken_over(takeovers):
                 action = takeover.last_action or action
                 if takeover.is_finished:
                     return Ending(TrajectoryStatus.TERMINATED, action)

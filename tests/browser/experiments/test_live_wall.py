@@ -45,10 +45,10 @@ def take_turn(trajectory: Trajectory, index: int, action: Action) -> str:
     now = timezone.now()
     shown = Observation(sha256=sha, width=512, height=384)
     trajectories.open_turn(
-        trajectory=trajectory, index=index, source="policy", observation=shown, observed_at=now
+        trajectory_id=trajectory.pk, index=index, source="policy", observation=shown, observed_at=now
     )
     turn = Turn(index=index, observation=shown, completion=Completion(text="x"), action=action)
-    trajectories.close_turn(trajectory=trajectory, turn=turn, thought="", completed_at=now)
+    trajectories.close_turn(trajectory_id=trajectory.pk, turn=turn, thought="", completed_at=now)
     return sha
 
 

@@ -83,7 +83,7 @@ def test_the_cursor_of_a_running_trajectory_covers_exactly_what_the_page_shows(w
     trajectory = make_trajectory(team=team, turns=0, status="running", reward=None)
     seen = Observation(sha256="a" * 64, width=512, height=384)
     lifecycle.open_turn(
-        trajectory=trajectory,
+        trajectory_id=trajectory.pk,
         index=0,
         source=Source.POLICY,
         observation=seen,

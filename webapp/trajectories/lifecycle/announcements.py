@@ -23,13 +23,13 @@ def stream_of(trajectory_id: int) -> str:
     return f"trajectory.{trajectory_id}"
 
 
-def streams_of(trajectory: Trajectory) -> list[str]:
+def streams_of(trajectory_id: int, experiment_id: int | None) -> list[str]:
     """The trajectory's, and its experiment's if it has one."""
-    names = [stream_of(trajectory.pk)]
-    return [*names, experiment_stream(trajectory.experiment_id)] if trajectory.experiment_id else names
+    names = [stream_of(trajectory_id)]
+    return [*names, experiment_stream(experiment_id)] if experiment_id else names
 
 
 def announce(trajectory: Trajectory, status: TrajectoryStatus, **more: Any) -> None:
     """Tell the watchers of the trajectory and of its experiment; inside the writing transaction."""
     payload = {"trajectory": trajectory.pk, "group": trajectory.group_id, "status": status, **more}
-    publish_to(streams_of(trajectory), "trajectory.updated", payload)
+    publish_to(streams_of(trajectory.pk, trajectory.experiment_id), "trajectory.updated", payload)

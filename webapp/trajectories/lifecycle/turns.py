@@ -4,26 +4,37 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
-from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
+from webapp.lib.single_rows import insert_row, update_each, update_row
 from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish, publish_to
 from webapp.trajectories.lifecycle.announcements import announce, stream_of, streams_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling
 
+COUNTED = {"num_prompt_tokens": 0, "num_completion_tokens": 0}
+"""Counted from the first turn on; NULL is for those of before tokens were counted."""
+
 
 def open_turn(
-    *, trajectory: Trajectory, index: int, source: Source, observation: Observation, observed_at: datetime
+    *, trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
 ) -> None:
     """Record a turn's screenshot as soon as it is taken."""
     with transaction.atomic(savepoint=False):  # within the caller's: all of it or nothing
-        TurnRecord.objects.create(
-            trajectory=trajectory,
+        experiment_id = update_row(
+            Trajectory,
+            {"id": trajectory_id},
+            num_turns=index + 1,
+            last_frame=observation.sha256,
+            add=COUNTED,
+            returning="experiment",
+        )
+        insert_row(
+            TurnRecord,
+            trajectory=trajectory_id,
             index=index,
             source=source,
             frame=observation.sha256,
@@ -32,27 +43,20 @@ def open_turn(
             observation_text=storable(observation.text),
             observed_at=observed_at,
         )
-        Trajectory.objects.filter(pk=trajectory.pk).update(
-            num_turns=index + 1,
-            last_frame=observation.sha256,
-            # Counted from here on; NULL is for those of before tokens were counted.
-            num_prompt_tokens=Coalesce(F("num_prompt_tokens"), 0),
-            num_completion_tokens=Coalesce(F("num_completion_tokens"), 0),
-        )
         payload = {
-            "trajectory": trajectory.pk,
+            "trajectory": trajectory_id,
             "index": index,
             "frame": observation.sha256,
             "width": observation.width,
             "height": observation.height,
             "observed_at_ms": int(observed_at.timestamp() * 1000),
         }
-        publish_to(streams_of(trajectory), "turn.added", payload)
+        publish_to(streams_of(trajectory_id, experiment_id), "turn.added", payload)
 
 
 def close_turn(
     *,
-    trajectory: Trajectory,
+    trajectory_id: int,
     turn: Turn,
     thought: str,
     completed_at: datetime,
@@ -60,7 +64,9 @@ def close_turn(
 ) -> None:
     """Record what the policy said, what became of it, and where its time went."""
     with transaction.atomic(savepoint=False):
-        TurnRecord.objects.filter(trajectory=trajectory, index=turn.index).update(
+        update_row(
+            TurnRecord,
+            {"trajectory": trajectory_id, "index": turn.index},
             completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
             thought=storable(thought),
             action=storable(turn.action.model_dump(mode="json", exclude_defaults=True))
@@ -74,23 +80,18 @@ def close_turn(
             acted_at=timezone.now(),
             spent_ms=spent_ms,
         )
-        _count(trajectory, turn)
-        publish(stream_of(trajectory.pk), "turn.updated", {"trajectory": trajectory.pk, "index": turn.index})
+        _count(trajectory_id, turn)
+        publish(stream_of(trajectory_id), "turn.updated", {"trajectory": trajectory_id, "index": turn.index})
 
 
-def _count(trajectory: Trajectory, turn: Turn) -> None:
+def _count(trajectory_id: int, turn: Turn) -> None:
     """Add a turn's tokens and parse errors to its trajectory's."""
-    values: dict[str, Any] = {}
-    if turn.parse_error:
-        values["num_parse_errors"] = F("num_parse_errors") + 1
+    added = {"num_parse_errors": 1} if turn.parse_error else {}
     if completion := turn.completion:
-        for name, number in (
-            ("num_prompt_tokens", completion.num_prompt_tokens),
-            ("num_completion_tokens", len(completion.token_ids)),
-        ):
-            values[name] = Coalesce(F(name), 0) + number
-    if values:
-        Trajectory.objects.filter(pk=trajectory.pk).update(**values)
+        added["num_prompt_tokens"] = completion.num_prompt_tokens
+        added["num_completion_tokens"] = len(completion.token_ids)
+    if added:
+        update_row(Trajectory, {"id": trajectory_id}, add=added)
 
 
 def record_final_frame(*, trajectory: Trajectory, frame: str) -> None:
@@ -106,8 +107,7 @@ def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str,
     """Per-turn reward terms, known when the trajectory is scored. turn index -> terms"""
     if not terms:
         return
-    found = TurnRecord.objects.filter(trajectory=trajectory, index__in=terms).values_list("pk", "index")
-    TurnRecord.objects.bulk_update([TurnRecord(pk=pk, terms=terms[index]) for pk, index in found], ["terms"])
+    update_each(TurnRecord, {"trajectory": trajectory.pk}, "terms", by="index", values=terms)
 
 
 def record_checks(*, trajectory: Trajectory, checks: list[dict[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from io import BytesIO
 
 from PIL import Image, ImageFilter
@@ -21,9 +22,15 @@ def most_telling(frames: list[str]) -> str:
     newest = list(dict.fromkeys(frame for frame in reversed(frames) if frame))[:MAX_LOOKED_AT]
     if len(newest) < 2:
         return newest[0] if newest else ""
-    details = {frame: detail(read_frame(frame, "thumb.jpg")) for frame in newest}
+    details = {frame: _detail_of(frame) for frame in newest}
     enough = MUCH * max(details.values())
     return next(frame for frame in newest if details[frame] >= enough)
+
+
+@lru_cache(maxsize=4096)
+def _detail_of(frame: str) -> float:
+    """Of a stored screen; many trajectories share their first ones."""
+    return detail(read_frame(frame, "thumb.jpg"))
 
 
 def detail(jpeg: bytes) -> float:

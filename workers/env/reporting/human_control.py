@@ -25,7 +25,7 @@ def open_screen(trajectory_id: int, addresses: list[str]) -> None:
 
 
 def active_control(trajectory_id: int) -> ControlNow | None:
-    """The control that is requested or held."""
+    """The control that is requested or held; on a joined host as of the last heartbeat that came through."""
     if is_joined() and not look_at(trajectory_id).has_control:
         return None
     return _active_control(trajectory_id)

@@ -15,6 +15,7 @@ from training.contracts.types import Action, Source, Turn
 from workers.env.reporting import human_control
 from workers.env.reporting.claims import Assignment
 from workers.env.reporting.human_control import ControlNow, ControlStatus
+from workers.env.reporting.trajectories import TrajectoryNow
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
 from workers.environments.registry import Environment
 
@@ -57,6 +58,10 @@ class Takeovers:
         self._turns = turns
         """The rollout's own list; a person's turns are added to it."""
         self._after_turn = after_turn
+
+    def may_begin(self, now: TrajectoryNow) -> bool:
+        """Whether there is anything to `wait` for: a person who wants the desktop, or a demonstration."""
+        return now.has_control or not self._has_agent
 
     def wait(self, has_ended: Callable[[], bool]) -> Takeover | None:
         """Let a person act until they stop; None when no person wants to.

@@ -124,7 +124,7 @@ def test_turns_count_their_tokens() -> None:
             completion=completion,
             action=Action(kind=ActionKind.WAIT),
         )
-        close_turn(trajectory=row, turn=turn, thought="", completed_at=timezone.now())
+        close_turn(trajectory_id=row.pk, turn=turn, thought="", completed_at=timezone.now())
     row.refresh_from_db()
     assert (row.num_prompt_tokens, row.num_completion_tokens) == (80, 6)
 
@@ -135,7 +135,7 @@ def test_a_first_turn_that_is_not_generated_yet_makes_no_count_unknown() -> None
     running = make_trajectory(experiment=experiment, turns=0, status="running")
     shown = Observation(sha256="a" * 64, width=1, height=1)
     open_turn(
-        trajectory=running, index=0, source=Source.POLICY, observation=shown, observed_at=timezone.now()
+        trajectory_id=running.pk, index=0, source=Source.POLICY, observation=shown, observed_at=timezone.now()
     )
     found = cost_of(experiment)
     assert (found.prompt_tokens, found.completion_tokens) == (100, 7)

@@ -23,7 +23,17 @@ def display() -> Iterator[X11Display]:
     """A bare X server without a window manager."""
     read, write = os.pipe()
     with subprocess.Popen(
-        ["Xvnc", "-displayfd", str(write), "-SecurityTypes", "None", "-rfbport", "-1", "-geometry", "512x384"],
+        [
+            "Xvnc",
+            "-displayfd",
+            str(write),
+            "-SecurityTypes",
+            "None",
+            "-rfbport",
+            "-1",
+            "-geometry",
+            "512x384",
+        ],
         pass_fds=(write,),
         stderr=subprocess.DEVNULL,
     ) as server:
