@@ -18,11 +18,11 @@ class DispatcherConfig(AppConfig):
         work_waiting.connect(_fill_free_slots, dispatch_uid="fill_free_slots")
 
 
-def _fill_free_slots(**_signal: Any) -> None:
+def _fill_free_slots(*, slot_given_back: bool, **_signal: Any) -> None:
     """The work is committed: an error here must not reach its writer, who would do it again."""
     from webapp.dispatcher.send_waiting import fill_free_slots
 
     try:
-        fill_free_slots()
+        fill_free_slots(only_many=slot_given_back)
     except OperationalError as error:
         log.warning("nothing sent now, the dispatcher's next tick does it: %s", error)

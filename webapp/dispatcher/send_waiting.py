@@ -47,18 +47,19 @@ class Out(NamedTuple):
 NOTHING_OUT = Out(0, 0, 0)
 
 
-def fill_free_slots() -> int:
+def fill_free_slots(*, only_many: bool = False) -> int:
     """Send jobs for waiting trajectories while slots are free; returns how many were sent.
 
-    One extra job per worker keeps its next trajectory at hand while the last one is scored. None while a
-    disk has no room for what they record.
+    One extra job per worker keeps its next trajectory at hand while the last one is scored. `only_many`:
+    none before half of the extra jobs are gone, since on a large fleet a slot becomes free many times a
+    second. None while a disk has no room for what they record.
     """
     if disk_room.shortages(*disk_room.OF_EPISODES):
         return 0
-    capacity = sum(env_capacity())
-    out = _out()
+    slots, num_workers = env_capacity()
+    capacity, out = slots + num_workers, _out()
     free = capacity - sum(one.num_busy for one in out.values())
-    if free <= 0:
+    if free <= 0 or (only_many and free < num_workers // 2):
         return 0
     sent, lines = 0, _lines(capacity, free, out)
     hosts = {row.pk: row.host for line in lines for row in line.rows}

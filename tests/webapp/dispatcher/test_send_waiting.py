@@ -170,3 +170,26 @@ def test_nothing_is_sent_to_a_policy_server_that_is_still_starting(sent: list[in
     start_attempt(attempt=attempt, policy_url="http://127.0.0.1:1", policy_token="token")
     send_waiting.fill_free_slots()
     assert counts(sent) == {experiment.pk: 2}
+
+
+def test_slots_that_become_free_are_filled_together_on_a_large_fleet(sent: list[int]) -> None:
+    experiment_with(num_desktops=20, waiting=12)
+    for number in range(4):
+        beat_worker(name=f"env{number}@here", queue="env", host="here", pid=7, slots=1, version="1")
+    assert send_waiting.fill_free_slots() == 8
+    finish(sent[:1])
+    assert send_waiting.fill_free_slots(only_many=True) == 0, "three jobs are still at hand"
+    finish(sent[1:2])
+    assert send_waiting.fill_free_slots(only_many=True) == 2
+
+
+def test_a_single_worker_gets_its_next_job_with_the_end_of_the_last(
+    sent: list[int], django_capture_on_commit_callbacks
+) -> None:
+    experiment_with(num_desktops=20, waiting=4)
+    open_slots(2)
+    send_waiting.fill_free_slots()
+    Trajectory.objects.filter(pk__in=sent).update(status=TrajectoryStatus.EVALUATING)
+    with django_capture_on_commit_callbacks(execute=True):
+        lifecycle.end_trajectory(trajectory_id=sent[0], status=TrajectoryStatus.TERMINATED, score=1, reward=1)
+    assert len(sent) == 3

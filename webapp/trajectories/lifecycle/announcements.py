@@ -10,12 +10,12 @@ from webapp.live.event_publishing import publish_to
 from webapp.trajectories.models import Trajectory
 
 work_waiting = Signal()
-"""Sent after a commit that lets a trajectory wait for a slot, or gives a slot back."""
+"""Sent after a commit that lets a trajectory wait for a slot, or (`slot_given_back`) gives a slot back."""
 
 
-def announce_work() -> None:
+def announce_work(*, slot_given_back: bool = False) -> None:
     """Tell the dispatcher that there may be something to send; after the commit."""
-    work_waiting.send(sender=None)
+    work_waiting.send(sender=None, slot_given_back=slot_given_back)
 
 
 def stream_of(trajectory_id: int) -> str:

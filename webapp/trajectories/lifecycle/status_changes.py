@@ -1,6 +1,7 @@
 """The life of one trajectory: claimed by exactly one worker, moved by its transition table, ended."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -94,7 +95,7 @@ def end_trajectory(
         is_counted = not has_left_its_group(trajectory)
         if is_counted and not (status == TrajectoryStatus.ERRORED and rerun_place(trajectory)):
             count_place(trajectory, scored=status.is_scored())
-    transaction.on_commit(announce_work)
+    transaction.on_commit(partial(announce_work, slot_given_back=True))
     if status == TrajectoryStatus.ERRORED:
         pause_if_nothing_is_scored(trajectory)
     return True
