@@ -6,11 +6,11 @@ import threading
 from typing import Any
 
 from celery.signals import celeryd_after_setup, worker_ready, worker_shutdown
-from django.db import DatabaseError, close_old_connections
+from django.db import close_old_connections
 from kombu.exceptions import OperationalError
 
 from workers import identity, worker_row
-from workers.processes.needed_threads import start_needed
+from workers.door.repeated_step import RepeatedStep
 
 log = logging.getLogger(__name__)
 BEAT_S = 2.0
@@ -44,7 +44,7 @@ def _start_threads(**_: Any) -> None:
 
         sweep_orphans()
     worker_row.wait_until_recorded()
-    start_needed("heartbeat", _beat_forever)
+    RepeatedStep("heartbeat", beat, every_s=BEAT_S, stopping=_stopping, is_needed=True).start()
     if identity.current().queue == "gpu":
         from workers.gpu import checkpoint_exports, checkpoint_uploads, gpu_use
 
@@ -105,12 +105,3 @@ def follow_drain(is_draining: bool) -> None:
         return
     _consumes = not is_draining
     log.info("drained: takes nothing new" if is_draining else "takes work again")
-
-
-def _beat_forever() -> None:
-    while not _stopping.wait(BEAT_S):
-        try:
-            close_old_connections()
-            beat()
-        except DatabaseError as error:
-            log.warning("heartbeat not recorded, trying again in %.0f s: %s", BEAT_S, error)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -96,22 +95,14 @@ class HttpsDoor:
         self.spool.drop_until(received.number)
         return len(batch)
 
-    def deliver_forever(self, stopping: threading.Event) -> None:
-        """Until `stopping`, in one process of the host at a time; a server that is away or refuses is asked
-        again."""
-        while not self.spool.deliver_alone():
-            if stopping.wait(PAUSE_S):
-                return
-        while not stopping.is_set():
-            try:
-                delivered = self.deliver()
-                if not delivered:
-                    self.spool.wait(PAUSE_S)
-                elif delivered < BATCH:
-                    stopping.wait(GATHER_S)
-            except (DoorClosed, DoorRefused) as error:
-                log.warning("reports are kept, trying again in %.0f s: %s", PAUSE_S, error)
-                stopping.wait(PAUSE_S)
+    def deliver_forever(self) -> None:
+        """Returns only while another process of the host delivers. Raises DoorClosed or DoorRefused."""
+        while self.spool.deliver_alone():
+            delivered = self.deliver()
+            if not delivered:
+                self.spool.wait(PAUSE_S)
+            elif delivered < BATCH:
+                time.sleep(GATHER_S)
 
     def _send_with_frames(self, batch: Batch, named: list[tuple[int, str]]) -> Received:
         """The batch and the screenshots of its reports, of those that the server had only the names."""

@@ -6,15 +6,16 @@ import logging
 import signal
 import threading
 import time
+from functools import partial
 
 from django.conf import settings
 from django.db import DatabaseError
 
 from webapp.worker_door import workers as door
 from workers import identity, worker_row
-from workers.door.https_door import DoorRefused
+from workers.door.https_door import PAUSE_S, DoorRefused
+from workers.door.repeated_step import RepeatedStep
 from workers.door.through import https_door, through
-from workers.processes.needed_threads import start_needed
 
 log = logging.getLogger("joined worker")
 
@@ -41,10 +42,11 @@ class JoinedWorker:
             signal.signal(number, lambda *_: self.stop())
         me = identity.current()
         log.info("%s begins with %s slots", me.name, me.slots)
-        start_needed("heartbeat", self._beat_forever)
+        needed = partial(RepeatedStep, is_needed=True, at_once=True)
+        needed("heartbeat", self._beat, every_s=BEAT_S, stopping=self.stopping).start()
         _begin_anew(me.name)
         newest = https_door().spool.newest()
-        start_needed("reports", lambda: https_door().deliver_forever(threading.Event()))
+        needed("reports", https_door().deliver_forever, every_s=PAUSE_S).start()
         while https_door().spool.holds_until(newest) and not self.stopping.wait(FETCH_S):
             pass  # jobs are taken when all that the last process left has been recorded
         self.start()
@@ -84,15 +86,9 @@ class JoinedWorker:
             log.warning("no jobs, asking again in %.0f s: %s", BEAT_S, error)
             self.stopping.wait(BEAT_S)
 
-    def _beat_forever(self) -> None:
-        while True:
-            try:
-                self.is_draining = worker_row.beat()
-                self.beat()
-            except (DatabaseError, DoorRefused) as error:
-                log.warning("heartbeat not recorded, trying again in %.0f s: %s", BEAT_S, error)
-            if self.stopping.wait(BEAT_S):
-                return
+    def _beat(self) -> None:
+        self.is_draining = worker_row.beat()
+        self.beat()
 
     def _deliver_last(self) -> None:
         leave_by = time.monotonic() + STOP_S

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -11,6 +13,18 @@ from django.db import OperationalError
 from workers.door.repeated_step import RepeatedStep
 
 PATIENCE_S = 20
+LOSES_THREADS = """
+import threading, time
+import django
+django.setup()
+from workers.door.repeated_step import RepeatedStep
+lost = threading.Thread(target=lambda: 1 / 0)
+lost.start()
+lost.join()
+print("still there", flush=True)
+RepeatedStep("heartbeat", lambda: 1 / 0, every_s=600, is_needed=True, at_once=True).start()
+time.sleep(30)
+"""
 
 
 @pytest.mark.parametrize(
@@ -30,6 +44,14 @@ def test_an_error_ends_one_step_only(caplog, error, has_traceback):
     (said,) = caplog.records
     assert "beats: trying again" in said.message
     assert bool(said.exc_info) == has_traceback
+
+
+def test_a_worker_that_lost_its_heartbeat_ends_so_that_it_is_started_anew() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOSES_THREADS], capture_output=True, text=True, check=False, timeout=25
+    )
+    assert (done.returncode, done.stdout) == (1, "still there\n")
+    assert "this process ends, since its thread heartbeat did" in done.stderr
 
 
 def test_what_was_never_started_can_be_left():
