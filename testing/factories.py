@@ -60,14 +60,9 @@ def make_task(*, task_set: TaskSet | None = None, family: str = "menu", split: s
         split=split,
         evaluator={"func": "exact_match"},
     )
-    return TaskRecord.objects.create(
-        task_set=task_set or make_task_set(),
-        task_id=spec.task_id,
-        instruction=spec.instruction,
-        family=family,
-        split=split,
-        spec=spec.model_dump(mode="json"),
-    )
+    row = TaskRecord.made_from(spec, task_set=task_set or make_task_set())
+    row.save()
+    return row
 
 
 def make_experiment(

@@ -25,20 +25,20 @@ import sys
 import time
 from contextlib import ExitStack, nullcontext
 from datetime import UTC, datetime
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 from benchmarks.chaos.faults import FAULTS, Fault, NothingRuns, World, is_reaped, restore_later
 from benchmarks.chaos.remote_parts import Far
-from benchmarks.desktops.fleet_throughput import leftover, traces
+from benchmarks.desktops.fleet_throughput import leftover, padded_tasks, traces
 from benchmarks.report import RESULTS, finish, print_table
 from testing.linked_network import Network, network
 from testing.private_installation import Instance
 from testing.private_postgres import private_cluster
 from testing.small_disk import NoGround, small_ext4
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
-from training.tasks.sets import first_desk
+from training.contracts.types import Purpose, Source, TrajectoryStatus
 from workers.desktops.host.client import DeskHostClient
 
 DISK_MB = 3500  # sparse; machines leave 2 GB free
@@ -201,21 +201,14 @@ class Chaos:
         from webapp.trajectories.lifecycle import GroupSpec, create_group
 
         turns = TURNS.get(experiment.config["desktops"]["provider"], OTHER_TURNS)
-        task_set, _ = TaskSet.objects.get_or_create(name=f"{turns} turns")
-        tasks = long_tasks(turns)
-        for number in range(count):
-            task = tasks[number % len(tasks)]
-            record, _ = TaskRecord.objects.get_or_create(
-                task_set=task_set,
-                task_id=task.task_id,
-                defaults={
-                    "instruction": task.instruction,
-                    "family": task.family,
-                    "split": task.split,
-                    "spec": task.model_dump(mode="json"),
-                },
+        task_set, is_new = TaskSet.objects.get_or_create(name=f"{turns} turns")
+        if is_new:
+            TaskRecord.objects.bulk_create(
+                TaskRecord.made_from(task, task_set=task_set) for task in padded_tasks(turns)
             )
-            request = GroupSpec(task=record, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
+        tasks = task_set.tasks.order_by("pk")
+        for _, task in zip(range(count), cycle(tasks), strict=False):
+            request = GroupSpec(task=task, size=1, purpose=Purpose.VERIFICATION, source=Source.ORACLE)
             create_group(request=request, team_id=self.team.pk, experiment=experiment)
 
     def outcome(self, fault: Fault, experiment: Any, count: int, reaped_s: float) -> dict[str, Any]:
@@ -258,23 +251,6 @@ class Chaos:
         leaks = self.world.client.watch().leaks
         print("leaks at rest:", [leak.model_dump() for leak in leaks])
         return len(leaks)
-
-
-def long_tasks(turns: int) -> list[Task]:
-    """First-desk train tasks whose oracle is padded with pointer moves to so many turns."""
-    padded = []
-    for task in first_desk.generate():
-        actions = list(task.oracle["actions"])
-        missing = turns - len(actions)
-        if task.split != "train" or missing < 0:
-            continue
-        moves = [
-            Action(kind=ActionKind.MOVE, x=20 + 10 * number, y=20).model_dump(mode="json")
-            for number in range(missing)
-        ]
-        update = {"oracle": {**task.oracle, "actions": [*moves, *actions]}, "max_turns": turns}
-        padded.append(task.model_copy(update=update))
-    return padded[::7]
 
 
 def report(figures: dict[str, Any], results: Path, *, is_whole: bool) -> int:

@@ -90,14 +90,8 @@ class Stage:
         self.turns = turns
         self.experiment = running_experiment()
         task = long_task(turns)
-        self.record = TaskRecord.objects.create(
-            task_set=TaskSet.objects.create(name="branch"),
-            task_id=task.task_id,
-            instruction=task.instruction,
-            family=task.family,
-            split=task.split,
-            spec=task.model_dump(mode="json"),
-        )
+        self.record = TaskRecord.made_from(task, task_set=TaskSet.objects.create(name="branch"))
+        self.record.save()
 
     def run(self, *, snapshots: bool) -> Any:
         """A solved trajectory, with or without snapshots."""

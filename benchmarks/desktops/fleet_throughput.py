@@ -102,7 +102,9 @@ def measure(count: int) -> dict[str, Any]:
 
     team = Team.objects.order_by("pk").first()
     task_set = TaskSet.objects.create(name="six-turns")
-    records = [_record(TaskRecord, task_set, task) for task in six_turn_tasks()]
+    records = TaskRecord.objects.bulk_create(
+        TaskRecord.made_from(task, task_set=task_set) for task in padded_tasks(TURNS)
+    )
     started = time.monotonic()
     for number in range(count):
         request = GroupSpec(
@@ -129,30 +131,19 @@ def measure(count: int) -> dict[str, Any]:
     }
 
 
-def _record(model: Any, task_set: Any, task: Task) -> Any:
-    return model.objects.create(
-        task_set=task_set,
-        task_id=task.task_id,
-        instruction=task.instruction,
-        family=task.family,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
-    )
-
-
-def six_turn_tasks() -> list[Task]:
-    """First-desk train tasks whose oracle is padded with pointer moves to six turns."""
+def padded_tasks(turns: int) -> list[Task]:
+    """First-desk train tasks whose oracle is padded with pointer moves to so many turns."""
     padded = []
     for task in first_desk.generate():
         actions = list(task.oracle["actions"])
-        missing = TURNS - len(actions)
+        missing = turns - len(actions)
         if task.split != "train" or missing < 0:
             continue
         moves = [
             Action(kind=ActionKind.MOVE, x=20 + 10 * number, y=20).model_dump(mode="json")
             for number in range(missing)
         ]
-        update = {"oracle": {**task.oracle, "actions": [*moves, *actions]}, "max_turns": TURNS}
+        update = {"oracle": {**task.oracle, "actions": [*moves, *actions]}, "max_turns": turns}
         padded.append(task.model_copy(update=update))
     return padded[::7]
 

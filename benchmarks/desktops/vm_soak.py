@@ -67,7 +67,9 @@ def measure(count: int, socket: Path) -> dict[str, Any]:
 
     experiment = running_experiment()
     task_set = TaskSet.objects.create(name="soak")
-    records = [_record(TaskRecord, task_set, task) for task in tasks()]
+    records = TaskRecord.objects.bulk_create(
+        TaskRecord.made_from(task, task_set=task_set) for task in tasks()
+    )
     started = time.monotonic()
     for record in records:
         size = count // len(records) + (record is records[0]) * (count % len(records))
@@ -124,17 +126,6 @@ def tasks() -> list[Task]:
         if task.split == "train":
             found.setdefault(task.family, task)
     return list(found.values())
-
-
-def _record(model: Any, task_set: Any, task: Task) -> Any:
-    return model.objects.create(
-        task_set=task_set,
-        task_id=task.task_id,
-        instruction=task.instruction,
-        family=task.family,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
-    )
 
 
 def first_frames(rows: Any) -> dict[str, int]:

@@ -134,13 +134,8 @@ def start_waiting() -> int:
     from webapp.trajectories.lifecycle import GroupSpec, create_group
 
     task = waiting_task()
-    record = TaskRecord.objects.create(
-        task_set=TaskSet.objects.create(name="waiting"),
-        task_id=task.task_id,
-        instruction=task.instruction,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
-    )
+    record = TaskRecord.made_from(task, task_set=TaskSet.objects.create(name="waiting"))
+    record.save()
     team = Team.objects.order_by("pk")[0]
     config = ExperimentConfig.model_validate({"desktops": {"trajectory_timeout_s": 3600}})
     patient = Experiment.objects.create(

@@ -97,14 +97,7 @@ def _fill_tasks(task_set: TaskSet) -> list[TaskRecord]:
             family = FAMILIES[number % len(FAMILIES)]
             text = f"Open the menu of the editor and choose row {number}, then save the file and close it"
             spec = Task(task_id=f"{family}-{number}", instruction=text, family=family)
-            yield TaskRecord(
-                task_set=task_set,
-                task_id=spec.task_id,
-                instruction=text,
-                family=family,
-                split="train",
-                spec=spec.model_dump(mode="json"),
-            )
+            yield TaskRecord.made_from(spec, task_set=task_set)
 
     return TaskRecord.objects.bulk_create(tasks())
 

@@ -53,17 +53,7 @@ def _fill_tasks(task_set: TaskSet) -> list[str]:
         )
         for number in range(NUM_TASKS)
     ]
-    TaskRecord.objects.bulk_create(
-        TaskRecord(
-            task_set=task_set,
-            task_id=spec.task_id,
-            instruction=spec.instruction,
-            family=spec.family,
-            split=spec.split,
-            spec=spec.model_dump(mode="json"),
-        )
-        for spec in specs
-    )
+    TaskRecord.objects.bulk_create(TaskRecord.made_from(spec, task_set=task_set) for spec in specs)
     return [spec.task_id for spec in specs]
 
 

@@ -109,14 +109,8 @@ def start_groups(num_turns: int, number: int) -> None:
     from webapp.trajectories.lifecycle import GroupSpec, create_group
 
     task = typing_task(num_turns)
-    record = TaskRecord.objects.create(
-        task_set=TaskSet.objects.create(name="typing-and-waiting"),
-        task_id=task.task_id,
-        instruction=task.instruction,
-        family=task.family,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
-    )
+    record = TaskRecord.made_from(task, task_set=TaskSet.objects.create(name="typing-and-waiting"))
+    record.save()
     team_id = Team.objects.order_by("pk")[0].pk
     for _ in range(number):
         request = GroupSpec(

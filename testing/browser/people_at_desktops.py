@@ -173,11 +173,6 @@ def text_of(turns: list[tuple[str, dict]]) -> str:
 
 def record_of(task: Task) -> TaskRecord:
     """Its row, in a set of its own."""
-    return TaskRecord.objects.create(
-        task_set=TaskSet.objects.create(name="first-desk"),
-        task_id=task.task_id,
-        instruction=task.instruction,
-        family=task.family,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
-    )
+    row = TaskRecord.made_from(task, task_set=TaskSet.objects.create(name="first-desk"))
+    row.save()
+    return row

@@ -138,14 +138,9 @@ def _number_again(task_set: TaskSet, added: Collection[TaskRecord]) -> None:
 def _record(task_set: TaskSet, task: Task) -> TaskRecord:
     reasons = reasons_unsupported(task)
     reason = reasons[TaskRuntime.OWN]
-    return TaskRecord(
+    return TaskRecord.made_from(
+        task,
         task_set=task_set,
-        task_id=task.task_id,
-        instruction=task.instruction,
-        family=task.family,
-        level=task.level,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
         status=TaskStatus.UNSUPPORTED if reason else TaskStatus.SUPPORTED,
         reason=reason,
         runs_on="".join(f"|{runtime}" for runtime, missing in reasons.items() if not missing) + "|",

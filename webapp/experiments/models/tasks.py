@@ -1,10 +1,13 @@
 """Task sets and the versions of their tasks."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from training.contracts.config import DesktopConfig, TaskConfig
+from training.contracts.types import Task
 from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
 from webapp.accounts.models import Team
 
@@ -127,6 +130,19 @@ class TaskRecord(models.Model):
 
     def __str__(self) -> str:
         return self.task_id
+
+    @classmethod
+    def made_from(cls, task: Task, **values: Any) -> "TaskRecord":
+        """A row of it, not yet saved; `values` are its other columns."""
+        return cls(
+            task_id=task.task_id,
+            instruction=task.instruction,
+            family=task.family,
+            level=task.level,
+            split=task.split,
+            spec=task.model_dump(mode="json"),
+            **values,
+        )
 
     def can_run_on(self, desktops: DesktopConfig) -> bool:
         """Whether such desktops can set it up and score it, as `runnable` says of many."""

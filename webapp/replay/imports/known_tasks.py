@@ -84,13 +84,6 @@ def _demonstrated(
     told = metadata.get("instruction") or data.get("instruction") or instruction or task_id
     domain = metadata.get("domain") or data.get("domain") or ""
     task = Task(task_id=task_id, instruction=str(told), family=str(domain)[:MAX_FAMILY])
-    return TaskRecord(
-        task_id=task_id,
-        instruction=task.instruction,
-        family=task.family,
-        split=task.split,
-        spec=task.model_dump(mode="json"),
-        status=TaskStatus.UNSUPPORTED,
-        reason=ONLY_SHOWN,
-        reasons={"own": ONLY_SHOWN},
+    return TaskRecord.made_from(
+        task, status=TaskStatus.UNSUPPORTED, reason=ONLY_SHOWN, reasons={"own": ONLY_SHOWN}
     )
