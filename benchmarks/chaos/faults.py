@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
-import signal
 import threading
 import time
 from collections.abc import Callable
@@ -30,6 +28,7 @@ SLACK_S = 2.0
 """The desk host looks four times a second, and so does this benchmark; each asks over a socket."""
 FIRST_BOOT_S = 600
 """The first virtual machine of an installation is booted, without KVM in minutes; all others are clones."""
+AGENT = "workers.guest.agent"
 FILL_SCRIPT = """
 for d in ~ /tmp; do
   free_kib=$(df -Pk $d | awk 'NR == 2 {print $4}')
@@ -77,9 +76,11 @@ class World:
         raise NothingRuns
 
     def inside(self, row: DesktopStatus, word: str) -> psutil.Process:
-        """A process of a desktop by a word of its command line, not the sandbox around it."""
-        family = psutil.Process(row.pid).children(recursive=True)
-        for process in family:
+        """The process with this word in its command line, but not the sandbox; "" = the desktop itself."""
+        desktop = psutil.Process(row.pid)
+        if not word:
+            return desktop
+        for process in desktop.children(recursive=True):
             with contextlib.suppress(psutil.Error):
                 if word in " ".join(process.cmdline()) and "bwrap" not in process.name():
                     return process
@@ -100,11 +101,14 @@ class Strike:
     """Desk host of the desktops; None: the installation's own."""
 
 
-def of(row: DesktopStatus) -> Strike:
-    return Strike(set(), {(row.info.desktop_id, row.info.generation)})
+def of(row: DesktopStatus, restore: Callable[[], None] | None = None) -> Strike:
+    return Strike(set(), {(row.info.desktop_id, row.info.generation)}, restore)
 
 
-def resume(process: psutil.Process) -> Callable[[], None]:
+def suspended(process: psutil.Process) -> Callable[[], None]:
+    """Stop it; answers what lets it go on."""
+    process.suspend()
+
     def go_on() -> None:
         with contextlib.suppress(psutil.Error):
             process.resume()
@@ -112,40 +116,24 @@ def resume(process: psutil.Process) -> Callable[[], None]:
     return go_on
 
 
-def kill_desktop(world: World) -> Strike:
-    row = world.victim()
-    os.kill(row.pid, signal.SIGKILL)
-    return of(row)
+def killed(word: str = "") -> Callable[[World], Strike]:
+    """SIGKILL to this process of a desktop, as `World.inside` finds it."""
 
+    def strike(world: World) -> Strike:
+        row = world.victim()
+        world.inside(row, word).kill()
+        return of(row)
 
-def kill_display(world: World) -> Strike:
-    row = world.victim()
-    world.inside(row, "Xvnc").kill()
-    return of(row)
-
-
-def kill_agent(world: World) -> Strike:
-    row = world.victim()
-    world.inside(row, "workers.guest.agent").kill()
-    return of(row)
-
-
-def cut_off_agent(world: World) -> Strike:
-    """No byte goes either way any more, as with a network that drops everything."""
-    row = world.victim()
-    agent = world.inside(row, "workers.guest.agent")
-    agent.suspend()
-    strike = of(row)
-    strike.restore = resume(agent)
     return strike
 
 
-def cut_off_display(world: World) -> Strike:
-    row = world.victim()
-    display = world.inside(row, "Xvnc")
-    display.suspend()
-    strike = of(row)
-    strike.restore = resume(display)
+def cut_off(word: str = "") -> Callable[[World], Strike]:
+    """No byte goes to or from this process any more, as with a network that drops everything."""
+
+    def strike(world: World) -> Strike:
+        row = world.victim()
+        return of(row, suspended(world.inside(row, word)))
+
     return strike
 
 
@@ -165,9 +153,7 @@ def fill_overlays(world: World) -> Strike:
     fill(world.overlays)
     with contextlib.suppress(EnvError), AgentClient(row.info.endpoints.agent, timeout_s=10) as agent:
         agent.execute("dd if=/dev/urandom of=~/.written bs=1M count=16 conv=fsync", shell=True, timeout_s=8)
-    strike = of(row)
-    strike.restore = lambda: make_room(world.overlays)
-    return strike
+    return of(row, lambda: make_room(world.overlays))
 
 
 def cut_network_of_worker(world: World) -> Strike:
@@ -209,8 +195,7 @@ def kill_worker(world: World) -> Strike:
 def cut_off_worker(world: World) -> Strike:
     """Its machine cannot be reached for a while; then it goes on as if nothing had happened."""
     process, strike = _worker_of(world)
-    process.suspend()
-    strike.restore = resume(process)
+    strike.restore = suspended(process)
     return strike
 
 
@@ -225,30 +210,14 @@ def kill_desk_host(world: World) -> Strike:
 def cut_off_redis(world: World) -> Strike:
     (process,) = processes(world, "-server")
     world.victim()
-    process.suspend()
-    return Strike(set(), set(), resume(process))
-
-
-def kill_machine(world: World) -> Strike:
-    row = world.victim()
-    psutil.Process(row.pid).kill()
-    return of(row)
-
-
-def cut_off_machine(world: World) -> Strike:
-    row = world.victim()
-    machine = psutil.Process(row.pid)
-    machine.suspend()
-    strike = of(row)
-    strike.restore = resume(machine)
-    return strike
+    return Strike(set(), set(), suspended(process))
 
 
 def kill_machine_agent(world: World) -> Strike:
     """SIGKILL from inside the guest, to the process that answers."""
     row = world.victim()
     with contextlib.suppress(EnvError), AgentClient(row.info.endpoints.agent, timeout_s=20) as agent:
-        agent.execute("pkill -9 -f workers.guest.agent", shell=True, timeout_s=10)
+        agent.execute(f"pkill -9 -f {AGENT}", shell=True, timeout_s=10)
     return of(row)
 
 
@@ -268,12 +237,12 @@ class Fault:
 
 
 FAULTS = (
-    Fault("kill -9 the desktop's sandbox", kill_desktop),
-    Fault("kill -9 the X server", kill_display),
-    Fault("kill -9 the guest agent", kill_agent),
+    Fault("kill -9 the desktop's sandbox", killed()),
+    Fault("kill -9 the X server", killed("Xvnc")),
+    Fault("kill -9 the guest agent", killed(AGENT)),
     # Noticed by the desk host's own question after 12 s of silence, asked every 4 s with 6 s of patience.
-    Fault("cut off the guest agent (SIGSTOP)", cut_off_agent, reap_limit_s=2 * LEASE_S),
-    Fault("cut off the X server (SIGSTOP)", cut_off_display, reap_limit_s=2 * LEASE_S),
+    Fault("cut off the guest agent (SIGSTOP)", cut_off(AGENT), reap_limit_s=2 * LEASE_S),
+    Fault("cut off the X server (SIGSTOP)", cut_off("Xvnc"), reap_limit_s=2 * LEASE_S),
     Fault("fill HOME and /tmp of every desktop", fill_disk),
     Fault("kill -9 an env worker", kill_worker),
     Fault("cut off an env worker for 25 s (SIGSTOP)", cut_off_worker),
@@ -292,9 +261,9 @@ FAULTS = (
         ground=lambda world: world.far.desktops(),
     ),
     Fault("kill -9 the desk host", kill_desk_host),
-    Fault("kill -9 QEMU", kill_machine, "qemu", most_places=4),
+    Fault("kill -9 QEMU", killed(), "qemu", most_places=4),
     Fault("kill -9 the agent in the guest", kill_machine_agent, "qemu", most_places=4),
-    Fault("cut off QEMU (SIGSTOP)", cut_off_machine, "qemu", reap_limit_s=2 * LEASE_S, most_places=4),
+    Fault("cut off QEMU (SIGSTOP)", cut_off(), "qemu", reap_limit_s=2 * LEASE_S, most_places=4),
     Fault("fill the guest's disk", fill_disk, "qemu", most_places=4),
     Fault("fill the host's disk under QEMU for 25 s", fill_overlays, "qemu", most_places=4),
     Fault("kill -9 an env worker of QEMU desktops", kill_worker, "qemu", most_places=4),

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis
 
 from testing.linked_network import Network
+from testing.watch_installation import wait_for
 from webapp.lib.supervisor.ports import free_port
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
 
-START_LIMIT_S = 120.0
+started = partial(wait_for, patience_s=120.0)
 STOP_LIMIT_S = 60.0
 FAR_PORT = 8100
 FAR_SLOTS = 2
@@ -65,7 +66,7 @@ class Far:
         command += [f"--concurrency={FAR_SLOTS}", "--loglevel", "INFO"]
         log = self.folder / "far-worker.log"
         with running(self.network.inside(*command), log, self.environment | across):
-            wait_for(lambda: "far@" in "".join(self.worker_names()), "the env worker behind the link")
+            started("the env worker behind the link", lambda: "far@" in "".join(self.worker_names()))
             yield {}
 
     @contextmanager
@@ -79,11 +80,11 @@ class Far:
             start("far-deskhost", self.network.inside(*host))
             near_socket = self.folder / "run" / "deskhost.sock"
             start("near-server", env_server(near_socket, "127.0.0.1", port))
-            wait_for(lambda: answers(self.desk_host), "the desk host behind the link")
+            started("the desk host behind the link", lambda: answers(self.desk_host))
             far_server = env_server(self.socket, self.network.far, FAR_PORT)
             start("far-server", self.network.inside(*far_server))
             urls = [f"http://{self.network.far}:{FAR_PORT}", f"http://127.0.0.1:{port}"]
-            wait_for(lambda: all(map(serves, urls)), "the env servers")
+            started("the env servers", lambda: all(map(serves, urls)))
             yield {"remote": {"urls": urls, "token_secret": "env-server", "slots_per_url": 3}}
 
     def _starter(self, stack: ExitStack) -> Callable[[str, list[str]], None]:
@@ -113,14 +114,6 @@ def running(command: list[str], log: Path, environment: dict[str, str]) -> Itera
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def wait_for(holds: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + START_LIMIT_S
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} did not start in {START_LIMIT_S:g} s")
-        time.sleep(0.2)
 
 
 def answers(client: DeskHostClient) -> bool:
