@@ -77,7 +77,7 @@ class RequestGate:
         self._open.clear()
         try:
             await self._cut()
-            await self._on_all(server_endpoints.pause("abort"))
+            await self._on_all(server_endpoints.pause())
             await self._on_all(server_endpoints.flush_cache())
         except SglangError as error:
             raise EngineError(f"the servers cannot be held: {error}") from error
@@ -100,7 +100,7 @@ class RequestGate:
         self.is_asleep = True
         self._open.clear()
         try:
-            await self._on_all(server_endpoints.pause("abort"))
+            await self._on_all(server_endpoints.pause())
             await self._on_all(server_endpoints.flush_cache())
             await self._on_all(server_endpoints.release_memory())
         except SglangError as error:

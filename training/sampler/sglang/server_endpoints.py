@@ -13,10 +13,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 T = TypeVar("T")
 Body = dict[str, Any]
-PauseMode = Literal["abort", "retract", "in_place"]
-"""abort: answer running requests with what they have; retract: back to the queue, their keys and values are
-computed anew; in_place: hold them with the keys and values of the old weights."""
-MemoryTag = Literal["weights", "kv_cache", "cuda_graph"]
+GENERATE_S = 600.0
 SYNC_S = 300.0
 """Limit of a call that moves weights."""
 
@@ -95,11 +92,9 @@ def generate(
     sampling: Body,
     *,
     images: Sequence[Body] = (),
-    request_id: str | None = None,
     logprob_start: int = -1,
     chosen_ids: Sequence[int] = (),
     adapter: str = "",
-    timeout_s: float = 600.0,
 ) -> Call[Generated]:
     """Continue `token_ids` (image pads expanded). `sampling` is SGLang's sampling_params.
 
@@ -115,24 +110,21 @@ def generate(
     }
     if images:
         body["image_data"] = list(images)
-    if request_id:
-        body["rid"] = request_id
     if chosen_ids:
         body["token_ids_logprob"] = list(chosen_ids)
     if adapter:
         body["lora_path"] = adapter
-    return Call("POST", "/generate", _generated, body, timeout_s)
+    return Call("POST", "/generate", _generated, body, GENERATE_S)
 
 
-def abort(request_id: str = "") -> Call[None]:
-    """End one request, or all without an id; each is answered with what it has (finish: abort)."""
-    body = {"rid": request_id, "abort_all": not request_id}
-    return Call("POST", "/abort_request", _nothing, body)
+def abort() -> Call[None]:
+    """End all requests; each is answered with what it has (finish: abort)."""
+    return Call("POST", "/abort_request", _nothing, {"rid": "", "abort_all": True})
 
 
-def pause(mode: PauseMode = "abort") -> Call[None]:
-    """Take no new requests and stop the running ones; returns when none runs (mode abort)."""
-    return Call("POST", "/pause_generation", _nothing, {"mode": mode}, 120.0)
+def pause() -> Call[None]:
+    """Take no new requests and answer the running ones with what they have; returns when none runs."""
+    return Call("POST", "/pause_generation", _nothing, {"mode": "abort"}, 120.0)
 
 
 def resume() -> Call[None]:
@@ -187,39 +179,27 @@ def load_broadcast(
     shapes: Sequence[Sequence[int]],
     *,
     group: str,
-    weight_version: int | str | None = None,
-    flush_cache: bool = False,
-    load_format: str | None = None,
 ) -> Call[None]:
-    """Receive tensors from rank 0 of `group`, in this order. `dtypes`: e.g. "bfloat16".
+    """Receive tensors from rank 0 of `group`, in this order; send it before broadcasting.
 
-    Send it before broadcasting. Flush the cache and name the version with the last bucket only.
+    `dtypes`: e.g. "bfloat16". The cache is flushed and the version named after the last bucket.
     """
     body = {
         "names": list(names),
         "dtypes": list(dtypes),
         "shapes": [list(shape) for shape in shapes],
         "group_name": group,
-        "flush_cache": flush_cache,
-        "weight_version": None if weight_version is None else str(weight_version),
-        "load_format": load_format,
+        "flush_cache": False,
     }
     return Call("POST", "/update_weights_from_distributed", _success, body, SYNC_S)
 
 
-def load_tensors(
-    serialized: Sequence[str],
-    *,
-    weight_version: int | str | None = None,
-    flush_cache: bool = False,
-    load_format: str | None = "flattened_bucket",
-) -> Call[None]:
+def load_tensors(serialized: Sequence[str]) -> Call[None]:
     """Take tensors by their handles (same GPU): one base64 text per tensor-parallel rank."""
     body = {
         "serialized_named_tensors": list(serialized),
-        "flush_cache": flush_cache,
-        "weight_version": None if weight_version is None else str(weight_version),
-        "load_format": load_format,
+        "flush_cache": False,
+        "load_format": "flattened_bucket",
     }
     return Call("POST", "/update_weights_from_tensor", _success, body, SYNC_S)
 
@@ -230,23 +210,19 @@ def name_version(weight_version: int | str) -> Call[None]:
     return Call("POST", "/update_weight_version", _success, body)
 
 
-def release_memory(tags: Sequence[MemoryTag] | None = None) -> Call[None]:
-    """Give GPU memory back (a server started with the memory saver; no request may run). None = all tags."""
-    return Call("POST", "/release_memory_occupation", _nothing, _tags(tags), SYNC_S)
+def release_memory() -> Call[None]:
+    """Give GPU memory back (a server started with the memory saver; no request may run)."""
+    return Call("POST", "/release_memory_occupation", _nothing, {}, SYNC_S)
 
 
-def resume_memory(tags: Sequence[MemoryTag] | None = None) -> Call[None]:
+def resume_memory() -> Call[None]:
     """Take the memory again. Keys and values are gone; weights come back from the server's host copy."""
-    return Call("POST", "/resume_memory_occupation", _nothing, _tags(tags), SYNC_S)
+    return Call("POST", "/resume_memory_occupation", _nothing, {}, SYNC_S)
 
 
 def model_info() -> Call[ServerState]:
     """Which model and which weights."""
     return Call("GET", "/model_info", _state)
-
-
-def _tags(tags: Sequence[MemoryTag] | None) -> Body:
-    return {} if tags is None else {"tags": list(tags)}
 
 
 def _nothing(_: bytes) -> None:
