@@ -87,13 +87,13 @@ class TermValue:
 TermFunction = Callable[[ScoredTrajectory], TermValue]
 
 
-def fraction(marks: Sequence[bool | float], note: str = "") -> TermValue:
+def fraction(marks: Sequence[bool | float]) -> TermValue:
     """Mean of the turns' marks; 0 without turns."""
     values = tuple(float(mark) for mark in marks)
-    return TermValue(sum(values) / len(values) if values else 0.0, note, values)
+    return TermValue(sum(values) / len(values) if values else 0.0, per_turn=values)
 
 
-def capped_penalty(marks: Sequence[bool], rate: float, cap: float, note: str = "") -> TermValue:
+def capped_penalty(marks: Sequence[bool], rate: float, cap: float) -> TermValue:
     """min(cap, rate x share of marked turns)."""
     share = fraction(marks)
-    return TermValue(min(cap, rate * share.value), note, share.per_turn)
+    return TermValue(min(cap, rate * share.value), per_turn=share.per_turn)

@@ -65,9 +65,7 @@ def succeeded(score: float | None) -> bool:
     return score is not None and score >= SUCCESS_SCORE - 1e-9
 
 
-def evaluate_groups(
-    groups: Sequence[Group], *, name: str, request: GroupSpec, split: str = "heldout"
-) -> EvaluationResult:
+def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -> EvaluationResult:
     """Success over the scored members; errored ones are not tasks that were failed, they are missing."""
     per_family: dict[str, tuple[int, int]] = {}
     by_task: dict[str, tuple[int, int, int]] = {}
@@ -88,7 +86,7 @@ def evaluate_groups(
         name=name,
         step=request.step,
         policy_version=request.policy_version,
-        split=split,
+        split="heldout",
         temperature=request.temperature,
         samples_per_task=request.size,
         num_tasks=len(by_task),

@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from training.contracts.types import Task
 from training.tasks.osworld_checkout import checkout_files
-from training.tasks.task_json import OSWORLD_SCREEN, LoadError, Split, task_from_osworld
+from training.tasks.task_json import LoadError, Split, task_from_osworld
 
 SLIME_COLUMNS = ("task_config", "task_id", "domain", "instruction")
 """Of Slime-OSWorld's tables; the first one is needed, the others help."""
@@ -42,18 +41,15 @@ class LoadedTasks:
     """Why each of the others was refused; each begins with its file."""
 
 
-def load_tasks(
-    path: Path, *, heldout_fraction: float = 0.2, screen: tuple[int, int] = OSWORLD_SCREEN
-) -> LoadedTasks:
+def load_tasks(path: Path, *, heldout_fraction: float = 0.2) -> LoadedTasks:
     """All tasks of a source in a stable order. Raises LoadError when not a single task can be read."""
-    read = partial(_task, heldout_fraction=heldout_fraction, screen=screen)
     loaded = LoadedTasks([], [])
     first_at: dict[str, str] = {}
     for found in _source(path):
         try:
             if isinstance(found, LoadError):
                 raise found
-            task = read(found)
+            task = _task(found, heldout_fraction)
         except LoadError as error:
             loaded.refused.append(str(error))
             continue
@@ -72,13 +68,9 @@ def load_tasks(
     return loaded
 
 
-def _task(found: TaskFields, *, heldout_fraction: float, screen: tuple[int, int]) -> Task:
+def _task(found: TaskFields, heldout_fraction: float) -> Task:
     task = task_from_osworld(
-        found.values,
-        where=found.where,
-        family=found.family,
-        heldout_fraction=heldout_fraction,
-        screen=screen,
+        found.values, where=found.where, family=found.family, heldout_fraction=heldout_fraction
     )
     return task.model_copy(update={"task_id": found.task_id}) if found.task_id else task
 

@@ -9,9 +9,9 @@ from webapp.accounts.models import Role
 from webapp.trajectories.models import Group, Trajectory
 
 
-def get_group(request: HttpRequest, pk: int, role: Role = Role.VIEWER) -> Group:
-    """The group with its experiment and task loaded; 404 for strangers, 403 below `role`."""
-    return owned_row(request, Group, pk, role, "experiment", "task")
+def get_group(request: HttpRequest, pk: int) -> Group:
+    """The group with its experiment and task loaded; 404 for strangers."""
+    return owned_row(request, Group, pk, Role.VIEWER, "experiment", "task")
 
 
 def get_trajectory(request: HttpRequest, pk: int, role: Role = Role.VIEWER) -> Trajectory:

@@ -59,6 +59,6 @@ def known_group(name: str) -> str:
     return name
 
 
-def load_preset(name: str, folder: Path = FOLDER) -> Preset | None:
+def load_preset(name: str) -> Preset | None:
     """One preset; None when there is no file of that name."""
-    return next((preset for preset in load_presets(folder) if preset.name == name), None)
+    return next((preset for preset in load_presets() if preset.name == name), None)

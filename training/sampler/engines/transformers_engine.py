@@ -75,12 +75,11 @@ class TransformersEngine:
         *,
         dtype: str = "float32",
         fp32_logits: bool = True,
-        policy_version: int = 0,
         seed: int = 0,
     ) -> None:
         self.renderer = renderer
         self.dtype, self.fp32_logits = dtype, fp32_logits
-        self.policy_version = policy_version
+        self.policy_version = 0
         self.model = load_model(folder, dtype, fp32_logits=fp32_logits)
         self.device = self.model.device
         self.lean = lean_weights(self.model)

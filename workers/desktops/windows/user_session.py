@@ -35,10 +35,8 @@ class GuestFiles(Protocol):
 class UserSession:
     """Requests to the program that runs as the user."""
 
-    def __init__(self, agent: GuestFiles, box: str = BOX, separator: str = "\\") -> None:
+    def __init__(self, agent: GuestFiles) -> None:
         self._agent = agent
-        self._box = box
-        self._separator = separator
 
     def launch(self, argv: list[str]) -> None:
         """Start a program on the user's screen. Raises EnvError (guest)."""
@@ -52,9 +50,9 @@ class UserSession:
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         name = f"{uuid.uuid4().hex}.json"
         # The session skips a file that is no whole JSON yet and looks again.
-        self._agent.put(self._path("in", name), json.dumps(request).encode())
+        self._agent.put(f"{BOX}\\in\\{name}", json.dumps(request).encode())
         deadline = time.monotonic() + ANSWER_LIMIT_S
-        while (raw := self._agent.get(self._path("out", name))) is None:
+        while (raw := self._agent.get(f"{BOX}\\out\\{name}")) is None:
             if time.monotonic() > deadline:
                 message = (
                     "the user's session does not answer: is the user logged in, and was install.ps1 run "
@@ -66,6 +64,3 @@ class UserSession:
         if not answer.get("ok"):
             raise EnvError(f"the user's session: {answer.get('message')}", kind=ErrorKind.GUEST)
         return answer
-
-    def _path(self, *parts: str) -> str:
-        return self._separator.join((self._box, *parts))

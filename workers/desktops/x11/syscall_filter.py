@@ -79,12 +79,12 @@ MACHINES = {
 }  # fmt: skip
 
 
-def call_filter(*, counts_memory: bool, processor: str = "") -> bytes:
+def call_filter(*, counts_memory: bool) -> bytes:
     """The filter for this machine; b"" for a processor whose numbers are not known here.
 
     `counts_memory`: a control group counts all memory.
     """
-    machine = MACHINES.get(processor or platform.machine())
+    machine = MACHINES.get(platform.machine())
     if machine is None:
         return b""
     absent = machine.absent if counts_memory else machine.absent | machine.memory
