@@ -11,17 +11,11 @@ ROW_TOP, ROW_HEIGHT, ROW_LEFT = 76, 28, 96
 
 
 @cache
-def _font(size: int, *, mono: bool = False) -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
-    name = "DejaVuSansMono.ttf" if mono else "DejaVuSans.ttf"
+def _font(size: int) -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
     try:
-        return ImageFont.truetype(name, size)
+        return ImageFont.truetype("DejaVuSans.ttf", size)
     except OSError:
         return ImageFont.load_default(size)
-
-
-def row_centre(row: int) -> tuple[int, int]:
-    """The pixel in the middle of a menu row."""
-    return ROW_LEFT + 150, ROW_TOP + row * ROW_HEIGHT + ROW_HEIGHT // 2
 
 
 def _desktop(title: str) -> tuple[Image.Image, ImageDraw.ImageDraw]:
@@ -57,17 +51,6 @@ def menu_screen(highlighted: int, *, chosen: str = "") -> bytes:
         draw.text((160, 160), f"Opened: {chosen}", font=_font(14), fill=(30, 32, 38))
         draw.rectangle([300, 194, 356, 218], fill=(52, 120, 210))
         draw.text((316, 199), "OK", font=_font(12), fill=(255, 255, 255))
-    return _png(image)
-
-
-def editor_screen(text: str, *, saved: bool = False) -> bytes:
-    """PNG of an editor holding `text`."""
-    image, draw = _desktop(f"{'' if saved else '*'}notes.txt - Editor")
-    draw.rectangle([61, 55, 451, 74], fill=(226, 227, 230))
-    draw.text((70, 58), "File   Edit   Search   View   Help", font=_font(11), fill=(40, 42, 48))
-    draw.rectangle([61, 75, 451, 339], fill=(255, 255, 255))
-    for number, line in enumerate((text + "|").split("\n")):
-        draw.text((70, 82 + number * 17), line, font=_font(13, mono=True), fill=(24, 26, 30))
     return _png(image)
 
 

@@ -49,7 +49,6 @@ class Instance:
     port: int = field(default_factory=free_port)
     redis_port: int = field(default_factory=free_port)
     start_timeout_s: float = START_TIMEOUT_S
-    seconds_to_ready: float = 0.0
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     is_temporary: bool = field(default=False, init=False)
 
@@ -163,7 +162,6 @@ class Instance:
                 self.stop()
                 raise InstanceFailed(self.output.read_text()[-4000:])
             time.sleep(0.05)
-        self.seconds_to_ready = time.monotonic() - started
 
     @property
     def output(self) -> Path:

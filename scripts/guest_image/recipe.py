@@ -9,7 +9,6 @@ from setup_system import listed
 
 SUITE = "bookworm"
 OS_NAME = "Debian 12 (bookworm)"
-DEBIAN_ARCH = "amd64"
 QEMU_ARCH = "x86_64"
 DEFAULT_MIRROR = "http://deb.debian.org/debian"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"

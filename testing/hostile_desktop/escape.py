@@ -22,7 +22,7 @@ CHILD = (
     "class IoVec(ctypes.Structure): _fields_ = [('base', ctypes.c_void_p), ('length', ctypes.c_size_t)]\n"
     "room = ctypes.create_string_buffer(8)\n"
 )
-NEW_USER, NEW_NS, NEW_TIME, NEW_CGROUP = 0x10000000, 0x20000, 0x80, 0x02000000
+NEW_USER, NEW_NS, NEW_TIME = 0x10000000, 0x20000, 0x80
 NESTED = f"""
 def go():
     uid = os.getuid()

@@ -8,7 +8,6 @@ import socket
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-LINE_BYTES = 1024
 ANNOUNCE_S = 120.0
 
 Verb = Literal["hello", "store", "listen", "connect", "done"]

@@ -128,7 +128,6 @@ class Supervision:
     def __init__(self, attempt: HeldAttempt, config: ExperimentConfig) -> None:
         self._attempt = attempt
         self._config = config
-        self._experiment_id = attempt.experiment_id
         self._folder = experiment_folder(attempt.experiment_id)
         self._logs = self._folder / "logs"
         self._output = output_folder(attempt.experiment_id)

@@ -45,7 +45,7 @@ function chartBlock(panel, place) {
   return { title: panel.title, unit: panel.unit ?? "", kind: place.layout.yaxis?.type === "log" ? "log" : "line", lines };
 }
 
-export function tableBlock(table, title) {
+function tableBlock(table, title) {
   const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]).map((row) => [...row.cells]).filter((cells) => cells.length === heads.length);
   const isForActing = (index) => rows.some((cells) => cells[index].matches(".row-actions, :has(> input)"));

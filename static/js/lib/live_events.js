@@ -101,7 +101,7 @@ function retry(code) {
   retryMs = Math.min(retryMs * 2, LAST_RETRY_MS);
 }
 
-export function reconnectNow() {
+function reconnectNow() {
   if (socket || !subscriptions.size) return;
   clearTimeout(retryTimer);
   retryMs = FIRST_RETRY_MS;

@@ -61,8 +61,6 @@ class BrowserFilter:
     def __init__(self, server_init: bytes, *, wants_control: bool) -> None:
         self.may_act = False
         """Whether input passes at this moment; the owner of the connection says so."""
-        self.num_dropped = 0
-        """Messages that were understood and not forwarded."""
         self._server_init = server_init
         self._encodings = CONTROL_ENCODINGS if wants_control else WATCHING_ENCODINGS
         self._stage = Stage.VERSION
@@ -159,8 +157,6 @@ class BrowserFilter:
             heard.forward += message
         elif kind in (ClientMessage.KEY, ClientMessage.POINTER) and self.may_act:
             self._input(read_key(message) if kind == ClientMessage.KEY else read_pointer(message), heard)
-        else:
-            self.num_dropped += 1
 
     def _input(self, event: InputEvent, heard: Heard) -> None:
         """Written anew rather than copied: padding bytes of the browser do not travel."""
@@ -209,7 +205,6 @@ class BrowserFilter:
         return True
 
     def _drop(self, length: int) -> None:
-        self.num_dropped += 1
         self._to_skip = length
 
     def _take(self, length: int) -> bytearray:

@@ -43,10 +43,6 @@ class QemuDesktop:
     """It can be kept as a template."""
     pid: int = 0
     endpoints: Endpoints = field(default_factory=Endpoints)
-    screen_s: float = 0.0
-    """From the start of the clone to its screen."""
-    agent_s: float = 0.0
-    """From the start of the clone to its agent's answer."""
     started_at: float = 0.0
     _running: Machine | None = None
 
@@ -57,13 +53,11 @@ class QemuDesktop:
         async with asyncio.timeout(CLONE_LIMIT_S):
             running = self._running = await self._wake(name)
         self.folder, self.started_at = running.vm.folder, started
-        self.screen_s = time.monotonic() - started
         self.pid = running.vm.pid
         progress.enter(BootPhase.BOOTING)
         if running.agent:
             async with asyncio.timeout(INITIALISE_LIMIT_S):
                 await asyncio.to_thread(self.factory.initialise_clone, running.agent, self.template)
-        self.agent_s = time.monotonic() - started
         self.endpoints = self.factory.endpoints(running, self.machine)
         progress.enter(BootPhase.READY)
 
