@@ -99,28 +99,18 @@ def our_loss(case: Case, tensors: dict[str, torch.Tensor]) -> tuple[float, torch
 
 def trl_loss(case: Case, tensors: dict[str, torch.Tensor], trainer: Any) -> tuple[float, torch.Tensor]:
     """The same by TRL's own `_compute_loss`."""
-    policy = tensors["policy"].clone().requires_grad_()
-    trainer.given = (policy, tensors["entropy"])
-    trainer.loss_type = case.trl_loss_type
-    trainer.importance_sampling_level = "sequence" if case.algorithm == "gspo" else "token"
-    trainer.epsilon_low, trainer.epsilon_high = case.clip_low, case.clip_high
-    trainer.beta, trainer.entropy_coef = case.beta, case.entropy
-    trainer._entropy_bonus_enabled = case.entropy > 0
-    rows = len(policy)
-    inputs = {
-        "prompt_ids": torch.zeros(rows, 2, dtype=torch.long),
-        "prompt_mask": torch.ones(rows, 2, dtype=torch.long),
-        "completion_ids": torch.zeros(rows, MAX_TOKENS, dtype=torch.long),
-        "completion_mask": tensors["mask"].long(),
-        "advantages": tensors["advantages"],
-        "old_per_token_logps": tensors["behaviour"],
-        "ref_per_token_logps": tensors["reference"],
-        "num_items_in_batch": tensors["mask"].sum(),
-    }
-    trainer.model.train()
-    loss = trainer._compute_loss(trainer.model, inputs)
-    loss.backward()
-    return loss.item(), policy.grad
+    return trl_objective(
+        tensors,
+        trainer,
+        loss_type=case.trl_loss_type,
+        importance_sampling_level="sequence" if case.algorithm == "gspo" else "token",
+        epsilon_low=case.clip_low,
+        epsilon_high=case.clip_high,
+        beta=case.beta,
+        entropy_coef=case.entropy,
+        _entropy_bonus_enabled=case.entropy > 0,
+        inputs={"ref_per_token_logps": tensors["reference"]},
+    )
 
 
 def trl_objective(
