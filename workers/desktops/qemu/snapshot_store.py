@@ -15,7 +15,6 @@ import os
 import re
 import secrets
 import shutil
-import time
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -23,8 +22,7 @@ from pydantic import BaseModel, ValidationError
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.host_storage import SnapshotLimits
 from workers.desktops.qemu.machine_identity import DISK
-from workers.desktops.qemu.template_store import SCREEN, STATE, disk_mb
-from workers.processes.process_group import start_ticks
+from workers.desktops.qemu.template_store import SCREEN, STATE, disk_mb, drop_abandoned, new_draft, used_at
 
 log = logging.getLogger("deskhost")
 
@@ -78,9 +76,7 @@ class SnapshotStore:
     def new_folder(self) -> Path:
         """A private folder to take a snapshot in."""
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder = self.folder / f".taking-{os.getpid()}-{start_ticks(os.getpid())}-{secrets.token_hex(4)}"
-        folder.mkdir(mode=0o700)
-        return folder
+        return new_draft(self.folder)
 
     def publish(self, folder: Path, meta: SnapshotMeta) -> SnapshotMeta:
         """Put a finished folder in its place, and drop the oldest beyond the limits."""
@@ -111,7 +107,7 @@ class SnapshotStore:
 
     def list(self) -> list[SnapshotMeta]:
         """All of them, the one that was unused for longest first."""
-        found = [(_used_at(path), path.parent) for path in self.folder.glob(f"*/{META}")]
+        found = [(used_at(path), path.parent) for path in self.folder.glob(f"*/{META}")]
         metas = (self._read(folder) for _, folder in sorted(found))
         return [meta for meta in metas if meta is not None]
 
@@ -165,10 +161,7 @@ class SnapshotStore:
 
     def _remove_abandoned(self) -> None:
         """What is left of takers that do not run any more, and of half-dropped ones."""
-        for folder in self.folder.glob(".taking-*"):
-            pid, start = folder.name.split("-")[1:3]
-            if str(start_ticks(int(pid))) != start:
-                shutil.rmtree(folder, ignore_errors=True)
+        drop_abandoned(self.folder)
         for folder in self.folder.glob("s*"):
             if not (folder / META).exists():
                 shutil.rmtree(folder, ignore_errors=True)
@@ -177,10 +170,3 @@ class SnapshotStore:
 def new_name() -> str:
     """A name that no other snapshot has."""
     return f"s{secrets.token_hex(8)}"
-
-
-def _used_at(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return time.time()

@@ -90,7 +90,7 @@ class TemplateStore:
         self.pinned: Callable[[], set[str]] = set
         """Tells the keys that something else stands on; they are not collected."""
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        self._remove_abandoned()
+        drop_abandoned(self.folder)
 
     # -- finding ----------------------------------------------------------------------------
 
@@ -136,9 +136,7 @@ class TemplateStore:
         """A private folder to make a template in. Raises EnvError (quota) when the disk is too full."""
         self.evict()
         self.guard_disk(memory_mb)
-        folder = self.folder / f".making-{os.getpid()}-{start_ticks(os.getpid())}-{secrets.token_hex(4)}"
-        folder.mkdir(mode=0o700)
-        return folder
+        return new_draft(self.folder)
 
     def guard_disk(self, needed_mb: int, folder: Path | None = None) -> None:
         """Raise EnvError (quota) rather than fill the disk of `folder`, or else of the templates."""
@@ -186,7 +184,7 @@ class TemplateStore:
         metas = {path.parent.name: path for path in self.folder.glob("*/meta.json")}
         total = self.size_mb()
         pinned = self.pinned() if total > self.limit_mb else set()
-        for key, path in sorted(metas.items(), key=lambda item: _used_at(item[1])):
+        for key, path in sorted(metas.items(), key=lambda item: used_at(item[1])):
             if total <= self.limit_mb:
                 break
             if self._used[key] > 0 or key in pinned or self._has_children(key, set(removed)):
@@ -222,13 +220,6 @@ class TemplateStore:
                         return True
         return False
 
-    def _remove_abandoned(self) -> None:
-        """Folders of makers that do not run any more."""
-        for folder in self.folder.glob(".making-*"):
-            pid, start = folder.name.split("-")[1:3]
-            if str(start_ticks(int(pid))) != start:
-                shutil.rmtree(folder, ignore_errors=True)
-
 
 def template_key(parts: dict[str, Any]) -> str:
     """Name of a template: equal contents, equal name."""
@@ -243,8 +234,23 @@ def disk_mb(path: Path) -> float:
         return 0.0
 
 
-def _used_at(path: Path) -> float:
+def used_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
         return time.time()
+
+
+def new_draft(place: Path) -> Path:
+    """A private folder to make one of `place` in; another process can tell whether its maker lives."""
+    folder = place / f".making-{os.getpid()}-{start_ticks(os.getpid())}-{secrets.token_hex(4)}"
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def drop_abandoned(place: Path) -> None:
+    """Those of makers that do not run any more."""
+    for folder in place.glob(".making-*"):
+        pid, start = folder.name.split("-")[1:3]
+        if str(start_ticks(int(pid))) != start:
+            shutil.rmtree(folder, ignore_errors=True)

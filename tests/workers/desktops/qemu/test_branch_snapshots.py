@@ -157,7 +157,7 @@ def test_a_machine_that_dies_while_it_is_saved_leaves_nothing_behind(host):
         with ThreadPoolExecutor(1) as pool:
             taking = pool.submit(env.snapshot, "never finished")
             deadline = time.monotonic() + 60
-            while not list((folder / "snapshots" / "qemu").glob(".taking-*")):
+            while not list((folder / "snapshots" / "qemu").glob(".making-*")):
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
             os.kill(pid, signal.SIGKILL)
@@ -165,7 +165,7 @@ def test_a_machine_that_dies_while_it_is_saved_leaves_nothing_behind(host):
                 taking.result(120)
         assert lost.value.kind is ErrorKind.INFRA
         assert not lost.value.permanent
-        assert list((folder / "snapshots" / "qemu").glob(".taking-*")) == []
+        assert list((folder / "snapshots" / "qemu").glob(".making-*")) == []
         assert set(client.snapshots()) == before
         env.reset()  # the lease goes on with a new machine
         assert files(env) == set()

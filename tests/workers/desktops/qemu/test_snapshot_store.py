@@ -88,7 +88,7 @@ def test_what_a_dead_taker_left_is_removed_at_the_start(tmp_path: Path):
     store = SnapshotStore(tmp_path)
     name = keep(store)
     mine = store.new_folder()
-    (tmp_path / ".taking-1-999999999-abcd").mkdir()
+    (tmp_path / ".making-1-999999999-abcd").mkdir()
     (tmp_path / "s0123456789abcdef").mkdir()  # dropped half-way
     SnapshotStore(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([mine.name, name])
