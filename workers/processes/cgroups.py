@@ -120,6 +120,15 @@ def make_cgroups(name: str, *, memory_mb: int, max_processes: int) -> Cgroups:
     return Cgroups(folders)
 
 
+def used_cpu_s(account: str) -> float:
+    """CPU seconds by the file `Cgroups.cpu_account`; 0 without one, and when its desktop has just gone."""
+    try:
+        with open(account, "rb") as file:
+            return int(file.read()) / 1e9
+    except OSError:
+        return 0.0
+
+
 def end_cgroup(folder: Path, limit_s: float = 2.0) -> int:
     """SIGKILL what is still in a control group of ours and remove the group; returns how many it was."""
     ended: set[int] = set()

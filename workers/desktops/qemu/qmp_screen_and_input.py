@@ -23,6 +23,7 @@ from workers.desktops.qemu.monitor_client import QmpClient
 from workers.desktops.qemu.monitor_input import QmpInput
 from workers.desktops.qemu.window_control import AgentWindows
 from workers.desktops.screen_settling import Pace, host_strain
+from workers.processes.cgroups import used_cpu_s
 
 POLL_S = 0.03
 BUSY_S = 0.012
@@ -81,9 +82,9 @@ class QmpConsole:
     def _ppm(self) -> bytes:
         """The screen as a PPM file. QEMU writes it into the machine's folder, which goes with the machine."""
         path = self._folder / self._picture_name
-        before_s = self._account_s()
+        before_s = used_cpu_s(self._cpu_account)
         self._client.execute("screendump", filename=str(path), format="ppm")
-        self._pictures_s += self._account_s() - before_s
+        self._pictures_s += used_cpu_s(self._cpu_account) - before_s
         try:
             return path.read_bytes()
         except OSError as exc:
@@ -132,16 +133,7 @@ class QmpConsole:
 
     def cpu_s(self) -> float:
         """CPU seconds of the whole machine so far without our pictures; 0 where they are not counted."""
-        return self._account_s() - self._pictures_s
-
-    def _account_s(self) -> float:
-        if not self._cpu_account:
-            return 0.0
-        try:
-            with open(self._cpu_account, "rb") as file:
-                return int(file.read()) / 1e9
-        except OSError:
-            return 0.0  # the machine has just gone; the next picture says so
+        return used_cpu_s(self._cpu_account) - self._pictures_s
 
     def after_reset(self) -> None:
         self._seen, self._size, self._pictures_s = "", None, 0.0

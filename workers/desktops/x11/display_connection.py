@@ -22,6 +22,7 @@ from Xlib.support import connect as _xlib_connect
 from workers.desktops.contract import EnvError
 from workers.desktops.screen_settling import Pace
 from workers.processes.call_limits import CALLS
+from workers.processes.cgroups import used_cpu_s
 from workers.processes.unix_socket import connect_unix
 
 CALL_LIMIT_S = 10.0
@@ -124,13 +125,7 @@ class X11Display:
 
     def cpu_s(self) -> float:
         """CPU seconds of the whole desktop so far; 0 where they are not counted."""
-        if not self._cpu_account:
-            return 0.0
-        try:
-            with open(self._cpu_account, "rb") as file:
-                return int(file.read()) / 1e9
-        except OSError:
-            return 0.0  # the desktop has just gone; the next call to its display says so
+        return used_cpu_s(self._cpu_account)
 
     # -- change notification ----------------------------------------------------------------
 
