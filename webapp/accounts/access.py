@@ -88,6 +88,15 @@ def owned_row(
     return cast(M, row)
 
 
+def team_member(request: HttpRequest, pk: int) -> Membership:
+    """A membership of the current team, for its admins; 404 for another team's."""
+    team = member(request, Role.ADMIN).team
+    found = team.memberships.select_related("user", "team").filter(pk=pk).first()
+    if found is None:
+        raise Http404("No such member in this team.")
+    return found
+
+
 def may_read(user: AbstractBaseUser | AnonymousUser, model: type[Model], pk: int) -> bool:
     """True when `user` is an active member of the team that owns row `pk` of `model` (or is it)."""
     if not user.is_authenticated:

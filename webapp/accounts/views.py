@@ -16,9 +16,16 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts import members_and_tokens
-from webapp.accounts.access import TEAM_SESSION_KEY, MemberRequest, current_membership, member, memberships
+from webapp.accounts.access import (
+    TEAM_SESSION_KEY,
+    MemberRequest,
+    current_membership,
+    member,
+    memberships,
+    team_member,
+)
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
-from webapp.accounts.models import Membership, Role, Scope
+from webapp.accounts.models import Role, Scope
 from webapp.accounts.two_step.sign_in_form import SignInForm
 from webapp.lib.error_pages import answer_error
 
@@ -146,7 +153,7 @@ def add_member(request: MemberRequest) -> HttpResponse:
 @require_POST
 def change_role(request: MemberRequest, pk: int) -> HttpResponse:
     """Give a member of the current team another role."""
-    changed = _get_member(request, pk)
+    changed = team_member(request, pk)
     form = RoleForm(request.POST)
     if not form.is_valid():
         return _tell_errors(request, form)
@@ -162,7 +169,7 @@ def change_role(request: MemberRequest, pk: int) -> HttpResponse:
 @require_POST
 def remove_member(request: MemberRequest, pk: int) -> HttpResponse:
     """Take a person out of the current team."""
-    removed = _get_member(request, pk)
+    removed = team_member(request, pk)
     try:
         members_and_tokens.remove_member(membership=removed, by=request.user)
     except members_and_tokens.MemberError as error:
@@ -174,22 +181,13 @@ def remove_member(request: MemberRequest, pk: int) -> HttpResponse:
 @require_POST
 def reset_password(request: MemberRequest, pk: int) -> HttpResponse:
     """Generate a new password for a member, shown once."""
-    chosen = _get_member(request, pk)
+    chosen = team_member(request, pk)
     try:
         password = members_and_tokens.reset_password(membership=chosen, by=request.user)
     except members_and_tokens.MemberError as error:
         return _refuse(request, error)
     request.session["new_login"] = [chosen.user.get_username(), password]
     return redirect("team-show")
-
-
-def _get_member(request: MemberRequest, pk: int) -> Membership:
-    """A membership of the current team, for its admins; 404 for another team's."""
-    team = member(request, Role.ADMIN).team
-    found = team.memberships.select_related("user", "team").filter(pk=pk).first()
-    if found is None:
-        raise Http404("No such member in this team.")
-    return found
 
 
 def _tell_errors(request: MemberRequest, form: forms.Form, back: str = "team-show") -> HttpResponse:

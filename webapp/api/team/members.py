@@ -6,9 +6,9 @@ from django.http import Http404
 from ninja import Field, Router, Schema, Status
 
 from webapp.accounts import members_and_tokens
-from webapp.accounts.access import MemberRequest, member, owned_row
+from webapp.accounts.access import MemberRequest, member, owned_row, team_member
 from webapp.accounts.forms import MemberForm
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.experiments.access import get_experiment
 from webapp.experiments.costs.ledger import prices_of
@@ -115,19 +115,19 @@ def add_member(request: MemberRequest, body: MemberIn) -> Any:
 @router.patch("/members/{int:pk}", response=MemberOut, operation_id="change_role")
 def change_role(request: MemberRequest, pk: int, body: RoleIn) -> Any:
     """Give a member another role."""
-    chosen = _member(request, pk)
+    chosen = team_member(request, pk)
     try:
         members_and_tokens.change_role(membership=chosen, role=body.role, by=request.user)
     except members_and_tokens.MemberError as error:
         raise Conflict(str(error)) from error
-    return _member(request, pk) if chosen.user_id != request.user.pk else chosen
+    return team_member(request, pk) if chosen.user_id != request.user.pk else chosen
 
 
 @router.delete("/members/{int:pk}", response={204: None}, operation_id="remove_member")
 def remove_member(request: MemberRequest, pk: int) -> Any:
     """Take a person out of the team; what they did stays."""
     try:
-        members_and_tokens.remove_member(membership=_member(request, pk), by=request.user)
+        members_and_tokens.remove_member(membership=team_member(request, pk), by=request.user)
     except members_and_tokens.MemberError as error:
         raise Conflict(str(error)) from error
     return Status(204, None)
@@ -137,7 +137,7 @@ def remove_member(request: MemberRequest, pk: int) -> Any:
 def reset_password(request: MemberRequest, pk: int) -> Any:
     """Generate a new password for a member whose account this team made."""
     try:
-        password = members_and_tokens.reset_password(membership=_member(request, pk), by=request.user)
+        password = members_and_tokens.reset_password(membership=team_member(request, pk), by=request.user)
     except members_and_tokens.MemberError as error:
         raise Conflict(str(error)) from error
     return {"password": password}
@@ -181,12 +181,3 @@ def delete_rule(request: MemberRequest, pk: int) -> Any:
     """Without a rule everything stays."""
     rules.delete_rule(rule=owned_row(request, RetentionRule, pk, Role.ADMIN, "team"), by=request.user)
     return Status(204, None)
-
-
-def _member(request: MemberRequest, pk: int) -> Membership:
-    """A membership of the current team, for its admins; 404 for another team's."""
-    team = member(request, Role.ADMIN).team
-    found = team.memberships.select_related("user", "team").filter(pk=pk).first()
-    if found is None:
-        raise Http404("No such member in this team.")
-    return found
