@@ -13,7 +13,6 @@ from workers import identity, worker_row
 from workers.door.repeated_step import RepeatedStep
 
 log = logging.getLogger(__name__)
-BEAT_S = 2.0
 
 _stopping = threading.Event()
 _consumes = True
@@ -44,7 +43,7 @@ def _start_threads(**_: Any) -> None:
 
         sweep_orphans()
     worker_row.wait_until_recorded()
-    RepeatedStep("heartbeat", beat, every_s=BEAT_S, stopping=_stopping, is_needed=True).start()
+    RepeatedStep("heartbeat", beat, every_s=worker_row.BEAT_S, stopping=_stopping, is_needed=True).start()
     if identity.current().queue == "gpu":
         from workers.gpu import checkpoint_exports, checkpoint_uploads, gpu_use
 

@@ -10,6 +10,8 @@ from webapp.worker_door.contract import version
 from workers import identity
 from workers.door.through import through
 
+BEAT_S = 2.0
+
 _beat = through(door.beat_worker)
 _stop = through(door.stop_worker)
 

@@ -26,6 +26,9 @@ class ExitCode(IntEnum):
         return cls.CANCELLED if command is Control.CANCEL else cls.PAUSED
 
 
+PLANNED = {ExitCode.FINISHED, ExitCode.PAUSED, ExitCode.CANCELLED}
+
+
 class TrainerOutcome(BaseModel):
     """OUTPUT/outcome.json: how rank 0 ended, and what to do about it.
 

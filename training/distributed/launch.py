@@ -26,7 +26,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from training.contracts.trainer_exit import ExitCode
+from training.contracts.trainer_exit import PLANNED
 from training.distributed.gang import Gang
 from training.distributed.host_mesh import GangIncomplete, HostMesh
 
@@ -38,7 +38,6 @@ STORE_LISTENER_VARIABLE = "DESKHAND_RANK_STORE_LISTENER"
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 CRASH_GRACE_S = 5.0
 """Peers of a crashed rank wait in a collective that never ends; nothing of theirs is worth more patience."""
-PLANNED = {ExitCode.FINISHED, ExitCode.PAUSED, ExitCode.CANCELLED}
 DIE_WITH_LAUNCHER = ("setpriv", "--pdeathsig", "KILL", "--")
 HOST_LOST = 70
 """EX_SOFTWARE of sysexits.h: a crash, whatever the ranks were ended with."""

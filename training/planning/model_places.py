@@ -18,6 +18,8 @@ from pathlib import Path
 
 HUB_ID = re.compile(r"(?P<repository>\w[\w.-]*/[\w.-]+)@(?P<revision>\w[\w./-]*)")
 COMMIT = re.compile(r"[0-9a-f]{40}")
+TINY_RANDOM = "tiny-random"
+"""The gpu worker makes it on demand, from the experiment's seed: it holds nothing but random numbers."""
 
 
 class NotInHubCache(LookupError):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from training.planning.model_places import TINY_RANDOM
 from webapp.experiments.checkpoints.usable_checkpoints import MODEL_FOLDER
-from webapp.experiments.launch.model_path import TINY_RANDOM
 from webapp.experiments.models import CheckpointRecord, Experiment
 
 MAX_DEPTH = 32

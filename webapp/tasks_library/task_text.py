@@ -15,11 +15,10 @@ from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import task_problems
 from training.tasks.task_json import LoadError, task_from_osworld, to_osworld
 from webapp.experiments.launch.yaml_keys import lines_of
+from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import BadValue, json_object
 
 MAX_CHARS = 200_000
-MAX_ID = 120
-MAX_FAMILY = 40
 SCREEN_SIDES = (200, 4096)
 """Pixels."""
 MAX_DEPTH = 12

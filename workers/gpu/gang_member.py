@@ -17,7 +17,7 @@ from django.db import close_old_connections
 
 from training.contracts.config import ConfigError, to_yaml
 from training.contracts.log_lines import log_about
-from training.contracts.trainer_exit import ExitCode
+from training.contracts.trainer_exit import PLANNED
 from training.contracts.trainer_state import checkpoints_folder
 from workers import stopping
 from workers.gpu.coordinator import supervision_routes
@@ -35,7 +35,6 @@ from workers.processes.logged_process import LoggedProcess
 
 log = logging.getLogger(__name__)
 LOOK_EVERY_S = 1.0
-PLANNED = {ExitCode.FINISHED, ExitCode.PAUSED, ExitCode.CANCELLED}
 
 
 class AttemptOver(Exception):

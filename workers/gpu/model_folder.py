@@ -9,6 +9,7 @@ from pathlib import Path
 from django.conf import settings
 
 from training.planning.model_places import (
+    TINY_RANDOM,
     NotInHubCache,
     cached_snapshot,
     candidates_of,
@@ -16,8 +17,6 @@ from training.planning.model_places import (
     hub_model,
 )
 
-TINY_RANDOM = "tiny-random"
-"""Not shipped but made on demand, from the experiment's seed: it holds nothing but random numbers."""
 MAKING_TIMEOUT_S = 300.0
 
 

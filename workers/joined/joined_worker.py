@@ -19,7 +19,6 @@ from workers.door.through import https_door, through
 
 log = logging.getLogger("joined worker")
 
-BEAT_S = 2.0
 FETCH_S = 0.3
 """Between two questions for jobs while there are none."""
 STOP_S = 4.0
@@ -43,7 +42,7 @@ class JoinedWorker:
         me = identity.current()
         log.info("%s begins with %s slots", me.name, me.slots)
         needed = partial(RepeatedStep, is_needed=True, at_once=True)
-        needed("heartbeat", self._beat, every_s=BEAT_S, stopping=self.stopping).start()
+        needed("heartbeat", self._beat, every_s=worker_row.BEAT_S, stopping=self.stopping).start()
         _begin_anew(me.name)
         newest = https_door().spool.newest()
         needed("reports", https_door().deliver_forever, every_s=PAUSE_S).start()
@@ -83,8 +82,8 @@ class JoinedWorker:
         try:
             self.fetch()
         except (DatabaseError, DoorRefused) as error:
-            log.warning("no jobs, asking again in %.0f s: %s", BEAT_S, error)
-            self.stopping.wait(BEAT_S)
+            log.warning("no jobs, asking again in %.0f s: %s", worker_row.BEAT_S, error)
+            self.stopping.wait(worker_row.BEAT_S)
 
     def _beat(self) -> None:
         self.is_draining = worker_row.beat()

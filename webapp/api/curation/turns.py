@@ -15,12 +15,11 @@ from webapp.replay.labels import label_entry
 from webapp.replay.turns.process_labels import bad_turns, mark_first_wrong, rate_turn
 from webapp.replay.turns.split import split_entry
 from webapp.replay.turns.turn_edits import TurnEdit
-from webapp.replay.turns.views import export_response, store_upload
+from webapp.replay.turns.views import MAX_TURN, export_response, store_upload
 from webapp.trajectories.access import get_trajectory
 from webapp.trajectories.models import Trajectory
 
 router = Router(tags=["replay"])
-MAX_TURN = 100_000
 
 
 class TurnRating(Schema):

@@ -12,10 +12,9 @@ from webapp.api.errors import Conflict
 from webapp.api.experiment_schemas import ExperimentRow
 from webapp.experiments.access import MAX_AT_ONCE, get_experiment
 from webapp.experiments.housekeeping import changes
-from webapp.experiments.launch.views import MAX_PRIORITY
 from webapp.experiments.lifecycle import operator_actions
 from webapp.experiments.lifecycle.bulk_cancel import cancel_all, former_of, take_back
-from webapp.experiments.lifecycle.queue_order import waiting_experiments
+from webapp.experiments.lifecycle.queue_order import MAX_PRIORITY, waiting_experiments
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.lib.request_values import MAX_WHOLE, BadValue
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment

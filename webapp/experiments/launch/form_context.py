@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from training.planning.model_places import TINY_RANDOM
 from webapp.accounts.models import Team
 from webapp.experiments.launch.form import Draft
 from webapp.experiments.launch.form_knobs import sections
-from webapp.experiments.launch.model_path import SHIPPED_MODELS, TINY_RANDOM
+from webapp.experiments.launch.model_path import SHIPPED_MODELS
 from webapp.experiments.launch.saved_rewards import PRESET
 from webapp.experiments.models import CheckpointRecord, TaskSet
 from webapp.experiments.reward_presets import preset_names

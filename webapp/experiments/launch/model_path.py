@@ -13,8 +13,6 @@ from training.planning.model_places import find_folder
 
 SHIPPED_MODELS = Path(settings.BASE_DIR) / "training" / "checkpoints_shipped"
 MAX_HEADER_BYTES = 100_000_000
-TINY_RANDOM = "tiny-random"
-"""The model.path that the gpu worker makes by itself, from the experiment's seed."""
 TINY_SHAPE = ModelShape(
     width=128, inner=384, num_layers=2, attended=128, cached=128, vocabulary=704, is_tied=True,
     num_counted=900_000,

@@ -35,12 +35,12 @@ from webapp.experiments.launch.preset_and_size_choice import preset_groups, scal
 from webapp.experiments.launch.queue_typed import queue_typed
 from webapp.experiments.launch.saved_rewards import knobs_of, with_saved_preset
 from webapp.experiments.launch.sweep_form import read_sweep, sweep_context
+from webapp.experiments.lifecycle.queue_order import MAX_PRIORITY
 from webapp.experiments.models import AlarmRecord, CheckpointRecord, Experiment, SavedRewardPreset
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.experiments.sweeps.forecast import sweep_forecast
 from webapp.lib.request_values import BadValue, whole_number
 
-MAX_PRIORITY = 100
 TASK_KNOBS = ("tasks.task_set", "tasks.revision", "tasks.families", "tasks.levels", "tasks.curriculum")
 """What a link may choose."""
 

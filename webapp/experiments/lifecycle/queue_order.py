@@ -4,6 +4,8 @@ from django.db.models import QuerySet
 
 from webapp.experiments.models import Experiment, ExperimentStatus
 
+MAX_PRIORITY = 100
+
 
 def waiting_experiments() -> QuerySet[Experiment]:
     """Queued experiments in queue order within each priority."""

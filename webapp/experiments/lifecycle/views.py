@@ -12,7 +12,6 @@ from django.views.decorators.http import require_POST
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.access import get_experiment, ticked_experiments
-from webapp.experiments.launch.views import MAX_PRIORITY
 from webapp.experiments.lifecycle.alarms import acknowledge_alarm
 from webapp.experiments.lifecycle.bulk_cancel import cancel_all, former_of, take_back
 from webapp.experiments.lifecycle.operator_actions import (
@@ -22,6 +21,7 @@ from webapp.experiments.lifecycle.operator_actions import (
     resume_experiment,
     set_priority,
 )
+from webapp.experiments.lifecycle.queue_order import MAX_PRIORITY
 from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.page.part_views import part
 from webapp.experiments.page.views import UNDO_KEY, queue_rows

@@ -45,6 +45,8 @@ class TaskStatus(models.TextChoices):
 
 
 MAX_WORDS = 6
+MAX_ID = 120
+MAX_FAMILY = 40
 
 
 class TaskRecordQuerySet(models.QuerySet["TaskRecord"]):
@@ -87,9 +89,9 @@ class TaskRecord(models.Model):
     """One version of a task; `spec` is `training.contracts.types.Task` as JSON, and never changes."""
 
     task_set = models.ForeignKey(TaskSet, on_delete=models.CASCADE, related_name="tasks")
-    task_id = models.CharField(max_length=120)
+    task_id = models.CharField(max_length=MAX_ID)
     instruction = models.TextField()
-    family = models.CharField(max_length=40, blank=True, db_index=True)
+    family = models.CharField(max_length=MAX_FAMILY, blank=True, db_index=True)
     level = models.IntegerField(default=1)
     split = models.CharField(max_length=8, db_index=True)
     spec = models.JSONField()

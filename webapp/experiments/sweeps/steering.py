@@ -22,6 +22,7 @@ from webapp.experiments.lifecycle.operator_actions import (
     request_pause,
     resume_experiment,
 )
+from webapp.experiments.lifecycle.queue_order import MAX_PRIORITY
 from webapp.experiments.models import (
     ARM_TRANSITIONS,
     FINAL_STATUSES,
@@ -43,7 +44,6 @@ from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 
-MAX_PRIORITY = 100
 MAX_FAILED = 3
 """First arms that all failed end a sweep: the next ones would fail as well."""
 

@@ -8,12 +8,11 @@ from typing import Any
 from training.contracts.types import Task
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord, TaskSet, TaskStatus
+from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import check_text, shortened
 from webapp.replay.imports.conversation import ReadProblem
 
 ONLY_SHOWN = "came with an import: there is a demonstration of it, but no set-up and no evaluator"
-MAX_ID = 120
-MAX_FAMILY = 40
 
 
 @dataclass(slots=True)

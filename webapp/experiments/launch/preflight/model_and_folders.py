@@ -8,8 +8,8 @@ from django.conf import settings
 
 from training.contracts.config import ExperimentConfig
 from training.planning.gpu_layouts import published_shape
-from training.planning.model_places import NotInHubCache, cached_snapshot, hub_model
-from webapp.experiments.launch.model_path import TINY_RANDOM, TINY_SHAPE, model_folder, model_shape
+from training.planning.model_places import TINY_RANDOM, NotInHubCache, cached_snapshot, hub_model
+from webapp.experiments.launch.model_path import TINY_SHAPE, model_folder, model_shape
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.hosts import asked_hosts, missing_here
 from webapp.experiments.launch.preflight.memory import memory_checks
