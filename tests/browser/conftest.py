@@ -15,8 +15,10 @@ from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from testing.browser.people import People
+from testing.browser.people_at_desktops import EnvWorker
 from testing.factories import make_task, make_task_set, make_team, make_user
 from webapp.accounts.models import Role
+from workers.desktops.host.client import DeskHostClient
 
 CHROMIUM_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 TIMEOUT_MS = 45_000
@@ -87,6 +89,16 @@ def _note_foreign(url: str, server: str, problems: list[str]) -> None:
     host = server.removeprefix("http://")
     if not url.startswith(("data:", "blob:")) and url.split("/")[2] != host:
         problems.append(f"request to another host: {url}")
+
+
+@pytest.fixture
+def env_worker(
+    desk_client: DeskHostClient, people: People, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[EnvWorker]:
+    settings.DESKHOST_SOCKET = desk_client.socket_path
+    worker = EnvWorker(desk_client)
+    yield worker
+    worker.stop()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """An operator writes a task by form or JSON, uploads others, tries one by hand and sees every check."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,7 +10,6 @@ from testing.browser.people_at_desktops import LIMIT_S, EnvWorker, note_task, ty
 from training.tasks.task_json import to_osworld
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
-from workers.desktops.host.client import DeskHostClient
 
 SIZES = {"wide": (1280, 800), "phone": (390, 844)}
 NOTE = to_osworld(note_task("blue hen")) | {"id": "mine/note"}
@@ -78,14 +76,6 @@ def test_a_task_is_written_edited_and_uploaded(sign_in: SignIn, people: People, 
     page.get_by_role("button", name="Upload").click()
     expect(page.get_by_text("1 added, 0 as another version")).to_be_visible()
     assert fits(page)
-
-
-@pytest.fixture
-def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:
-    settings.DESKHOST_SOCKET = desk_client.socket_path
-    worker = EnvWorker(desk_client)
-    yield worker
-    worker.stop()
 
 
 @pytest.mark.desktop

@@ -4,7 +4,6 @@ A real desk host owns the desktops, a thread of this process is the env worker, 
 """
 
 import time
-from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -34,18 +33,9 @@ from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Control
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
-from workers.desktops.host.client import DeskHostClient
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]
 SOON = timedelta(seconds=4)
-
-
-@pytest.fixture
-def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:
-    settings.DESKHOST_SOCKET = desk_client.socket_path
-    worker = EnvWorker(desk_client)
-    yield worker
-    worker.stop()
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The screen that the evaluator judged is a picture of its own, in the viewer and in the replay inbox."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -13,7 +12,6 @@ from training.contracts.types import Action, ActionKind, Observation, Purpose, S
 from training.tasks.sets import first_desk
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
-from workers.desktops.host.client import DeskHostClient
 from workers.env.actors import Decision
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db(transaction=True)]
@@ -38,14 +36,6 @@ class TypingAgent:
 def note(max_turns: int) -> Task:
     task = next(task for task in first_desk.generate() if task.family == "note")
     return task.model_copy(update={"max_turns": max_turns})
-
-
-@pytest.fixture
-def env_worker(desk_client: DeskHostClient, settings, people: People) -> Iterator[EnvWorker]:
-    settings.DESKHOST_SOCKET = desk_client.socket_path
-    worker = EnvWorker(desk_client)
-    yield worker
-    worker.stop()
 
 
 @pytest.mark.parametrize(("ends_after", "max_turns"), [(2, 500), (99, 2)], ids=["terminated", "truncated"])

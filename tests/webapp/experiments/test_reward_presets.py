@@ -4,13 +4,12 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
 
-from testing.factories import make_experiment, make_team, make_user
+from testing.factories import make_experiment, make_team
 from training.contracts.config import RewardConfig, RewardPreset, parse_config
 from training.contracts.config.reward_presets import WeightedTerm
 from training.planning.presets import load_presets
-from webapp.accounts.models import AuditEntry, Role
+from webapp.accounts.models import AuditEntry
 from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.launch.form import baseline_of
 from webapp.experiments.models import Experiment, SavedRewardPreset
@@ -28,13 +27,6 @@ FIRST, SECOND = (
     )
     for weight in (0.1, 0.2)
 )
-
-
-@pytest.fixture
-def operator(client: Client):
-    user = make_user(Role.OPERATOR)
-    client.force_login(user)
-    return user
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from django.test import Client
 
 from testing.factories import (
     make_experiment,
@@ -13,14 +12,12 @@ from testing.factories import (
     make_team,
     make_trajectory,
     make_turn,
-    make_user,
 )
 from training.contracts.config import RewardConfig, RewardPreset, parse_config
 from training.contracts.config.reward_presets import REWARD_PRESETS, WeightedTerm
 from training.contracts.types import ActionKind
 from training.rewards import compute_reward
 from training.rewards.term import facts_of
-from webapp.accounts.models import Role
 from webapp.experiments.models import SavedRewardPreset
 from webapp.lib.request_values import BadValue
 from webapp.rewards_lab.effects import effects_of, rank_correlation
@@ -180,13 +177,6 @@ def test_a_slice_is_the_teams_own_and_leaves_out_what_has_no_turns_any_more():
     assert not rows_of(team.pk, "buffer-all").exists()
     with pytest.raises(BadValue, match="choose one of the list"):
         rows_of(team.pk, "everything")
-
-
-@pytest.fixture
-def operator(client: Client):
-    user = make_user(Role.OPERATOR)
-    client.force_login(user)
-    return user
 
 
 def test_the_page_tries_what_is_edited_and_says_how_exact_it_is(client, operator):

@@ -32,13 +32,6 @@ def osworld(task_id: str = "note/one", **values) -> dict:
 
 
 @pytest.fixture
-def operator(client: Client):
-    user = make_user(Role.OPERATOR)
-    client.force_login(user)
-    return user
-
-
-@pytest.fixture
 def team(operator):
     return operator.memberships.get().team
 

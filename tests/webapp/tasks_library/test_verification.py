@@ -1,12 +1,10 @@
 """Oracle and do-nothing runs from a task's page, flaky evaluators, discrimination, launching from here."""
 
 import pytest
-from django.test import Client
 
-from testing.factories import make_experiment, make_group, make_task, make_trajectory, make_user
+from testing.factories import make_experiment, make_group, make_task, make_trajectory
 from training.contracts.config import parse_config
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
-from webapp.accounts.models import Role
 from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.launch.preflight.tasks_and_replay import task_checks
 from webapp.experiments.models import TaskRecord
@@ -16,13 +14,6 @@ from webapp.trajectories.lifecycle import end_trajectory
 from webapp.trajectories.models import Group, Trajectory
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def operator(client: Client):
-    user = make_user(Role.OPERATOR)
-    client.force_login(user)
-    return user
 
 
 @pytest.fixture

@@ -7,22 +7,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from testing.factories import make_experiment, make_team, make_user
+from testing.factories import make_experiment, make_team
 from training.contracts.config import ExperimentConfig, parse_config, to_yaml
 from training.planning.presets import load_presets
-from webapp.accounts.models import Role
 from webapp.experiments.launch.form import baseline_of
 from webapp.experiments.models import Experiment
 
 pytestmark = pytest.mark.django_db
 URL = "/experiments/launch/"
-
-
-@pytest.fixture
-def operator(client: Client):
-    user = make_user(Role.OPERATOR)
-    client.force_login(user)
-    return user
 
 
 def fields(**changes: str) -> dict[str, str]:
