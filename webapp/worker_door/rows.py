@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, get_type_hints
 
+from django.db.models import Q
 from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
 
 from webapp.experiments.models import Attempt
@@ -135,8 +136,8 @@ def works_for(*team_ids: int) -> bool:
     if not host or Trajectory.objects.filter(worker__host=host, team_id__in=team_ids).exists():
         return True
     workers = Worker.objects.filter(host=host, queue="gpu").values("name")
-    held = Attempt.objects.filter(ended_at=None, experiment__team_id__in=team_ids)
-    return held.filter(worker_name__in=workers).exists()
+    running = Attempt.objects.filter(ended_at=None, experiment__team_id__in=team_ids)
+    return running.filter(Q(worker_name__in=workers) | Q(gang__worker_name__in=workers)).exists()
 
 
 def require_team(*team_ids: int) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from django.utils.timezone import now
 
 from testing.factories import (
     make_attempt,
@@ -21,7 +22,7 @@ from training.contracts import coordinator as routes
 from training.contracts.config import parse_config
 from training.contracts.coordinator import SampleGroup
 from training.contracts.types import Purpose
-from webapp.experiments.lifecycle import attempts
+from webapp.experiments.lifecycle import attempts, gangs
 from webapp.experiments.models import Attempt, Experiment, TaskRecord
 from webapp.experiments.page.log_files import log_folder
 from webapp.experiments.placement.placing import place
@@ -128,6 +129,21 @@ def test_screenshots_come_from_the_server_and_only_of_teams_that_it_works_for(tr
     foreign = make_frame(make_team("others"), 2)
     assert trainer.get(f"/frames/{foreign}").status_code == 404
     assert trainer.get("/frames/" + "ab" * 32).status_code == 404
+
+
+def test_a_further_host_of_a_gang_gets_screenshots_while_the_attempt_runs(host):
+    row = make_attempt(worker_name="gpu1@near")
+    own, foreign = make_frame(row.experiment.team, 1), make_frame(make_team("others"), 2)
+    with pytest.raises(DoorRefused, match="has run nothing of team"):
+        webapp_imports.read_screenshot(own)
+    gangs.call_gang(attempt=row, workers=["gpu1@near", ME], secret="")
+    assert webapp_imports.come(row.pk, 1, ME, "far.example:7") is not None
+    assert webapp_imports.read_screenshot(own).startswith(b"\x89PNG")
+    with pytest.raises(DoorRefused, match="has run nothing of team"):
+        webapp_imports.read_screenshot(foreign)
+    Attempt.objects.filter(pk=row.pk).update(ended_at=now())
+    with pytest.raises(DoorRefused, match="has run nothing of team"):
+        webapp_imports.read_screenshot(own)
 
 
 def test_a_host_touches_only_its_own_attempts(host):
