@@ -29,7 +29,7 @@ def call_gang(attempt_id: int, workers: list[str], secret: str) -> str:
 
 @patient_question
 def come(attempt_id: int, host: int, worker_name: str, address: str) -> HeldAttempt | None:
-    """A host is there; None when it was not called, has come before, or the attempt has ended."""
+    """A host is there; None when it was not called, has come to another address, or the attempt has ended."""
     require_worker(worker_name)
     row = gangs.come(attempt_id=attempt_id, host=host, worker_name=worker_name, address=address)
     return held(row) if row else None

@@ -186,6 +186,15 @@ def test_a_claim_whose_answer_was_lost_is_answered_again(host):
     assert webapp_imports.claim_attempt(experiment.pk, 2, ME) is None
 
 
+def test_a_host_of_a_gang_whose_answer_was_lost_is_answered_again(host):
+    row = make_attempt(worker_name="gpu1@near")
+    gangs.call_gang(attempt=row, workers=["gpu1@near", ME], secret="PEM")
+    first, again, other = (webapp_imports.come(row.pk, 1, ME, f"far.example:{port}") for port in (7, 7, 8))
+    assert first == again
+    assert first is not None
+    assert other is None, "a job that was delivered twice"
+
+
 def test_a_silent_host_keeps_its_attempt_for_two_minutes(host, attempt):
     with Heartbeat(webapp_imports.HeldAttempt(attempt.pk, attempt.experiment_id, 1)):
         pass

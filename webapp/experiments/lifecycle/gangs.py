@@ -36,11 +36,12 @@ def call_gang(*, attempt: Attempt, workers: Sequence[str], secret: str) -> None:
 
 
 def come(*, attempt_id: int, host: int, worker_name: str, address: str) -> Attempt | None:
-    """A host is there; None when it was not called, has come before, or the attempt has ended."""
+    """A host is there; None when it was not called, has come to another address, or the attempt has ended."""
     called = GangMember.objects.filter(
-        attempt=attempt_id, host=host, worker_name=worker_name, address="", attempt__ended_at=None
+        attempt=attempt_id, host=host, worker_name=worker_name, attempt__ended_at=None
     )
-    if not called.update(address=address):
+    # A host that did not get the answer asks again; another process of it has another port.
+    if not called.filter(address__in=("", address)).update(address=address):
         return None
     return Attempt.objects.select_related("experiment__team").get(pk=attempt_id)
 

@@ -130,13 +130,14 @@ def test_each_host_comes_once_and_only_while_the_attempt_lasts() -> None:
     attempt = Attempt.objects.create(experiment=queued(), number=1, worker_name="gpu@a")
     gangs.call_gang(attempt=attempt, workers=["gpu@a", "gpu@b", "gpu@c"], secret="pem")
 
-    def come(host: int, name: str) -> Attempt | None:
-        return gangs.come(attempt_id=attempt.pk, host=host, worker_name=name, address=f"{name}:1")
+    def come(host: int, name: str, port: int = 1) -> Attempt | None:
+        return gangs.come(attempt_id=attempt.pk, host=host, worker_name=name, address=f"{name}:{port}")
 
     assert come(1, "gpu@c") is None, "called under another number"
     assert (found := come(1, "gpu@b")) is not None
     assert found.gang_secret == "pem"
-    assert come(1, "gpu@b") is None, "a job that was sent twice"
+    assert come(1, "gpu@b") is not None, "it did not get the answer"
+    assert come(1, "gpu@b", port=2) is None, "a job that was sent twice"
     assert gangs.gathering(attempt.pk).missing == ("gpu@a", "gpu@c")
     gangs.leave(attempt_id=attempt.pk, host=1, problem="no such model")
     gangs.leave(attempt_id=attempt.pk, host=1, problem="something later")
