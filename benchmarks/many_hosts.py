@@ -126,7 +126,7 @@ def joined(options: argparse.Namespace, folder: Path) -> dict[str, dict[str, Any
             place = folder / f"far{number}"
             place.mkdir(mode=0o755)
             host = JoinedMachine(f"far{number}", link, place, deskhand, slots=options.slots // 2)
-            host.join(f"https://{address}:{port}", server.token())
+            host.join()
             stack.callback(host.stop)
             host.start()
             hosts.append(host)

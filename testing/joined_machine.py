@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +18,10 @@ from testing.paths import REPOSITORY
 from testing.private_installation import Instance
 
 GONE = (ProcessLookupError, psutil.Error)
+TOKEN = (
+    "from django.contrib.auth.models import User; from webapp.worker_door.joining import make_token; "
+    "print(make_token(user=User.objects.first()))"
+)
 
 
 @dataclass
@@ -31,12 +36,15 @@ class JoinedMachine:
     slots: int = 2
     variables: dict[str, str] = field(default_factory=dict)
     """Settings of its own."""
+    hidden: Sequence[Path] = ()
+    """Further folders of this machine that are not there for it; they have to exist."""
     process: subprocess.Popen[bytes] | None = field(default=None, init=False)
 
     def command(self, *arguments: str) -> list[str]:
         """A manage.py command there: own network, own name, own checkout; the server's data is hidden."""
-        hide = f'hostname {self.name} && mount -t tmpfs none {self.server.folder} && exec "$@"'
-        alone = ["unshare", "--mount", "--uts", "sh", "-c", hide, "sh"]
+        hide = [f"mount -t tmpfs none {folder}" for folder in (self.server.folder, *self.hidden)]
+        begin = " && ".join([f"hostname {self.name}", *hide, 'exec "$@"'])
+        alone = ["unshare", "--mount", "--uts", "sh", "-c", begin, "sh"]
         return self.network.inside(*alone, sys.executable, "manage.py", *arguments)
 
     @property
@@ -53,13 +61,16 @@ class JoinedMachine:
         inherited = {name: os.environ[name] for name in keep if name in os.environ}
         return inherited | self.variables | {"DESKHAND_DATA_DIR": str(self.data)}
 
-    def join(self, url: str, token: str) -> None:
+    def join(self) -> None:
+        """The running server, at its address for hosts."""
+        token = self.server.manage("shell", "-c", TOKEN).split()[-1]
         self.checkout.mkdir(parents=True)
         self.checkout.chmod(0o755)  # the desk host goes on as another user
         packed = subprocess.run(["git", "archive", "HEAD"], cwd=REPOSITORY, check=True, capture_output=True)
         subprocess.run(["tar", "-x", "-C", str(self.checkout)], input=packed.stdout, check=True)
         for name in (".venv", "node_modules"):
             (self.checkout / name).symlink_to((REPOSITORY / name).resolve())
+        url = "https://{DESKHAND_HOSTS_ADDRESS}:{DESKHAND_HOSTS_PORT}".format_map(self.server.env)
         command = self.command("join", "--server", url, "--token", token, "--roles", self.roles)
         subprocess.run(command, cwd=self.checkout, env=self.environment, check=True)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any
 from testing import watch_installation
 from testing.experiment_runs import FINAL, describe, launch
 from testing.gpu_host import GpuHost
+from testing.joined_machine import JoinedMachine
 from testing.linked_network import Network
 from testing.private_installation import Instance
 from testing.watch_installation import rows
@@ -49,7 +50,7 @@ class TwoGpuHosts:
     """A control, and gpu hosts A and B: networks, names and data folders of their own."""
 
     control: Instance
-    hosts: list[GpuHost]
+    hosts: Sequence[GpuHost | JoinedMachine]
     folder: Path
     """Holds their folders, and `shared`, of all of them."""
 
@@ -100,7 +101,9 @@ class TwoGpuHosts:
             "desktops": {"num_desktops": 2, "max_turns": 2},
             "sampling": {"max_completion_tokens": 8},
             "sft": {"enabled": sft, "demonstrations_per_family": 2, "batch_size": 2, "max_steps": SFT_STEPS},
-            "algorithm": {"group_size": 2, "groups_per_step": 1, "num_steps": steps},
+            # Each step reads screenshots on both hosts, whatever the two trajectories score.
+            "algorithm": {"group_size": 2, "groups_per_step": 1, "num_steps": steps}
+            | {"skip_zero_variance": False},
             "optimiser": {"num_processes": 2, "num_hosts": num_hosts, "least_hosts": least_hosts},
             "evaluation": {"num_tasks": 0},
             "checkpoints": {"every": 1, "directory": str(self.folder / "shared")},

@@ -27,10 +27,6 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="hosts need networks of their own: root"),
 ]
 NUM_STEPS = 5
-TOKEN = (
-    "from django.contrib.auth.models import User; from webapp.worker_door.joining import make_token; "
-    "print(make_token(user=User.objects.first()))"
-)
 CONFIG = {
     "model": {"path": "tiny-random"},
     "tasks": {"families": ["note"]},
@@ -64,7 +60,6 @@ def control(links: list[Network], tmp_path: Path) -> Iterator[Instance]:
 @pytest.fixture
 def hosts(links: list[Network], control: Instance, tmp_path: Path) -> Iterator[list[JoinedMachine]]:
     tmp_path.chmod(0o755)
-    url = f"https://{links[0].near}:{control.env['DESKHAND_HOSTS_PORT']}"
     with ExitStack() as stack:
         made = []
         for role, link in zip(("env", "gpu"), links, strict=True):
@@ -74,7 +69,7 @@ def hosts(links: list[Network], control: Instance, tmp_path: Path) -> Iterator[l
                 f"far-{role}", link, folder, control, roles=role,
                 variables={"DESKHAND_POLICY_ADDRESS": link.far, "DESKHAND_CPU_PLACES": "1"},
             )  # fmt: skip
-            machine.join(url, control.manage("shell", "-c", TOKEN).split()[-1])
+            machine.join()
             stack.callback(machine.stop)
             machine.start()
             made.append(machine)
