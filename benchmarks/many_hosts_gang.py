@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.many_hosts_parts import Server
 from testing import watch_installation
 from testing.experiment_runs import launch, settings
-from testing.joined_machine import JoinedMachine
+from testing.joined_site import JoinedSite
 from testing.linked_network import Network
 from testing.paths import REPOSITORY
 from testing.training.recorded_samples import record_samples
@@ -45,16 +45,16 @@ FIRST_DESK = {
 }
 
 
-def first_desk(pool: TwoGpuHosts, env_hosts: list[JoinedMachine], server: Server) -> dict[str, Any]:
+def first_desk(site: JoinedSite, server: Server) -> dict[str, Any]:
     """The preset with few small steps, on all four hosts, to its end; who listens meanwhile."""
-    started = time.monotonic()
+    started, pool = time.monotonic(), site.pool
     chosen = FIRST_DESK | {"checkpoints.directory": str(pool.folder / "shared")}
     number = launch(pool.control, "--preset", "first-desk", *settings(chosen), "--anyway")
     wait_for("a step", lambda: pool.steps(number))
-    listeners = {host.name: host.network.listeners() for host in (*env_hosts, *pool.hosts) if host.network}
+    listeners = {host.name: host.network.listeners() for host in (*site.env_hosts, *site.gpu_hosts)}
     found = pool.end_of(number)
     # The first gpu host has the policy server and its end of the mesh, the second one its end.
-    expected = dict.fromkeys((host.name for host in env_hosts), 0) | dict(zip(BOTH, (2, 1), strict=True))
+    expected = dict.fromkeys((host.name for host in site.env_hosts), 0) | dict(zip(BOTH, (2, 1), strict=True))
     counts = {name: len(ports) for name, ports in listeners.items()}
     sums = server.sampled_for(number)
     steps = [step for step, _ in pool.steps(number)]
@@ -64,38 +64,40 @@ def first_desk(pool: TwoGpuHosts, env_hosts: list[JoinedMachine], server: Server
         "wall_s": round(time.monotonic() - started, 1),
         "evaluations": [[one["name"], one["success"]] for one in found["evaluations"]],
         "listeners": counts,
-        "passed": whole and counts == expected and not sums["twice"],
+        "passed": whole and counts == expected and not sums["twice"] and not sums["refused"],
     } | sums
 
 
-def lose_each(pool: TwoGpuHosts) -> dict[str, Any]:
-    """An experiment over both whose second host is killed and comes again, then the first."""
-    started = time.monotonic()
+def lose_each(site: JoinedSite, server: Server) -> dict[str, Any]:
+    """An experiment over both whose second host is killed and started again, then the first."""
+    started, pool = time.monotonic(), site.pool
     number = pool.launch(2, steps=NUM_STEPS)
-    for place, (host, least) in enumerate(zip(reversed(pool.hosts), (1, 3), strict=True)):
+    for lost, (host, least) in enumerate(zip(reversed(site.gpu_hosts), (1, 3), strict=True)):
         wait_for(f"{least} steps", partial(_has_steps, pool, number, least))
-        host.kill()
-        wait_for("the attempt's end", partial(_has_ended, pool, number, place))
-        host.start()
+        host.restart()
+        wait_for("the attempt's end", partial(_has_lost, pool, number, lost + 1))
     found = pool.end_of(number)
+    sums = server.sampled_for(number)
     steps = [step for step, _ in pool.steps(number)]
-    attempts = pool.attempts(number)
-    whole = steps == list(range(1, NUM_STEPS + 1)) and attempts[-1] == ("finished", BOTH)
+    # A host that starts slowly may come too late once more: such an attempt has begun nothing.
+    *before, last = [one for one in pool.attempts(number) if one[0] != "incomplete"]
+    whole = steps == list(range(1, NUM_STEPS + 1)) and last == ("finished", BOTH)
     return {
         "steps": steps,
         "attempts": [[one["status"], one["resumed_step"], one["reason"]] for one in found["attempts"]],
         "wall_s": round(time.monotonic() - started, 1),
-        "passed": whole and len(attempts) == 3,
-    }
+        "passed": whole and len(before) == 2 and not sums["twice"] and not sums["refused"],
+    } | sums
 
 
 def _has_steps(pool: TwoGpuHosts, number: int, least: int) -> bool:
     return len(pool.steps(number)) >= least
 
 
-def _has_ended(pool: TwoGpuHosts, number: int, place: int) -> bool:
-    query = f"select ended_at from experiments_attempt where experiment_id = {number} order by number"
-    return watch_installation.rows(pool.control, query)[place][0] is not None
+def _has_lost(pool: TwoGpuHosts, number: int, least: int) -> bool:
+    query = f"select count(*) from experiments_attempt where experiment_id = {number}"
+    broken = watch_installation.rows(pool.control, f"{query} and status in ('crashed', 'lost')")
+    return broken[0][0] >= least
 
 
 def same_numbers(links: list[Network], folder: Path) -> dict[str, Any]:

@@ -1,14 +1,19 @@
-"""What the benchmark of many hosts asks of the server: its database."""
+"""What the benchmark of many hosts asks of the server: its database; places that are run to their end."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 
 WORKERS_WITHIN_S = 1500.0
+LIMIT_S = 1500.0
+POLL_S = 0.1
+BEGUN = 0.25
+"""Share of the places that are done when a fault strikes."""
 SCORED = (TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED)
 
 
@@ -20,17 +25,9 @@ class Server:
         import django
 
         django.setup()
-        from django.contrib.auth.models import User
-
         from webapp.accounts.models import Team
 
         self.team = Team.objects.order_by("pk").first()
-        self.user = User.objects.order_by("pk").first()
-
-    def token(self) -> str:
-        from webapp.worker_door.joining import make_token
-
-        return make_token(user=self.user)
 
     def queue(self, count: int) -> list[int]:
         """Groups of one oracle trajectory each."""
@@ -67,7 +64,6 @@ class Server:
 
     def outcome(self, groups: list[int]) -> dict[str, Any]:
         """What became of the places."""
-        from webapp.fleet.models import JoinedHost
         from webapp.trajectories.models import Frame, Trajectory
 
         rows = Trajectory.objects.filter(group__in=groups)
@@ -88,11 +84,17 @@ class Server:
             "incomplete": incomplete,
             "errored": sorted(rows.exclude(error_kind="").values_list("error_kind", flat=True)),
             "by_host": {host: list(hosts).count(host) for host in sorted(set(hosts))},
-            "refused": sum(JoinedHost.objects.values_list("num_refused", flat=True)),
+            "refused": self.num_refused(),
         }
 
+    def num_refused(self) -> int:
+        """Reports of joined hosts that could not be recorded."""
+        from webapp.fleet.models import JoinedHost
+
+        return sum(JoinedHost.objects.values_list("num_refused", flat=True))
+
     def sampled_for(self, experiment: int) -> dict[str, Any]:
-        """Its trajectories by status and host, and groups with more scored ones than places."""
+        """Its trajectories by status and host, groups with more scored ones than places, reports refused."""
         from django.db.models import Count, F, Q
 
         from webapp.trajectories.models import Group, Trajectory
@@ -105,4 +107,22 @@ class Server:
         return {
             "trajectories": {f"{status} on {host}": number for status, host, number in counted},
             "twice": scored.filter(number__gt=F("size")).count(),
+            "refused": self.num_refused(),
         }
+
+
+def run_places(server: Server, count: int, *strikes: Callable[[], None]) -> dict[str, Any]:
+    """Queue, wait until all are final; one of `strikes` each time that another quarter is."""
+    started, waiting = time.monotonic(), list(strikes)
+    groups = server.queue(count)
+    while (done := server.num_finished(groups)) < count:
+        if waiting and done >= BEGUN * count * (1 + len(strikes) - len(waiting)):
+            waiting.pop(0)()
+        if time.monotonic() - started > LIMIT_S:
+            break
+        time.sleep(POLL_S)
+    wall_s = time.monotonic() - started
+    found = server.outcome(groups) | {"wall_s": round(wall_s, 1)}
+    found["per_hour"] = round(3600 * found["scored"] / wall_s, 1)
+    whole = found["scored"] == found["places_scored"] == found["score_1"] == count
+    return found | {"passed": whole and not found["incomplete"] and not found["refused"] and not waiting}

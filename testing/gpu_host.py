@@ -25,12 +25,8 @@ class GpuHost:
         control: Instance,
         variables: Mapping[str, str],
         network: Network | None = None,
-        *,
-        sees_control: bool = True,
     ) -> None:
-        """`sees_control`: whether the control's folder is there for it."""
         self.name, self.folder = name, folder
-        self._hide = "" if sees_control else f"mount -t tmpfs none {control.folder} && "
         self.network = network
         self._environment = {
             **control.environment,
@@ -43,8 +39,7 @@ class GpuHost:
         self.folder.mkdir(exist_ok=True)
         up = [sys.executable, "manage.py", "up", "--quiet", "--gpu-workers", "1"]
         up += ["--without", "web", "env", "deskhost", "dispatcher"]
-        begin = f'hostname {self.name} && {self._hide}exec "$@"'
-        command = ["unshare", "--uts", "--mount", "sh", "-c", begin, "sh", *up]
+        command = ["unshare", "--uts", "sh", "-c", f'hostname {self.name} && exec "$@"', "sh", *up]
         with (self.folder / "up.log").open("ab") as output:
             self._process = subprocess.Popen(
                 self.network.inside(*command) if self.network else command,

@@ -1,6 +1,7 @@
 """Two gpu hosts with networks, names and data folders of their own, for one experiment over both. Needs root.
 
-They share the folders that the product asks for: screenshots, and `checkpoints.directory`.
+They share the folders that the product asks for: `checkpoints.directory`, and screenshots on hosts that did
+not join over HTTPS.
 """
 
 from __future__ import annotations
@@ -58,39 +59,27 @@ class TwoGpuHosts:
     def beside_one_link(
         cls, stack: ExitStack, link: Network, folder: Path, database: str = ""
     ) -> TwoGpuHosts:
-        """A in the control's network, B behind the link.
+        """On the control's database and Redis, with its screenshots: A in its network, B behind the link.
 
         `database`: URL of one that both networks reach; "" = the control's SQLite file.
         """
         redis = stack.enter_context(redis_on(link.near))
-        variables = {"REDIS_URL": redis, "DESKHAND_CHECKPOINT_DIRS": str(folder / "shared")}
+        shared = folder / "shared"
+        shared.mkdir()
+        variables = {"REDIS_URL": redis, "DESKHAND_CHECKPOINT_DIRS": str(shared)}
         if database:
             variables["DATABASE_URL"] = database
         env = {"DATABASE_URL": ""} | variables
         control = Instance(slots=2, without=["gpu"], env=env, start_timeout_s=500)
         stack.enter_context(control)
         control.manage("import_tasks", "first-desk")
-        return cls.at(control, folder, variables, {link.near: None, link.far: link})
-
-    @classmethod
-    def at(
-        cls,
-        control: Instance,
-        folder: Path,
-        variables: dict[str, str],
-        places: dict[str, Network | None],
-        *,
-        sees_control: bool = True,
-    ) -> TwoGpuHosts:
-        """One at each address, in its network; the screenshots are the control's."""
-        (folder / "shared").mkdir(exist_ok=True)
         hosts = []
-        for name, (address, place) in zip(BOTH, places.items(), strict=True):
+        for name, address, place in zip(BOTH, (link.near, link.far), (None, link), strict=True):
             own = folder / name
             own.mkdir()
             (own / "media").symlink_to((control.folder / "media").resolve())
             own_variables = variables | {"DESKHAND_POLICY_ADDRESS": address}
-            hosts.append(GpuHost(name, own, control, own_variables, place, sees_control=sees_control))
+            hosts.append(GpuHost(name, own, control, own_variables, place))
         return cls(control, hosts, folder)
 
     def launch(self, num_hosts: int, *, least_hosts: int = 0, sft: bool = False, steps: int) -> int:
