@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from types import SimpleNamespace
 
 import httpx
@@ -19,7 +20,7 @@ from webapp.fleet.models import JoinedHost, Worker
 from webapp.lib.host_links.joined_identity import JoinedIdentity
 from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_trajectories
 from webapp.trajectories.models import Frame, Trajectory
-from webapp.worker_door import joining, receive, workers
+from webapp.worker_door import assignments, joining, receive, workers
 from webapp.worker_door.contract import version
 from webapp.worker_door.rows import row_named
 from workers import identity, worker_row
@@ -107,6 +108,23 @@ def test_the_web_may_be_away_from_the_claim_to_the_end(host, settings):
     deliver_all()
     row.refresh_from_db()
     assert (row.status, row.score, row.num_turns) == ("terminated", 1.0, 4)
+
+
+def test_a_claim_whose_answer_was_lost_is_run_again_while_its_host_goes_on(host):
+    """The web stood still: it took the claim when nothing waited for the answer any more."""
+    row = queued()
+    answered = assignments.claim(row.pk, identity.current().name)
+    assert answered is not None
+    told = Trajectory.objects.get(pk=row.pk).heartbeat_at
+    for seconds, lost in ((20, []), (40, [row.pk])):
+        Worker.objects.update(heartbeat_at=told + timedelta(seconds=seconds))
+        assert lose_stale_trajectories() == lost
+    again = row.group.trajectories.get(status="queued")
+    assert again.retry_of_id == row.pk
+    trajectory_job.run(again.pk)
+    deliver_all()
+    again.refresh_from_db()
+    assert (again.status, again.score) == ("terminated", 1.0)
 
 
 def test_what_is_sent_twice_is_recorded_once(host):

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F, Q
 from django.utils import timezone
 
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, TrajectoryStatus
@@ -24,6 +25,9 @@ from webapp.trajectories.models import Trajectory
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=10)
 """An env worker beats every 2 s for every trajectory that it runs."""
+UNTOLD_AFTER = timedelta(seconds=30)
+"""A joined host that beats, and tells nothing of a trajectory for so long, never got the answer to its claim:
+the web stood still meanwhile, say. It would be waited for as long as for a host that is away."""
 RUNNING = (TrajectoryStatus.RESETTING, TrajectoryStatus.RUNNING, TrajectoryStatus.EVALUATING)
 
 
@@ -118,14 +122,15 @@ def take_out_of_group(*, trajectory_id: int) -> None:
 
 def lose_stale_trajectories() -> list[int]:
     """End what dead env workers were running as errored (their places are re-run elsewhere)."""
-    stale = Trajectory.objects.filter(is_silent(HEARTBEAT_TIMEOUT, "worker__"), status__in=RUNNING)
+    untold = Q(worker__is_joined=True, heartbeat_at__lt=F("worker__heartbeat_at") - UNTOLD_AFTER)
+    stale = Trajectory.objects.filter(is_silent(HEARTBEAT_TIMEOUT, "worker__") | untold, status__in=RUNNING)
     lost = []
     for trajectory in stale.select_related("worker"):
         name = trajectory.worker.name if trajectory.worker else "its worker"
         if end_trajectory(
             trajectory_id=trajectory.pk,
             status=TrajectoryStatus.ERRORED,
-            error=f"env worker {name} stopped answering",
+            error=f"env worker {name} stopped answering for it",
             error_kind="worker_lost",
         ):
             lost.append(trajectory.pk)
