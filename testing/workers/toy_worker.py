@@ -6,9 +6,11 @@ TOY_TURN_S is how long a completion takes. The worker's host is what its node na
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +42,8 @@ app = celery_module.app
 TURN_S = float(os.environ.get("TOY_TURN_S", "0"))
 NUM_TOKENS = 40
 SCREEN = (512, 384)
+LEASE_S, RENEW_S = 30.0, 10.0
+"""Of the desk host's leases."""
 _screens = [Frame.of(Image.new("RGB", SCREEN, (shade, 90, 255 - shade))) for shade in range(0, 256, 16)]
 
 
@@ -50,10 +54,12 @@ class ToyEnvironment:
     is_lost = False
 
     def __init__(self, request: EnvironmentRequest) -> None:
-        self.desktop_id = f"{identity.current().host}-{threading.get_ident() % 10_000}"
+        self._desktop = HOST.take()
+        self.desktop_id = f"{identity.current().host}-d{self._desktop}"
         self._number = 0
 
     def prepare(self, task: Task) -> None:
+        HOST.use(self._desktop)
         self._number = 0
 
     def observe(self) -> Frame:
@@ -67,7 +73,7 @@ class ToyEnvironment:
         return float(self._number % 2)
 
     def reset(self) -> None:
-        pass
+        HOST.reset(self._desktop)
 
     def close(self) -> None:
         pass
@@ -97,13 +103,34 @@ class ToyPolicy:
 
 
 class ToyHost:
-    """What the mirror asks of a desk host; all its desktops are leased, and something always changes."""
+    """What the mirror asks of a desk host. All desktops are leased; one changes when its trajectory ends."""
 
     def __init__(self) -> None:
         self._version = 0
+        self._changed = threading.Condition()
+        self._taken = itertools.count()
+        self._resets: Counter[int] = Counter()
+        self._used: set[int] = set()
+
+    def take(self) -> int:
+        """The next desktop, for a slot that keeps it."""
+        return next(self._taken) % identity.current().slots
+
+    def use(self, number: int) -> None:
+        """A trajectory begins on it."""
+        self._used.add(number)
+
+    def reset(self, number: int) -> None:
+        """Its trajectory has ended."""
+        with self._changed:
+            self._used.discard(number)
+            self._resets[number] += 1
+            self._version += 1
+            self._changed.notify_all()
 
     def watch(self, *, after: int, wait_s: float) -> HostReport:
-        self._version += 1
+        with self._changed:
+            self._changed.wait_for(lambda: self._version > after, wait_s)
         me = identity.current()
         health = HostHealth(
             pid=1,
@@ -120,7 +147,7 @@ class ToyHost:
                             disk_free_mb=5e5),
             desktops=[self._desktop(number) for number in range(me.slots)],
             resets=ResetTimes(count=10, p50_s=0.05, p99_s=0.2),
-            num_resets=self._version,
+            num_resets=self._resets.total(),
             num_failures=0,
             failures=[],
             leaks=[],
@@ -128,14 +155,17 @@ class ToyHost:
         )  # fmt: skip
 
     def _desktop(self, number: int) -> DesktopStatus:
+        """One that a trajectory uses takes CPU, each time another share of it."""
         me = identity.current()
         spec = DesktopSpec(width=SCREEN[0], height=SCREEN[1])
         info = DesktopInfo(
             desktop_id=f"{me.host}-d{number}", provider="x11", spec=spec, generation=1, endpoints=Endpoints()
         )
-        figures = {"resets": self._version, "cpu_percent": float(number), "age_s": 60.0, "lease_left_s": 30.0}
+        now, is_used = time.monotonic(), number in self._used
+        figures = {"resets": self._resets[number], "cpu_percent": now % 60 if is_used else 0.0, "age_s": now}
         lease = {"lease_id": f"l{number}", "holder": f"{me.name}/slot{number}"}
-        return DesktopStatus(info=info, phase=Phase.LEASED, pid=1, **figures, **lease)
+        left_s = LEASE_S - (now + number) % RENEW_S
+        return DesktopStatus(info=info, phase=Phase.LEASED, pid=1, lease_left_s=left_s, **figures, **lease)
 
     def drain(self, wanted: bool) -> None:
         pass
@@ -153,9 +183,12 @@ class ToyHost:
         pass
 
 
+HOST = ToyHost()
+
+
 def _start_mirror(stopping: threading.Event) -> None:
     me = identity.current()
-    mirror = desk_host_mirror.Mirror(ToyHost(), me.host, me.name)  # type: ignore[arg-type]
+    mirror = desk_host_mirror.Mirror(HOST, me.host, me.name)  # type: ignore[arg-type]
     threading.Thread(target=mirror.run, args=[stopping], name="mirror", daemon=True).start()
 
 
