@@ -8,6 +8,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
+from webapp.lib.short_statements import first_row
 from webapp.lib.silence import silent_for
 from webapp.live.event_publishing import publish
 
@@ -17,30 +18,36 @@ JOINED_TIMEOUT = timedelta(seconds=120)
 """Of a joined host, which works on while the web is away: a restart or an upgrade costs no trajectory."""
 
 
-@transaction.atomic
-def beat_worker(
+BEAT_AGAIN = """
+UPDATE fleet_worker
+SET queue = %s, host = %s, slots = %s, version = %s, is_joined = %s, heartbeat_at = %s
+WHERE name = %s AND pid = %s AND status = %s
+RETURNING is_draining
+"""
+"""Every worker's, every two seconds."""
+
+
+def beat_again(
     *, name: str, queue: str, host: str, pid: int, slots: int, version: str, is_joined: bool = False
-) -> Worker:
-    """Record that a worker is alive; a worker coming back under its name is online again."""
-    values = {
-        "queue": queue,
-        "host": host,
-        "pid": pid,
-        "slots": slots,
-        "version": version,
-        "is_joined": is_joined,
-        "heartbeat_at": timezone.now(),
-    }
-    changed = Worker.objects.filter(name=name, pid=pid, status=WorkerStatus.ONLINE).update(**values)
-    if changed:
+) -> bool | None:
+    """The heartbeat of a worker that is online: whether it is being drained; None when it is not online."""
+    values = [queue, host, slots, version, is_joined, timezone.now()]
+    found = first_row(BEAT_AGAIN, [*values, name, pid, WorkerStatus.ONLINE.value])
+    return bool(found[0]) if found else None
+
+
+@transaction.atomic
+def beat_worker(*, name: str, host: str, **told: Any) -> Worker:
+    """Record that a worker is alive, as `beat_again`; one coming back under its name is online again."""
+    if beat_again(name=name, host=host, **told) is not None:
         return Worker.objects.get(name=name)
-    values |= {"status": WorkerStatus.ONLINE, "started_at": timezone.now()}
+    now = timezone.now()
+    values = {**told, "host": host, "status": WorkerStatus.ONLINE, "heartbeat_at": now, "started_at": now}
     # A host that is being drained stays so for workers that join it.
-    draining = Host.objects.filter(name=host, is_draining=True).exists()
-    worker, _ = Worker.objects.update_or_create(
-        name=name, defaults=values | ({"is_draining": True} if draining else {})
-    )
-    publish("fleet", "worker.joined", {"worker": name, "queue": queue, "slots": slots})
+    if Host.objects.filter(name=host, is_draining=True).exists():
+        values["is_draining"] = True
+    worker, _ = Worker.objects.update_or_create(name=name, defaults=values)
+    publish("fleet", "worker.joined", {"worker": name, "queue": worker.queue, "slots": worker.slots})
     return worker
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.attempts import lose_attempt
@@ -26,16 +27,10 @@ NEEDS_REDIS = "remote"
 def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version: str) -> bool:
     """Record that a worker is alive; True while it is being drained."""
     require_host(host)
-    worker = worker_reports.beat_worker(
-        name=name,
-        queue=queue,
-        host=host,
-        pid=pid,
-        slots=slots,
-        version=version,
-        is_joined=bool(caller.get()),
-    )
-    return worker.is_draining
+    told: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
+    told |= {"version": version, "is_joined": bool(caller.get())}
+    is_draining = worker_reports.beat_again(**told)
+    return worker_reports.beat_worker(**told).is_draining if is_draining is None else is_draining
 
 
 @question
