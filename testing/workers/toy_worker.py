@@ -134,7 +134,7 @@ class ToyHost:
         me = identity.current()
         health = HostHealth(
             pid=1,
-            uptime_s=60,
+            uptime_s=time.monotonic(),
             desktops={Phase.LEASED: me.slots},
             max_desktops=me.slots,
             swept=0,

@@ -1,32 +1,42 @@
 """Writes of the mirror: what a desk host says of itself and its desktops becomes rows.
 
-One worker per host mirrors it: the right is a conditional update of the host's row that has to be renewed,
-so a worker that falls silent is followed by another one within seconds. Only the mirror changes the phase
-of a desktop that a desk host owns.
+The mirror tells everything first and now and then, in between what differs from what it told last. Only the
+mirror changes the phase of a desktop that a desk host owns.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import transaction
-from django.db.models import Q
+from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.fleet import history_rows
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
+from webapp.lib.short_statements import execute
 from webapp.live.event_publishing import publish
 
-TAKE_OVER_AFTER = timedelta(seconds=4)
-"""The mirror renews its right about every second."""
 KEEP_GONE = timedelta(days=1)
 KEEP_FAILURES = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesktopFigures:
+    """What changes all the time of a desktop, and is written now and then."""
+
+    last_reset_s: float
+    lease_until: datetime | None
+    cpu_percent: float
+    memory_mb: float
+    num_processes: int
+    born_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +58,7 @@ class DesktopState:
     quarantine: str
     log: str
     has_vnc: bool
-    last_reset_s: float = field(compare=False)
-    lease_until: datetime | None = field(compare=False)
-    cpu_percent: float = field(compare=False)
-    memory_mb: float = field(compare=False)
-    num_processes: int = field(compare=False)
-    born_at: datetime = field(compare=False)
-    """Fields that do not compare change all the time; they are written now and then."""
+    figures: DesktopFigures = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,21 +86,18 @@ class HostState:
     failures: Sequence[FailedBoot]
 
 
-def claim_mirror(*, host: str, by: str) -> bool:
-    """True when worker `by` mirrors `host` from now on, or still does."""
-    now = timezone.now()
-    limit = now - TAKE_OVER_AFTER
-    others = Host.objects.filter(name=host, mirrored_at__gte=limit).exclude(mirrored_by=by)
-    if others.exists():  # without the write that an update is even when it changes nothing
-        return False
-    Host.objects.get_or_create(name=host)
-    free = Q(mirrored_by=by) | Q(mirrored_at=None) | Q(mirrored_at__lt=limit)
-    return bool(Host.objects.filter(free, name=host).update(mirrored_by=by, mirrored_at=now))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChanges:
+    """What differs from what the mirror told last."""
 
-
-def hand_over_mirror(*, host: str, by: str) -> None:
-    """The mirroring worker stops: another one may follow at once."""
-    Host.objects.filter(name=host, mirrored_by=by).update(mirrored_at=None)
+    values: dict[str, Any]
+    """Columns of `models.Host` with another value."""
+    desktops: Sequence[DesktopState]
+    """That changed for people."""
+    figures: dict[str, DesktopFigures]
+    """Of others, by name."""
+    gone: Sequence[str]
+    """Names of desktops that there are no more."""
 
 
 @transaction.atomic
@@ -113,8 +114,8 @@ def record_host(*, host: str, state: HostState) -> None:
     before = Host.objects.select_for_update().get(name=host)
     Host.objects.filter(pk=before.pk).update(**state.values, heartbeat_at=now, problem="")
     _record_failures(before, state.failures)
-    providers = [provider["provider"] for provider in state.values["providers"]]
-    if record_desktops(host=host, desktops=state.desktops, providers=providers, with_figures=True):
+    providers = {provider["provider"] for provider in state.values["providers"]}
+    if _record_desktops(host, state.desktops, providers):
         return  # it has published
     is_new = before.problem or bool(before.leaks) != bool(state.values["leaks"])
     if is_new or before.heartbeat_at is None:
@@ -122,48 +123,101 @@ def record_host(*, host: str, state: HostState) -> None:
 
 
 @transaction.atomic
-def record_desktops(
-    *, host: str, desktops: Sequence[DesktopState], providers: Iterable[str], with_figures: bool
-) -> bool:
-    """The desktops of a report; publishes once when any of them changed for people.
+def record_changes(*, host: str, by: str, changes: HostChanges) -> bool:
+    """What differs, without a look at the rest. False when `by` is not the mirror any more."""
+    mirrored = Host.objects.filter(name=host, mirrored_by=by)
+    if not mirrored.update(**changes.values, heartbeat_at=timezone.now(), problem=""):
+        return False
+    _write(host, [(Desktop(name=state.name), state) for state in changes.desktops], unique="name")
+    _write_figures(host, changes.figures)
+    if changes.gone:
+        _end(Desktop.objects.filter(host=host, name__in=changes.gone))
+    if changes.desktops or changes.gone:
+        _publish_desktops(host, len(changes.desktops), len(changes.gone))
+    return True
 
-    Without figures only desktops that changed for people are written.
-    """
-    now = timezone.now()
+
+def _record_desktops(host: str, desktops: Sequence[DesktopState], providers: Set[str]) -> bool:
+    """All desktops of a host; publishes once when any of them changed for people."""
     rows = {row.name: row for row in Desktop.objects.filter(host=host).exclude(phase=DesktopPhase.GONE)}
-    workers = dict(Worker.objects.filter(host=host).values_list("name", "pk"))
     new = {state.name for state in desktops} - set(rows)
     # Known under another phase: GONE by mistake, or named by a trajectory before we heard of it.
     rows |= {row.name: row for row in Desktop.objects.filter(name__in=new)} if new else {}
+    known: list[tuple[Desktop, DesktopState]] = []
+    unknown: list[tuple[Desktop, DesktopState]] = []
     num_changed = 0
-    written: dict[bool, list[Desktop]] = {True: [], False: []}
     for state in desktops:
-        row = rows.get(state.name) or Desktop(name=state.name)
-        changed = row.pk is None or any(getattr(row, name) != getattr(state, name) for name in _SHOWN)
-        num_changed += changed
-        if changed or with_figures:
-            for name in _STATE_FIELDS:
-                setattr(row, name, getattr(state, name))
-            row.host, row.mirrored_at = host, now
-            row.worker_id = workers.get(state.holder.rpartition("/")[0])
-            written[row.pk is not None].append(row)
-    # Two statements at most: hosts with many desktops tell of all of them every few seconds.
-    Desktop.objects.bulk_create(
-        written[True], update_conflicts=True, unique_fields=["pk"], update_fields=_WRITTEN
-    )
-    Desktop.objects.bulk_create(written[False])
+        row = rows.get(state.name)
+        num_changed += row is None or any(getattr(row, name) != getattr(state, name) for name in _SHOWN)
+        (unknown if row is None else known).append((row or Desktop(name=state.name), state))
+    # Two statements at most, however many desktops a host has.
+    _write(host, known, unique="pk")
+    _write(host, unknown)
     listed = {state.name for state in desktops}
-    gone = [row.pk for row in rows.values() if row.name not in listed and row.provider in set(providers)]
-    unleased = {"worker": None, "holder": "", "lease_until": None}
-    Desktop.objects.filter(pk__in=gone).update(phase=DesktopPhase.GONE, updated_at=now, **unleased)
+    gone = [row.pk for row in rows.values() if row.name not in listed and row.provider in providers]
+    if gone:
+        _end(Desktop.objects.filter(pk__in=gone))
     if num_changed or gone:
-        publish("fleet", "desktop.updated", {"host": host, "changed": num_changed, "gone": len(gone)})
+        _publish_desktops(host, num_changed, len(gone))
     return bool(num_changed or gone)
 
 
-_STATE_FIELDS = [name for name in DesktopState.__dataclass_fields__ if name != "name"]
-_SHOWN = [name for name, spec in DesktopState.__dataclass_fields__.items() if spec.compare]
-_WRITTEN = [*_STATE_FIELDS, "host", "worker", "mirrored_at", "updated_at"]
+def _write(host: str, told: Sequence[tuple[Desktop, DesktopState]], unique: str = "") -> None:
+    """One statement for all; `unique`: the column by which rows that there are already are found."""
+    if not told:
+        return
+    now = timezone.now()
+    workers: dict[str, int] = {}
+    if any(state.holder for _, state in told):
+        workers = dict(Worker.objects.filter(host=host).values_list("name", "pk"))
+    for row, state in told:
+        for name in _SHOWN:
+            setattr(row, name, getattr(state, name))
+        for name in _FIGURES:
+            setattr(row, name, getattr(state.figures, name))
+        row.host, row.mirrored_at = host, now
+        row.worker_id = workers.get(state.holder.rpartition("/")[0])
+    rows = [row for row, _ in told]
+    if unique:
+        Desktop.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=[unique], update_fields=_WRITTEN
+        )
+    else:
+        Desktop.objects.bulk_create(rows)
+
+
+def _write_figures(host: str, told: dict[str, DesktopFigures]) -> None:
+    """One statement for all; whole rows would take four times as long."""
+    if not told:
+        return
+    columns = {name: f"told.column{number}" for number, name in enumerate(_FIGURES, start=2)}
+    if connection.vendor == "postgresql":  # which takes a column of nothing but NULL for texts
+        columns["lease_until"] += "::timestamptz"
+    sets = ", ".join(f"{name} = {value}" for name, value in columns.items())
+    values = ", ".join([f"({', '.join(['%s'] * (1 + len(columns)))})"] * len(told))
+    sql = (
+        f"UPDATE fleet_desktop SET {sets}, updated_at = %s FROM (VALUES {values}) AS told "
+        "WHERE fleet_desktop.host = %s AND fleet_desktop.name = told.column1"
+    )
+    params: list[Any] = [timezone.now()]
+    for name, figures in told.items():
+        params += [name, *(getattr(figures, column) for column in _FIGURES)]
+    execute(sql, [*params, host])
+
+
+def _end(gone: QuerySet[Desktop]) -> None:
+    """No one holds what is gone."""
+    nothing = {"worker": None, "holder": "", "lease_until": None}
+    gone.update(phase=DesktopPhase.GONE, updated_at=timezone.now(), **nothing)
+
+
+def _publish_desktops(host: str, num_changed: int, num_gone: int) -> None:
+    publish("fleet", "desktop.updated", {"host": host, "changed": num_changed, "gone": num_gone})
+
+
+_FIGURES = [column.name for column in fields(DesktopFigures)]
+_SHOWN = [column.name for column in fields(DesktopState) if column.compare and column.name != "name"]
+_WRITTEN = [*_SHOWN, *_FIGURES, "host", "worker", "mirrored_at", "updated_at"]
 
 
 def _record_failures(host: Host, failures: Sequence[FailedBoot]) -> None:

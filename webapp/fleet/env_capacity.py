@@ -2,7 +2,7 @@
 
 from django.db.models import Count, QuerySet, Sum
 
-from webapp.fleet.models import Host, Worker, WorkerStatus
+from webapp.fleet.models import Worker, WorkerStatus
 
 
 def env_capacity() -> tuple[int, int]:
@@ -17,10 +17,10 @@ def count_env_slots() -> int:
     return env_capacity()[0]
 
 
-def count_slots_of_host(host: str) -> int:
-    """The same of one machine."""
+def slots_of_host(host: str) -> QuerySet[Worker, int]:
+    """The same of one machine, as part of another query; no row without such a worker."""
     online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE, is_draining=False, host=host)
-    return online.aggregate(total=Sum("slots"))["total"] or 0
+    return online.values("host").annotate(total=Sum("slots")).values_list("total", flat=True)
 
 
 def hosts_at_work(*, draining_too: bool = False) -> set[str]:
@@ -32,8 +32,3 @@ def host_names_at_work(*, draining_too: bool = False) -> QuerySet[Worker, str]:
     """The same as part of another query."""
     online = Worker.objects.filter(queue="env", status=WorkerStatus.ONLINE)
     return (online if draining_too else online.filter(is_draining=False)).values_list("host", flat=True)
-
-
-def is_host_draining(name: str) -> bool:
-    """True while an operator lets the machine run empty."""
-    return Host.objects.filter(name=name, is_draining=True).exists()

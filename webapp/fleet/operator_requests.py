@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.accounts.audit.log_action import log_action, only_team
@@ -103,12 +104,16 @@ def _record(
 # --- the mirror's side -------------------------------------------------------------------------------
 
 
+def asked_operations(host: str) -> QuerySet[Operation]:
+    """What waits for the mirror of a host."""
+    return Operation.objects.filter(host=host, status=OperationStatus.ASKED)
+
+
 def take_operations(*, host: str) -> list[Operation]:
     """Claim what is asked of a host's desktops, oldest first."""
-    found = Operation.objects.filter(host=host, status=OperationStatus.ASKED).order_by("id")
     return [
         operation
-        for operation in found
+        for operation in asked_operations(host).order_by("id")
         if Operation.objects.filter(pk=operation.pk, status=OperationStatus.ASKED).update(
             status=OperationStatus.RUNNING
         )

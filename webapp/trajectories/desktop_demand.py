@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from django.db.models import Count, QuerySet
+
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.experiments.stored_config import read_stored
+from webapp.lib.short_statements import Sql, compiled
 from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.models import Trajectory
 
@@ -18,20 +21,28 @@ DesktopKind = tuple[str, int, int]
 """Provider, width, height."""
 
 
+def queued_sql() -> Sql:
+    """Whether any are queued, as a part of what mirrors ask with each round."""
+    return compiled(_queued)
+
+
 def waiting_desktops() -> Counter[DesktopKind]:
     """How many queued trajectories want which kind of desktop now, the oldest ones only.
 
     Those that wait for others of their experiment (`desktops.num_desktops`) want none yet.
     """
-    queued = Trajectory.objects.filter(status=TrajectoryStatus.QUEUED).order_by("id")
-    rows = list(queued.values_list("experiment_id", "task__spec__screen", "group__desktops")[:LOOK_AHEAD])
+    rows = list(
+        _queued()
+        .order_by("id")
+        .values_list("experiment_id", "task__spec__screen", "group__desktops")[:LOOK_AHEAD]
+    )
     if not rows:
         return Counter()
     experiments = Experiment.objects.in_bulk({row[0] for row in rows if row[0]})
     found: Counter[DesktopKind] = Counter()
-    num_out: Counter[int | None] = Counter(
-        Trajectory.objects.filter(status__in=RUNNING).values_list("experiment_id", flat=True)
-    )
+    running = Trajectory.objects.filter(status__in=RUNNING, experiment__in=experiments).order_by()
+    counts = running.values_list("experiment_id").annotate(Count("pk"))
+    num_out: Counter[int | None] = Counter(dict(counts))
     for experiment_id, screen, alone in rows:
         experiment = experiments.get(experiment_id or 0)
         desktops = experiment.settings.desktops if experiment else read_stored(DesktopConfig, alone)
@@ -41,3 +52,7 @@ def waiting_desktops() -> Counter[DesktopKind]:
         width, height = screen or Task.model_fields["screen"].default
         found[desktops.provider, int(width), int(height)] += 1
     return found
+
+
+def _queued() -> QuerySet[Trajectory]:
+    return Trajectory.objects.filter(status=TrajectoryStatus.QUEUED)

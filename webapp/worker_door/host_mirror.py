@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.fleet import desk_host_reports, env_capacity, operator_requests
-from webapp.fleet.desk_host_reports import DesktopState, HostState
+from webapp.fleet import desk_host_reports, mirror_claim, operator_requests
+from webapp.fleet.desk_host_reports import HostChanges, HostState
+from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import Operation, OperationStatus
 from webapp.trajectories import desktop_demand
 from webapp.trajectories.lifecycle import desktop_taken_away
@@ -33,34 +34,27 @@ class DesktopsWanted:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class HostOrders:
-    """What a machine's desk host is to be told, with each round of its mirror."""
+@question
+def claim_mirror(host: str, by: str, again: bool) -> HostNow | None:
+    """Worker `by` mirrors `host` from now on, or still does; None when another one does.
 
-    is_draining: bool
-    num_slots: int
-    """Of its env workers."""
-    wanted: list[DesktopsWanted]
+    `again`: it did in its last round, and the desk host answered.
+    """
+    require_host(host)
+    return mirror_claim.claim_mirror(host=host, by=by, again=again, queued=desktop_demand.queued_sql())
 
 
 @question
-def claim_mirror(host: str, by: str) -> HostOrders | None:
-    """Worker `by` mirrors `host` from now on, or still does; None when another one does."""
+def wanted_desktops(host: str) -> list[DesktopsWanted]:
+    """What queued trajectories want, for a machine that has free slots."""
     require_host(host)
-    if not desk_host_reports.claim_mirror(host=host, by=by):
-        return None
-    wanted = desktop_demand.waiting_desktops().items()
-    return HostOrders(
-        is_draining=env_capacity.is_host_draining(host),
-        num_slots=env_capacity.count_slots_of_host(host),
-        wanted=[DesktopsWanted(*kind, count) for kind, count in wanted],
-    )
+    return [DesktopsWanted(*kind, count) for kind, count in desktop_demand.waiting_desktops().items()]
 
 
 @question
 def hand_over_mirror(host: str, by: str) -> None:
     require_host(host)
-    desk_host_reports.hand_over_mirror(host=host, by=by)
+    mirror_claim.hand_over_mirror(host=host, by=by)
 
 
 @question
@@ -78,10 +72,10 @@ def record_host(host: str, state: HostState) -> None:
 
 
 @question
-def record_desktops(host: str, desktops: list[DesktopState], providers: list[str]) -> None:
-    """What people do not want to wait for of a report."""
+def record_changes(host: str, by: str, changes: HostChanges) -> bool:
+    """What differs from what `by` told last; False when it has to tell everything."""
     require_host(host)
-    desk_host_reports.record_desktops(host=host, desktops=desktops, providers=providers, with_figures=False)
+    return desk_host_reports.record_changes(host=host, by=by, changes=changes)
 
 
 @question

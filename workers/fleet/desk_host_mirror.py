@@ -1,6 +1,6 @@
 """The mirror: a thread of an env worker that keeps the database's picture of this machine's desk host.
 
-    claim -> watch (the desk host answers as soon as something changes) -> write -> carry out operations
+    claim -> watch (the desk host answers as soon as something changes) -> write what differs -> operations
 One env worker per host does it, by a claim in the database that it renews; the others stand by. A desk host
 that hangs holds up this thread only, never the heartbeat.
 """
@@ -21,6 +21,7 @@ from workers.desktops.host.client import DeskHostClient
 from workers.desktops.host.messages import HostReport
 from workers.env import slots
 from workers.fleet import reporting, run_operations
+from workers.fleet.report_teller import ReportTeller
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +30,11 @@ WATCH_S = 1.0
 PAUSE_S = 1.0
 """Shortest time between two writes; a busy host changes at every trajectory, and each round costs as much as
 a few turns. The fleet page looks every 2.5 s."""
-FIGURES_S = 3.0
-"""How often CPU, memory and lease times are written, changed or not."""
 SAMPLE_S = 10.0
 COMPARE_S = 5.0
+"""How often it is looked whether a snapshot has come or gone."""
+COMPARE_ALL_S = 30.0
+"""How often all of them are compared with the database, changed or not."""
 FORGET_S = 600.0
 
 
@@ -45,8 +47,15 @@ class Mirror:
         self._name = name
         """Of this worker."""
         self._version = -1
-        self._figures_at = self._sampled_at = self._forgot_at = self._compared_at = 0.0
+        self._goes_on = False
+        """It mirrored in its last round, and the desk host answered."""
+        self._teller = ReportTeller(host, name)
+        self._sampled_at = self._forgot_at = self._looked_at = self._compared_at = 0.0
+        self._compared: set[str] | None = None
+        """Snapshots that the database was asked about last."""
         self._is_draining: bool | None = None
+        self._expected: list[reporting.DesktopsWanted] = []
+        """What the desk host was told last of leases to come."""
 
     def run(self, stopping: threading.Event) -> None:
         """Until the worker stops."""
@@ -67,37 +76,43 @@ class Mirror:
 
     def step(self) -> bool:
         """One round; False when another worker mirrors, or there is nothing to mirror."""
-        orders = reporting.claim_mirror(host=self._host, by=self._name)
-        if orders is None:
-            self._version = -1
+        host_now = reporting.claim_mirror(self._host, self._name, self._goes_on)
+        self._goes_on = False  # until the desk host has answered
+        if host_now is None:
+            self._start_over()
             return False
         try:
-            report = self._client.watch(after=self._version, wait_s=WATCH_S)
-            self._follow_drain(orders.is_draining)
+            # Who asked for an operation waits for no change.
+            wait_s = 0.0 if host_now.has_operations else WATCH_S
+            report = self._client.watch(after=self._version, wait_s=wait_s)
+            self._follow_drain(host_now.is_draining)
         except EnvError as error:
-            self._version = -1
+            self._start_over()
             self._is_draining = None
             reporting.record_problem(host=self._host, problem=str(error))
             return False
+        self._goes_on = True
         self.record(report)
-        run_operations.carry_out(self._client, self._host)
-        self._announce_demand(orders, sum(bool(status.lease_id) for status in report.desktops))
+        if host_now.has_operations:
+            run_operations.carry_out(self._client, self._host)
+        self._announce_demand(host_now, sum(bool(status.lease_id) for status in report.desktops))
         return True
 
+    def _start_over(self) -> None:
+        """What the rows and the desk host say from now on may have nothing to do with what was told."""
+        self._version = -1
+        self._teller.forget()
+
     def record(self, report: HostReport) -> None:
-        """Write what changed; figures and history now and then."""
+        """Write what differs; history now and then."""
         now = time.monotonic()
-        if now - self._figures_at >= FIGURES_S:
-            reporting.record_report(self._host, report, with_figures=True)
-            self._figures_at = now
-        elif report.version != self._version:
-            reporting.record_report(self._host, report, with_figures=False)
+        self._teller.tell(report, has_changed=report.version != self._version)
         self._version = report.version
         if now - self._sampled_at >= SAMPLE_S:
             reporting.sample_host(host=self._host)
             self._sampled_at = now
-        if now - self._compared_at >= COMPARE_S:
-            self._compared_at = now
+        if now - self._looked_at >= COMPARE_S:
+            self._looked_at = now
             self._compare_snapshots()
         if now - self._forgot_at >= FORGET_S:
             reporting.forget_old()
@@ -105,10 +120,13 @@ class Mirror:
 
     def _compare_snapshots(self) -> None:
         """What the host dropped is gone for people, too; what no trajectory knows any more is dropped."""
-        asked_at = datetime.now(UTC)
+        asked_at, now = datetime.now(UTC), time.monotonic()
         try:
             kept = self._client.snapshots()
+            if set(kept) == self._compared and now - self._compared_at < COMPARE_ALL_S:
+                return
             self._client.drop_snapshots(reporting.unknown_snapshots(kept.values(), asked_at))
+            self._compared, self._compared_at = set(kept), now
         except EnvError as error:
             log.warning("mirror: snapshots not compared, trying again: %s", error)
 
@@ -118,10 +136,15 @@ class Mirror:
             self._client.drain(wanted)
             self._is_draining = wanted
 
-    def _announce_demand(self, orders: reporting.HostOrders, num_leased: int) -> None:
+    def _announce_demand(self, host_now: reporting.HostNow, num_leased: int) -> None:
         """Queued trajectories become warm desktops before slots ask; slots that have one ask for none."""
-        free_slots = max(0, orders.num_slots - num_leased)
-        for kind in orders.wanted:
+        free_slots = max(0, host_now.num_slots - num_leased)
+        wanted: list[reporting.DesktopsWanted] = []
+        if not free_slots:
+            wanted, self._expected = self._expected, []  # none of them, for once
+        elif host_now.are_desktops_wanted:
+            wanted = self._expected = reporting.wanted_desktops(self._host)
+        for kind in wanted:
             try:
                 self._client.expect(kind.provider, kind.width, kind.height, min(kind.count, free_slots))
             except EnvError as error:

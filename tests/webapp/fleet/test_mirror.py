@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,12 +10,14 @@ import pytest
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
-from testing.factories import make_trajectory
+from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_host, make_worker
-from webapp.fleet import desk_host_reports
-from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, HostSample
-from webapp.fleet.worker_reports import record_desktop
+from webapp.fleet import desk_host_reports, mirror_claim, operator_requests
+from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, HostSample, Verb, Worker
+from webapp.fleet.worker_reports import beat_again, record_desktop
 from webapp.live.models import Event
+from webapp.trajectories import desktop_demand
+from webapp.worker_door import workers as door
 
 pytestmark = pytest.mark.django_db
 X11 = [{"provider": "x11", "usable": True, "mode": "", "reasons": [], "remedies": []}]
@@ -24,10 +27,17 @@ def desktop_state(name: str = "d1", **values: Any) -> desk_host_reports.DesktopS
     usual: dict[str, Any] = {
         "name": name, "provider": "x11", "phase": "leased", "boot_phase": "", "generation": 1, "width": 512,
         "height": 384, "holder": "env1@h1/t0", "num_resets": 0, "num_rebuilds": 0, "num_failures": 0,
-        "reason": "", "quarantine": "", "log": "", "has_vnc": True, "last_reset_s": 0.04, "lease_until": None,
-        "cpu_percent": 3.0, "memory_mb": 60.0, "num_processes": 13, "born_at": timezone.now(),
+        "reason": "", "quarantine": "", "log": "", "has_vnc": True, "figures": desktop_figures(),
     }  # fmt: skip
     return desk_host_reports.DesktopState(**usual | values)
+
+
+def desktop_figures(**values: Any) -> desk_host_reports.DesktopFigures:
+    usual: dict[str, Any] = {
+        "last_reset_s": 0.04, "lease_until": None, "cpu_percent": 3.0, "memory_mb": 60.0, "num_processes": 13,
+        "born_at": timezone.now(),
+    }  # fmt: skip
+    return desk_host_reports.DesktopFigures(**usual | values)
 
 
 def host_state(
@@ -42,15 +52,84 @@ def events() -> list[str]:
 
 
 def test_one_worker_mirrors_a_host_until_it_falls_silent():
-    assert desk_host_reports.claim_mirror(host="h1", by="env1")
-    assert not desk_host_reports.claim_mirror(host="h1", by="env2")
-    assert desk_host_reports.claim_mirror(host="h1", by="env1"), "it renews its right"
-    assert desk_host_reports.claim_mirror(host="h2", by="env2"), "another host is another right"
+    assert mirror_claim.claim_mirror(host="h1", by="env1")
+    assert not mirror_claim.claim_mirror(host="h1", by="env2")
+    assert mirror_claim.claim_mirror(host="h1", by="env1"), "it renews its right"
+    assert mirror_claim.claim_mirror(host="h2", by="env2"), "another host is another right"
     Host.objects.filter(name="h1").update(mirrored_at=timezone.now() - timedelta(seconds=20))
-    assert desk_host_reports.claim_mirror(host="h1", by="env2")
-    assert not desk_host_reports.claim_mirror(host="h1", by="env1")
-    desk_host_reports.hand_over_mirror(host="h1", by="env2")
-    assert desk_host_reports.claim_mirror(host="h1", by="env1"), "who stops hands over at once"
+    assert mirror_claim.claim_mirror(host="h1", by="env2")
+    assert not mirror_claim.claim_mirror(host="h1", by="env1")
+    mirror_claim.hand_over_mirror(host="h1", by="env2")
+    assert mirror_claim.claim_mirror(host="h1", by="env1"), "who stops hands over at once"
+
+
+def test_a_renewed_claim_fails_once_another_worker_mirrors_the_host():
+    assert mirror_claim.claim_mirror(host="h1", by="env1")
+    assert mirror_claim.claim_mirror(host="h1", by="env1", again=True)
+    Host.objects.update(mirrored_by="env2")
+    assert not mirror_claim.claim_mirror(host="h1", by="env1", again=True)
+    Host.objects.update(mirrored_at=timezone.now() - timedelta(seconds=20))
+    assert mirror_claim.claim_mirror(host="h1", by="env1", again=True)
+    assert Host.objects.get().mirrored_by == "env1"
+
+
+def test_a_claim_says_what_the_mirror_has_to_know():
+    def claim() -> mirror_claim.HostNow | None:
+        queued = desktop_demand.queued_sql()
+        return mirror_claim.claim_mirror(host="h1", by="env1@h1", again=True, queued=queued)
+
+    make_host("h1")
+    nothing = mirror_claim.HostNow(
+        is_draining=False, num_slots=0, has_operations=False, are_desktops_wanted=False
+    )
+    assert claim() == nothing
+    for name, slots in (("env1@h1", 3), ("env2@h1", 4)):
+        make_worker(name, slots=slots)
+    drained = make_worker("env3@h1", slots=9)
+    make_worker("env1@h2", host="h2", slots=50)
+    Worker.objects.filter(pk=drained.pk).update(is_draining=True)
+    Host.objects.update(is_draining=True)
+    user = make_user()
+    for host in ("h2", "h1"):
+        desktop = make_desktop(f"d-{host}", host=host)
+        assert claim() == replace(nothing, is_draining=True, num_slots=7)
+        operator_requests.ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=user)
+    make_trajectory(status="running")
+    assert claim() == replace(nothing, is_draining=True, num_slots=7, has_operations=True)
+    operator_requests.take_operations(host="h1")
+    make_trajectory(status="queued")
+    assert claim() == replace(nothing, is_draining=True, num_slots=7, are_desktops_wanted=True)
+
+
+def test_a_heartbeat_of_a_worker_that_is_online_is_one_statement_and_tells_of_the_drain(
+    django_assert_num_queries,
+):
+    told: dict[str, Any] = {"name": "env1@h1", "queue": "env", "host": "h1", "pid": 1, "version": "1"}
+    assert beat_again(**told, slots=4) is None, "it has to come first"
+    assert not door.beat_worker(**told, slots=4)
+    Worker.objects.update(heartbeat_at=timezone.now() - timedelta(seconds=9))
+    with django_assert_num_queries(1):
+        assert door.beat_worker(**told, slots=5) is False
+    worker = Worker.objects.get()
+    assert worker.slots == 5
+    assert worker.heartbeat_at > timezone.now() - timedelta(seconds=5)
+    Worker.objects.update(is_draining=True)
+    assert door.beat_worker(**told, slots=5) is True
+    Worker.objects.update(status="lost")
+    assert door.beat_worker(**told, slots=5) is True
+    assert Worker.objects.get().status == "online"
+    assert events() == ["worker.joined"] * 2
+
+
+def test_figures_of_another_hosts_desktop_are_not_written():
+    make_host("h1", mirrored_by="env1")
+    make_desktop("d2", host="h2", cpu_percent=7.0)
+    changes = desk_host_reports.HostChanges(
+        values={}, desktops=[], figures={"d2": desktop_figures(cpu_percent=99.0)}, gone=["d2"]
+    )
+    assert desk_host_reports.record_changes(host="h1", by="env1", changes=changes)
+    row = Desktop.objects.get()
+    assert (row.cpu_percent, row.phase) == (7.0, "leased")
 
 
 def test_a_report_becomes_rows_with_owner_and_figures():
@@ -71,11 +150,13 @@ def test_only_what_people_see_is_published_and_once_per_report():
     first, second = desktop_state("d1"), desktop_state("d2")
     desk_host_reports.record_host(host="h1", state=host_state(first, second))
     assert events() == ["desktop.updated"]
-    desk_host_reports.record_host(host="h1", state=host_state(desktop_state("d1", cpu_percent=99.0), second))
+    desk_host_reports.record_host(
+        host="h1", state=host_state(desktop_state("d1", figures=desktop_figures(cpu_percent=99.0)), second)
+    )
     assert events() == ["desktop.updated"], "figures change all the time"
     assert Desktop.objects.get(name="d1").cpu_percent == 99.0
     moved = [desktop_state("d1", phase="resetting"), desktop_state("d2", phase="ready", holder="")]
-    desk_host_reports.record_desktops(host="h1", desktops=moved, providers=["x11"], with_figures=False)
+    desk_host_reports.record_host(host="h1", state=host_state(*moved))
     assert events() == ["desktop.updated"] * 2
 
 

@@ -280,7 +280,7 @@ def test_a_host_touches_only_what_it_runs(host):
     with pytest.raises(DoorRefused, match=f"trajectory {row.pk} is not run by far"):
         door.ask(row_named("take_away"), (row.pk, "x"), {})
     with pytest.raises(DoorRefused, match="far speaks for"):
-        door.ask(row_named("claim_mirror"), (other.host, "x"), {})
+        door.ask(row_named("claim_mirror"), (other.host, "x", False), {})
     door.tell(row_named("end_errored"), (row.pk, "kind", "words"), {})
     deliver_all()
     row.refresh_from_db()
