@@ -16,13 +16,14 @@ from django.db import connection
 from django.db.models import Field, Model
 from django.utils import timezone
 
+from webapp.lib.short_statements import execute, first_row
+
 
 def insert_row(model: type[Model], *, ignore_conflicts: bool = False, **values: Any) -> None:
     """A new row; columns that are not named get their defaults."""
     statement, rest = _insert(model, tuple(values), ignore_conflicts)
     defaults = [field.get_db_prep_save(_default(field), connection) for field in rest]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*_stored(model, values), *defaults])
+    execute(statement, [*_stored(model, values), *defaults])
 
 
 def update_row(
@@ -39,9 +40,7 @@ def update_row(
     """
     added = add or {}
     statement = _update(model, tuple(found_by), tuple(added), tuple(values), returning)
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*_stored(model, values), *added.values(), *_stored(model, found_by)])
-        row = cursor.fetchone()
+    row = first_row(statement, [*_stored(model, values), *added.values(), *_stored(model, found_by)])
     if row is None:
         raise model.DoesNotExist(f"no {model._meta.verbose_name} has {dict(found_by)}")  # type: ignore[attr-defined]
     return row[0]
@@ -58,8 +57,7 @@ def update_each(
     statement = (
         f"UPDATE {table} SET {target} = given.column2 FROM (VALUES {rows}) AS given WHERE {conditions}"
     )
-    with connection.cursor() as cursor:
-        cursor.execute(statement, [*chain.from_iterable(pairs), *_stored(model, found_by)])
+    execute(statement, [*chain.from_iterable(pairs), *_stored(model, found_by)])
 
 
 def marks(values: Sequence[Any]) -> str:
