@@ -7,7 +7,7 @@ A driver keeps as many trajectories open as there are slots, as a trainer does.
 
 Bar at 1 000 slots, on two cores: 300 turns/s sustained, dispatch (queued -> claimed) p95 <= 1 s, at most 100
 connections, fleet page <= 150 ms. With the machine's load, and the CPU seconds that a turn takes of each
-process, which other programs do not change.
+process, which other programs hardly change. Before any slot is wanted: what a host costs that does nothing.
 
     python -m benchmarks.web.thousand_desktops [--slots 100,250,500,1000] [--seconds 60]
 """
@@ -20,9 +20,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ import psutil
 
 from benchmarks.finished_runs import commit, load_and_speed
 from benchmarks.report import finish, percentile, print_table
+from benchmarks.web.cpu_by_kind import cpu_by_kind, idle_host
 from testing.paths import REPOSITORY
 from testing.private_installation import Instance
 from testing.private_postgres import Cluster, running_cluster
@@ -164,33 +164,6 @@ class Watch:
         return {kind: after[kind] - before[kind] for kind in after}
 
 
-def cpu_by_kind(folder: Path, cluster: Cluster) -> Counter[str]:
-    """CPU seconds so far: env workers, dispatcher, web, Redis, PostgreSQL, driver."""
-    found: Counter[str] = Counter()
-    names = {"toy_worker": "env workers", " dispatch": "dispatcher", "uvicorn": "web", "redis": "redis"}
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            line = " ".join(process.cmdline())
-            times = process.cpu_times()
-            if process.pid == os.getpid():
-                kind = "driver"
-            elif str(folder) in line or process.environ().get("DESKHAND_DATA_DIR") == str(folder):
-                kind = next((kind for word, kind in names.items() if word in line), "")
-            else:
-                continue
-            if kind:
-                found[kind] += times.user + times.system
-    server = psutil.Process(int((cluster.folder / "data" / "postmaster.pid").read_text().split()[0]))
-    # Each connection is a process; one that ended is counted by its parent.
-    times = server.cpu_times()
-    found["postgresql"] = times.user + times.system + times.children_user + times.children_system
-    for process in server.children(recursive=True):
-        with suppress(psutil.Error):
-            times = process.cpu_times()
-            found["postgresql"] += times.user + times.system
-    return found
-
-
 def count_connections() -> int:
     """To the database, the driver's and this one's not counted."""
     from django.db import connection
@@ -241,7 +214,8 @@ def measure(watch: Watch, driver: Driver, slots: int, seconds: float) -> dict[st
     }
 
 
-def run(options: argparse.Namespace) -> list[dict[str, Any]]:
+def run(options: argparse.Namespace) -> tuple[dict[str, float], list[dict[str, Any]]]:
+    """What an idle host costs, and the curve."""
     points = [int(one) for one in options.slots.split(",")]
     turn_s = NUM_SLOTS / RATE
     with running_cluster(is_durable=True) as cluster:
@@ -253,15 +227,16 @@ def run(options: argparse.Namespace) -> list[dict[str, Any]]:
 
             django.setup()
             cookies = sign_in()
-            with (
-                toy_workers(env, options.workers, NUM_SLOTS * options.workers // NUM_WORKERS, turn_s),
-                Driver() as driver,
-            ):
+            with toy_workers(env, options.workers, NUM_SLOTS * options.workers // NUM_WORKERS, turn_s):
                 wait_for_workers(options.workers)
-                return [
-                    measure(Watch(deskhand, cluster, cookies), driver, slots, options.seconds)
-                    for slots in points
-                ]
+                time.sleep(WARM_UP_S)
+                idle = idle_host(deskhand.folder, cluster, options.workers)
+                with Driver() as driver:
+                    curve = [
+                        measure(Watch(deskhand, cluster, cookies), driver, slots, options.seconds)
+                        for slots in points
+                    ]
+                return idle, curve
 
 
 def sign_in() -> dict[str, str]:
@@ -297,7 +272,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=NUM_WORKERS)
     parser.add_argument("--seconds", type=float, default=60)
     options = parser.parse_args()
-    points = run(options)
+    idle, points = run(options)
     columns = {
         "slots": "slots",
         "turns/s": "turns_per_s",
@@ -309,11 +284,13 @@ def main() -> int:
         "load": "load",
     }
     print_table(list(columns), [[f"{point[key] or 0:.4g}" for key in columns.values()] for point in points])
+    print("an idle host, ms of CPU a second:", ", ".join(f"{kind} {ms:.2f}" for kind, ms in idle.items()))
     last = points[-1]
     passed = last["slots"] == NUM_SLOTS and last["most_connections"] <= MOST_CONNECTIONS
     passed = passed and last["turns_per_s"] >= BARS["turns_per_s"] and not last["num_errored"]
     passed = passed and all(last[name] <= BARS[name] for name in ("dispatch_p95_s", "fleet_page_p95_ms"))
-    figures = {"commit": commit(), "workers": options.workers, "curve": points}
+    figures = {"commit": commit(), "workers": options.workers}
+    figures |= {"idle_host_cpu_ms_per_s": idle, "curve": points}
     return finish("thousand_desktops", figures, passed=passed)
 
 
