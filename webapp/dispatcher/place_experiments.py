@@ -2,20 +2,25 @@
 
 import logging
 
+from django.db.models import QuerySet
 from kombu.exceptions import OperationalError
 
 from webapp.experiments.lifecycle.attempts import next_attempt_number
+from webapp.experiments.models import Experiment, ExperimentStatus
 from webapp.experiments.placement.decision import decide
 from webapp.experiments.placement.placing import free_unclaimed, give_back, place, record_passes
 from webapp.experiments.placement.pool import Assignment
 from webapp.experiments.placement.pool_state import gpu_workers, read_pool
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
+from webapp.lib.short_statements import compiled, first_row
 
 log = logging.getLogger(__name__)
 
 
 def place_experiments() -> int:
     """Send what fits now; returns how many were sent."""
+    if first_row(*compiled(_queued)) is None:
+        return 0
     free_unclaimed()
     pool = read_pool(gpu_workers())
     if not pool.waiting:
@@ -25,6 +30,11 @@ def place_experiments() -> int:
     if sent:
         record_passes(decision)
     return sent
+
+
+def _queued() -> QuerySet[Experiment, int]:
+    """Those that wait, or whose job may have to be taken back; most ticks end without one."""
+    return Experiment.objects.filter(status=ExperimentStatus.QUEUED).values_list("pk", flat=True)[:1]
 
 
 def _send(given: Assignment) -> bool:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from django.db.models import Case, Count, Exists, OuterRef, Q, Value, When
+from django.db.models import Case, Count, Exists, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -17,6 +17,7 @@ from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet.env_capacity import env_capacity, host_names_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
+from webapp.lib.short_statements import compiled, first_row
 from webapp.lib.silence import silent_for
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.parked_trajectories import is_due
@@ -54,7 +55,7 @@ def fill_free_slots(*, only_many: bool = False) -> int:
     none before half of the extra jobs are gone, since on a large fleet a slot becomes free many times a
     second. None while a disk has no room for what they record.
     """
-    if disk_room.shortages(*disk_room.OF_EPISODES):
+    if first_row(*compiled(_may_wait)) is None or disk_room.shortages(*disk_room.OF_EPISODES):
         return 0
     slots, num_workers = env_capacity()
     capacity, out = slots + num_workers, _out()
@@ -68,6 +69,14 @@ def fill_free_slots(*, only_many: bool = False) -> int:
             break
         sent += 1
     return sent
+
+
+def _may_wait() -> QuerySet[Trajectory, int]:
+    """A row of those that `is_waiting` chooses from; most ticks end without one."""
+    may = Trajectory.objects.filter(
+        status__in=[TrajectoryStatus.QUEUED, TrajectoryStatus.PARKED], sent_at=None
+    )
+    return may.values_list("pk", flat=True)[:1]
 
 
 def is_waiting() -> Q:

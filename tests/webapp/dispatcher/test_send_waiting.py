@@ -10,7 +10,7 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_group, make_task, make_team, make_trajectory
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
-from webapp.dispatcher import send_waiting
+from webapp.dispatcher import place_experiments, send_waiting
 from webapp.experiments.lifecycle.attempts import start_attempt
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
 from webapp.fleet.worker_reports import beat_worker
@@ -118,6 +118,17 @@ def test_within_an_experiment_the_oldest_goes_first(sent: list[int]) -> None:
     open_slots(4)
     send_waiting.fill_free_slots()
     assert sent == sorted(experiment.trajectories.values_list("pk", flat=True))[:4]
+
+
+def test_a_tick_with_nothing_to_send_asks_once(sent: list[int], django_assert_num_queries) -> None:
+    make_experiment(status=ExperimentStatus.RUNNING)
+    make_trajectory(status="running", sent_at=timezone.now())
+    make_trajectory(status="queued", sent_at=timezone.now())
+    open_slots(4)
+    with django_assert_num_queries(1):
+        assert send_waiting.fill_free_slots() == 0
+    with django_assert_num_queries(1):
+        assert place_experiments.place_experiments() == 0
 
 
 def test_a_full_fleet_asks_nothing_more_of_the_database(
