@@ -12,7 +12,7 @@ from webapp.experiments.placement.placing import free_unclaimed, give_back, plac
 from webapp.experiments.placement.pool import Assignment
 from webapp.experiments.placement.pool_state import gpu_workers, read_pool
 from webapp.lib.send_job import RUN_EXPERIMENT, send_job
-from webapp.lib.short_statements import compiled, first_row
+from webapp.lib.statements.short_statements import compiled, first_row
 
 log = logging.getLogger(__name__)
 

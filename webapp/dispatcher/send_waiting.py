@@ -17,8 +17,8 @@ from webapp.experiments.models import Attempt, AttemptStatus, Experiment
 from webapp.fleet.env_capacity import env_capacity, host_names_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
-from webapp.lib.short_statements import compiled, first_row
 from webapp.lib.silence import silent_for
+from webapp.lib.statements.short_statements import compiled, first_row
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.parked_trajectories import is_due
 

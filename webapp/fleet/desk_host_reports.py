@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from webapp.fleet import history_rows
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
-from webapp.lib.short_statements import execute
+from webapp.lib.statements.short_statements import execute
 from webapp.live.event_publishing import publish
 
 KEEP_GONE = timedelta(days=1)

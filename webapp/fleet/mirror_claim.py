@@ -14,7 +14,7 @@ from django.utils import timezone
 from webapp.fleet.env_capacity import slots_of_host
 from webapp.fleet.models import Host
 from webapp.fleet.operator_requests import asked_operations
-from webapp.lib.short_statements import Sql, compiled, first_row
+from webapp.lib.statements.short_statements import Sql, compiled, first_row
 
 TAKE_OVER_AFTER = timedelta(seconds=4)
 """The mirror renews its right about every second or two."""

@@ -8,8 +8,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
-from webapp.lib.short_statements import first_row
 from webapp.lib.silence import silent_for
+from webapp.lib.statements.short_statements import first_row
 from webapp.live.event_publishing import publish
 
 WORKER_TIMEOUT = timedelta(seconds=12)

@@ -10,7 +10,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Task, TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.experiments.stored_config import read_stored
-from webapp.lib.short_statements import Sql, compiled
+from webapp.lib.statements.short_statements import Sql, compiled
 from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.models import Trajectory
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from webapp.accounts.models import Team
 from webapp.lib.media.media_files import is_bucket
-from webapp.lib.single_rows import insert_row
+from webapp.lib.statements.single_rows import insert_row
 from webapp.trajectories.frame_files import frame_files
 from webapp.trajectories.frame_files.contract import FileNames, FrameFile
 from webapp.trajectories.frame_files.names import frame_path

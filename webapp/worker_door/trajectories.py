@@ -22,7 +22,7 @@ from training.contracts.types import (
 from webapp.attacks.runs import note_scripted_run
 from webapp.fleet import worker_reports
 from webapp.fleet.models import DesktopPhase
-from webapp.lib.single_rows import marks
+from webapp.lib.statements.single_rows import marks
 from webapp.replay import inbox_admission
 from webapp.screens.models import ACTIVE_CONTROLS
 from webapp.trajectories import frames

@@ -8,7 +8,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from testing.factories import make_trajectory
-from webapp.lib.single_rows import insert_row, update_each, update_row
+from webapp.lib.statements.single_rows import insert_row, update_each, update_row
 from webapp.trajectories.models import Frame, Trajectory, TurnRecord
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
-from webapp.lib.single_rows import insert_row, update_each, update_row
+from webapp.lib.statements.single_rows import insert_row, update_each, update_row
 from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish, publish_to
 from webapp.trajectories.lifecycle.announcements import announce, stream_of, streams_of

@@ -16,7 +16,7 @@ from django.db import connection
 from django.db.models import Field, Model
 from django.utils import timezone
 
-from webapp.lib.short_statements import execute, first_row
+from webapp.lib.statements.short_statements import execute, first_row
 
 
 def insert_row(model: type[Model], *, ignore_conflicts: bool = False, **values: Any) -> None:

@@ -1,0 +1,1 @@
+"""SQL that is written once per process, for what workers and the dispatcher do all the time."""
