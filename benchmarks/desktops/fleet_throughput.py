@@ -132,7 +132,7 @@ def measure(count: int) -> dict[str, Any]:
 
 
 def padded_tasks(turns: int) -> list[Task]:
-    """First-desk train tasks whose oracle is padded with pointer moves to so many turns."""
+    """First-desk train tasks whose oracle is padded with pointer moves to that number of turns."""
     padded = []
     for task in first_desk.generate():
         actions = list(task.oracle["actions"])
