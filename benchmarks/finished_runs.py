@@ -1,16 +1,21 @@
-"""Runs of a long benchmark, written one by one to its result file: an interrupted benchmark goes on there.
+"""Runs of a long benchmark: each is kept as soon as it ends, so that `--resume` goes on where it was cut off.
 
-    runs = FinishedRuns("learning_controls", budget={"steps": 60}, anew=options.anew)
+    add_resume(arguments)
+    runs = FinishedRuns(name="learning_controls", budget={"steps": 60}, resume=options.resume)
     rows = [runs.once({"arm": arm, "seed": seed}, lambda: measure(arm, seed)) for ...]
     return runs.finish(passed=all(row["passed"] for row in rows))
 
-A run is measured again when it did not finish, or when it had another budget.
+Without `--resume` everything is measured. With it, the runs come from the one benchmark that was cut off, of
+the same tree, machine and budget: results/.NAME.part.json, which a benchmark that ends removes. A run that
+failed is measured again, and keeps its earlier status.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -19,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import RESULTS, finish, machine, write_result
+from benchmarks.report import RESULTS, commit, finish, machine, print_table, write_whole
 
 Run = dict[str, Any]
 LOOP_TURNS = 20_000_000
@@ -34,15 +39,21 @@ print(loop())
 """
 
 
+def add_resume(arguments: argparse.ArgumentParser) -> None:
+    """The flag of every benchmark that keeps its runs."""
+    arguments.add_argument(
+        "--resume", action="store_true", help="go on with the run that was cut off: same tree, same machine"
+    )
+
+
 @dataclass(kw_only=True)
 class FinishedRuns:
-    """The runs in results/NAME.json."""
+    """The runs of one benchmark. Raises SystemExit when there is nothing that `resume` may go on with."""
 
     name: str
     budget: Mapping[str, Any]
     """What every run may use, as JSON holds it."""
-    anew: bool = False
-    """Forget what was measured before."""
+    resume: bool = False
     results: Path = RESULTS
     loop_turns: int = LOOP_TURNS
     """Of the loop that says how fast the machine is."""
@@ -51,42 +62,94 @@ class FinishedRuns:
     """Runs may be measured beside each other."""
 
     def __post_init__(self) -> None:
-        self.runs = [] if self.anew else self._stored()
+        self.part = self.results / f".{self.name}.part.json"
+        self.place = json.loads(json.dumps(_place() | {"budget": dict(self.budget)}))
+        self.runs = self._cut_off() if self.resume else []
+        if not self.resume and self.part.exists():
+            print(f"{self.name}: a run was cut off; it is forgotten, since --resume is missing", flush=True)
 
     def find(self, key: Mapping[str, Any]) -> Run | None:
-        """The finished run of this key and this budget."""
-        wanted = {**key, "budget": dict(self.budget), "status": "finished"}
-        found = (run for run in self.runs if all(run.get(name) == wanted[name] for name in wanted))
-        return next(found, None)
+        """The finished run of this key."""
+        found = self._of(key)
+        return found if found and found["status"] == "finished" else None
 
     def once(self, key: Mapping[str, Any], measure: Callable[[], Run]) -> Run:
-        """The run of this key: from the file, or measured and written there with its conditions.
+        """The run of this key: measured and kept with its conditions, or kept before the cut.
 
         `measure` returns its figures, with "status": "finished" when they are whole.
         """
-        if known := self.find(key):
-            print(f"{dict(key)}: measured {known['conditions']['date']}", flush=True)
-            return known
+        if kept := self.find(key):
+            print(f"{label(key)}: measured {kept['conditions']['date']}", flush=True)
+            return kept
         before = load_and_speed(self.loop_turns)
         figures = measure()
         after = load_and_speed(self.loop_turns)
-        conditions = machine() | {"commit": commit(), "before": before, "after": after}
+        conditions = machine() | {"row": label(key), "commit": commit(), "before": before, "after": after}
         run = {**key, **figures, "budget": dict(self.budget), "conditions": conditions}
+        if failed := self._of(key):
+            run["earlier"] = [*failed.get("earlier", []), failed["status"]]
         run = json.loads(json.dumps(run))  # as a later call will read it
         with self.lock:
-            others = [one for one in self.runs if any(one.get(name) != key[name] for name in key)]
-            self.runs = [*others, run]
-            write_result(self.name, {"runs": self.runs}, passed=False, results=self.results)
+            self.runs = [*(one for one in self.runs if not _is_of(one, key)), run]
+            self.results.mkdir(parents=True, exist_ok=True)
+            write_whole(self.part, {"place": self.place, "runs": self.runs})
         return run
 
     def finish(self, *, passed: bool, **figures: Any) -> int:
-        """As `report.finish`."""
-        return finish(self.name, {**figures, "runs": self.runs}, passed=passed, results=self.results)
+        """As `report.finish`, after a table of the rows with the commit and the date of each.
 
-    def _stored(self) -> list[Run]:
-        path = self.results / f"{self.name}.json"
-        runs = json.loads(path.read_text())["figures"].get("runs", []) if path.exists() else []
-        return [run for run in runs if "budget" in run]
+        Rows of several trees are no verdict about any of them.
+        """
+        print_table(("row", "status", "commit", "measured"), [_shown(run) for run in self.runs])
+        commits = {run["conditions"]["commit"] for run in self.runs}
+        if len(commits) > 1:
+            print(f"{self.name}: the tree was changed meanwhile: {', '.join(sorted(commits))}")
+        figures |= {"runs": self.runs}
+        status = finish(self.name, figures, passed=passed and len(commits) <= 1, results=self.results)
+        self.part.unlink(missing_ok=True)
+        return status
+
+    def _of(self, key: Mapping[str, Any]) -> Run | None:
+        return next((run for run in self.runs if _is_of(run, key)), None)
+
+    def _cut_off(self) -> list[Run]:
+        if not self.part.exists():
+            raise SystemExit(f"{self.name}: --resume: no run was cut off here; measure without it")
+        stored = json.loads(self.part.read_text())
+        if not self.place["commit"]:
+            raise SystemExit(f"{self.name}: --resume: no git checkout, so the tree may be another one")
+        for what, now in self.place.items():
+            if (then := stored["place"].get(what)) != now:
+                raise SystemExit(
+                    f"{self.name}: --resume: the run that was cut off has {what} {then!r}, "
+                    f"now it is {now!r}; measure without --resume"
+                )
+        runs: list[Run] = stored["runs"]
+        return runs
+
+
+def label(key: Mapping[str, Any]) -> str:
+    """A run's key in words."""
+    return ", ".join(f"{name} {value}" for name, value in key.items() if isinstance(value, str | int))
+
+
+def _is_of(run: Run, key: Mapping[str, Any]) -> bool:
+    return all(run.get(name) == value for name, value in key.items())
+
+
+def _place() -> dict[str, Any]:
+    """What may not change between the parts of one run."""
+    where = machine()
+    return {name: where[name] for name in ("machine", "system")} | {
+        "host": platform.node(),
+        "commit": commit(),
+    }
+
+
+def _shown(run: Run) -> tuple[str, str, str, str]:
+    conditions = run["conditions"]
+    status = " then ".join([*run.get("earlier", []), run["status"]])
+    return conditions["row"], status, conditions["commit"] or "unknown", conditions["date"]
 
 
 def load_and_speed(loop_turns: int = LOOP_TURNS) -> dict[str, float]:
@@ -98,10 +161,3 @@ def load_and_speed(loop_turns: int = LOOP_TURNS) -> dict[str, float]:
     command = [sys.executable, "-S", "-c", LOOP, str(loop_turns)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return {"load": load, "loop_s": float(done.stdout)}
-
-
-def commit() -> str:
-    """What was measured; "" outside a git checkout."""
-    command = ["git", "describe", "--always", "--dirty"]
-    done = subprocess.run(command, cwd=RESULTS, capture_output=True, text=True, check=False)
-    return done.stdout.strip()

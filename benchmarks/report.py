@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).resolve().parent / "results"
+MEASURED = ("benchmarks/results", "docs/images")
+"""What benchmarks write themselves: no change of the tree that they measure."""
+COMMIT_VARIABLE = "DESKHAND_BENCHMARK_COMMIT"
+"""The answer of `commit` for a process that cannot read the checkout's git folder."""
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -39,12 +45,17 @@ def write_result(
     name: str, figures: dict[str, Any], *, passed: bool, results: Path = RESULTS
 ) -> dict[str, Any]:
     """Write results/NAME.json with machine and date, whole or not at all; returns what it holds."""
-    record = {"benchmark": name, "passed": passed, "figures": figures} | machine()
+    record = {"benchmark": name, "passed": passed, "figures": figures, "commit": commit()} | machine()
     results.mkdir(parents=True, exist_ok=True)
-    part = results / f".{name}.json"
-    part.write_text(json.dumps(record, indent=2) + "\n")
-    part.replace(results / f"{name}.json")
+    write_whole(results / f"{name}.json", record)
     return record
+
+
+def write_whole(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file, whole or not at all."""
+    part = path.with_name(f".{path.name}")
+    part.write_text(json.dumps(content, indent=2) + "\n")
+    part.replace(path)
 
 
 def machine() -> dict[str, Any]:
@@ -54,6 +65,34 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def commit(checkout: Path = RESULTS) -> str:
+    """The tree that is measured: `ff9b6015`, or `ff9b6015-dirty-` and a digest of what was changed since.
+
+    "" outside a git checkout.
+    """
+    if known := os.environ.get(COMMIT_VARIABLE):
+        return known
+    top = _git(checkout, "rev-parse", "--show-toplevel").decode().strip()
+    if not top:
+        return ""
+    head = _git(checkout, "describe", "--always").decode().strip()
+    others = [".", *(f":(exclude){folder}" for folder in MEASURED)]
+    changes = _git(Path(top), "diff", "--binary", "HEAD", "--", *others)
+    names = _git(Path(top), "ls-files", "--others", "--exclude-standard", "-z", "--", *others).split(b"\0")
+    for name in filter(None, names):
+        changes += name + b"\0" + (Path(top) / os.fsdecode(name)).read_bytes()
+    return f"{head}-dirty-{hashlib.sha256(changes).hexdigest()[:8]}" if changes else head
+
+
+def _git(folder: Path, *arguments: str) -> bytes:
+    """What git prints; nothing when it fails. The checkout may be another user's."""
+    command = ["git", "-c", "safe.directory=*", "-C", str(folder), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, check=False).stdout
+    except FileNotFoundError:
+        return b""
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -14,7 +14,7 @@ policy away cost no trajectory. What has to be told is told while the fault last
 Small disks and a network that can be cut need root; the clock needs a C compiler (`stepped_clock.c` is
 preloaded into all processes, and moves the wall clock but not the monotonic one).
 
-    python -m benchmarks.chaos.product [--only PATTERN] [--anew] [--keep]
+    python -m benchmarks.chaos.product [--only PATTERN] [--resume] [--keep]
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.chaos.product_lanes import LANES, Lane, ground
 from benchmarks.chaos.product_network import start_far_worker
 from benchmarks.chaos.product_run import FINAL, Mark, Missed, Run
 from benchmarks.desktops.fleet_throughput import leftover, traces
-from benchmarks.finished_runs import FinishedRuns
+from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
 from testing.experiment_runs import launch, settings
 from testing.small_disk import NoGround
@@ -63,13 +63,16 @@ HEADER = ["lane", "fault", "proof", "told", "errored", "trajectory s", "step s",
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--only", default="", help="lanes whose name this pattern finds")
-    arguments.add_argument("--anew", action="store_true", help="forget what was measured before")
+    add_resume(arguments)
     arguments.add_argument("--keep", action="store_true", help="leave the data folder of a lane that failed")
     arguments.add_argument("--results", type=Path, default=RESULTS, help="folder for the result file")
     options = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unmounts, and ends what it started
     runs = FinishedRuns(
-        name="chaos_product", budget={"preset": PRESET} | SMALL, anew=options.anew, results=options.results
+        name="chaos_product",
+        budget={"preset": PRESET} | SMALL,
+        resume=options.resume,
+        results=options.results,
     )
     lanes = [lane for lane in LANES if re.search(options.only, lane.name)]
     try:

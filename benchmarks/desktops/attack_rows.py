@@ -19,10 +19,10 @@ MIN_ATTACKS = 40
 WORST = ("succeeded", "not_clean_afterwards", "harmless_without_their_defence", "folders_left")
 
 
-def stored_runs(name: str, *, anew: bool) -> FinishedRuns:
-    """What was measured before, and is measured now."""
+def runs_of(name: str, *, resume: bool) -> FinishedRuns:
+    """The rows of this run."""
     results = Path(os.environ.get(RESULTS_VARIABLE) or RESULTS)
-    return FinishedRuns(name=name, budget={}, anew=anew, results=results, loop_turns=LOOP_TURNS)
+    return FinishedRuns(name=name, budget={}, resume=resume, results=results, loop_turns=LOOP_TURNS)
 
 
 def measure_attacks(
@@ -36,7 +36,7 @@ def measure_attacks(
 
 
 def _told(strong: Verdict, weak_succeeded: bool) -> dict[str, Any]:
-    """A row. What succeeded once stays; only an attack that did no harm to a weak desktop is tried again."""
+    """A row; an attack that did no harm to a weak desktop proves nothing: `--resume` tries it again."""
     word = "HELD" if not strong.succeeded and strong.is_next_clean and weak_succeeded else "FAILED"
     print(f"{word:7} {strong.name} (without {strong.without})", flush=True)
     return {

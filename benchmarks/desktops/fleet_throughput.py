@@ -8,7 +8,7 @@ the agent: both take turns, each in an installation of its own.
 Bar: >= 2500 trajectories per hour; >= 90 % of those without defences, by the medians of all rounds; desktop
 reset p50 <= 60 ms; no process, socket or folder left after each round of 200 trajectories.
 
-    python -m benchmarks.desktops.fleet_throughput [--trajectories 200] [--rounds 3] [--anew]
+    python -m benchmarks.desktops.fleet_throughput [--trajectories 200] [--rounds 3] [--resume]
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.finished_runs import FinishedRuns
+from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import percentile, print_table
 from testing.desk_host_process import running_host
 from testing.private_installation import Instance
@@ -50,10 +50,10 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--trajectories", type=int, default=200)
     arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--anew", action="store_true", help="forget what was measured before")
+    add_resume(arguments)
     options = arguments.parse_args()
     runs = FinishedRuns(
-        name="fleet_throughput", budget={"trajectories": options.trajectories}, anew=options.anew
+        name="fleet_throughput", budget={"trajectories": options.trajectories}, resume=options.resume
     )
     found: dict[str, list[dict[str, Any]]] = {arm: [] for arm in ARMS}
     for number in range(options.rounds):

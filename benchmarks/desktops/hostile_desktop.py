@@ -5,9 +5,7 @@ it is, and against one without the defence that holds it off, where it must succ
 one desktop with programs apart from the agent and one with both together, in turn.
 
 Bar: at least 40 attacks; none succeeds; each does without its defence; the next lease is clean every time;
-no process and no folder is left; reset p50 <= 60 ms, and at most 1/0.9 of what it costs without. Called
-again it measures what did not finish, attacks that did no harm to a weak desktop, and resets that were too
-slow; an attack that succeeded stays on record until `--anew`.
+no process and no folder is left; reset p50 <= 60 ms, and at most 1/0.9 of what it costs without.
 
     python -m benchmarks.desktops.hostile_desktop                    # X11 desktops
     python -m benchmarks.desktops.hostile_desktop --provider qemu    # virtual machines: hostile_machine.py
@@ -31,10 +29,11 @@ from benchmarks.desktops.attack_rows import (
     all_held,
     measure_attacks,
     middle_and_tail,
-    stored_runs,
+    runs_of,
     sum_up,
 )
-from benchmarks.report import RESULTS
+from benchmarks.finished_runs import add_resume
+from benchmarks.report import COMMIT_VARIABLE, RESULTS, commit
 from testing.hostile_desktop.run_attacks import Verdict, all_attacks, attacks_on_root, run_attack
 from testing.hostile_desktop.stage import SPEC, Attack, canaries
 from workers.desktops.x11.provider import X11Provider
@@ -54,35 +53,38 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--provider", choices=("x11", "qemu"), default="x11")
-    parser.add_argument("--anew", action="store_true", help="forget what was measured before")
+    add_resume(parser)
     options = parser.parse_args()
     if os.geteuid() == 0:
-        return as_ordinary_user(options.provider, anew=options.anew)
+        return as_ordinary_user(options.provider, resume=options.resume)
     if options.provider == "qemu":
-        return hostile_machine.measure(ROOT, anew=options.anew)
-    return measure(anew=options.anew)
+        return hostile_machine.measure(ROOT, resume=options.resume)
+    return measure(resume=options.resume)
 
 
-def as_ordinary_user(provider: str, *, anew: bool) -> int:
+def as_ordinary_user(provider: str, *, resume: bool) -> int:
     """Run the attacks that need root's user number, then all others as desktops really run."""
     root = asyncio.run(attack_as_root()) if provider == "x11" else []
     images = hostile_machine.folders(ROOT) if provider == "qemu" else []
     results = Path(tempfile.mkdtemp(prefix="dh-"))
-    name = NAME if provider == "x11" else hostile_machine.NAME
-    if not anew and (known := RESULTS / f"{name}.json").exists():
-        shutil.copy(known, results)
+    part = RESULTS / f".{NAME if provider == 'x11' else hostile_machine.NAME}.part.json"
+    if resume and part.exists():
+        shutil.copy(part, results)
     child = os.fork()
     if child == 0:
         account = own_account()
         give([results, *images], account)
         os.environ[RESULTS_VARIABLE] = str(results)
         os.environ["DESKHAND_ON_ROOT"] = ",".join(root)
+        os.environ[COMMIT_VARIABLE] = commit()
         os.environ.pop("DESKHAND_DATA_DIR", None)
         argv = [sys.executable, "-m", "benchmarks.desktops.hostile_desktop", "--provider", provider]
+        argv += ["--resume"] * resume
         go_on_as(account, argv, shown=[ROOT, results, *images], home=results)
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
+        part.unlink(missing_ok=True)
         for found in results.glob("*.json"):
             shutil.copy(found, RESULTS / found.name)
         shutil.rmtree(results)
@@ -98,8 +100,8 @@ async def attack_as_root() -> list[str]:
         ]
 
 
-def measure(*, anew: bool) -> int:
-    runs = stored_runs(NAME, anew=anew)
+def measure(*, resume: bool) -> int:
+    runs = runs_of(NAME, resume=resume)
     on_root = os.environ.get("DESKHAND_ON_ROOT", "").split(",")
 
     def try_twice(attack: Attack) -> tuple[Verdict, bool]:

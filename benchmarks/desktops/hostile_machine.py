@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from benchmarks.desktops.attack_rows import all_held, measure_attacks, middle_and_tail, stored_runs, sum_up
+from benchmarks.desktops.attack_rows import all_held, measure_attacks, middle_and_tail, runs_of, sum_up
 from testing.hostile_desktop.machine_attacks import machine_attacks
 from testing.hostile_desktop.machine_stage import Machines, make
 from testing.hostile_desktop.run_attacks import Verdict
@@ -40,8 +40,8 @@ def folders(root: Path) -> list[Path]:
     return [images(root), *([Path(kept)] if kept else [])]
 
 
-def measure(root: Path, *, anew: bool) -> int:
-    runs = stored_runs(NAME, anew=anew)
+def measure(root: Path, *, resume: bool) -> int:
+    runs = runs_of(NAME, resume=resume)
     with ExitStack() as stack:
         templates = os.environ.get(TEMPLATES) or stack.enter_context(
             tempfile.TemporaryDirectory(prefix="dh-")

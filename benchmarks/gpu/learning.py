@@ -29,9 +29,9 @@ from typing import Any
 
 from safetensors import safe_open
 
-from benchmarks.finished_runs import commit, load_and_speed
+from benchmarks.finished_runs import load_and_speed
 from benchmarks.gpu.learning_arms import Plan, arm, why, write
-from benchmarks.report import RESULTS, finish, print_table
+from benchmarks.report import RESULTS, commit, finish, print_table
 from testing.learning_curves import side_by_side
 from testing.private_installation import Instance
 from training.planning.model_places import find_folder

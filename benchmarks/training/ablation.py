@@ -7,12 +7,12 @@ engine alone, and with the decoupled objective.
 
 Each run has an installation of its own (real Redis, workers, desktops). --parallel N runs that many at once,
 each on its share of the cores: staleness is real only with about as many desktops as trajectories per step;
-the result has what it was. Finished runs are kept in the result file, so an interrupted benchmark goes on.
+the result has what it was.
 
 Bar: every run finishes, and every arm ends above its start, sampled and greedy (95 % intervals apart).
 
     python -m benchmarks.training.ablation [--parallel 18] [--steps 40] [--seeds 0 1] [--arms grpo gspo]
-    [--tiny] [--anew]
+    [--tiny] [--resume]
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from benchmarks.finished_runs import FinishedRuns
+from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
 from benchmarks.training.ablation_runs import ARMS, Budget, cores_of, run_once
 from benchmarks.training.learning_curves_picture import draw
@@ -44,7 +44,7 @@ def main() -> int:
     started = time.monotonic()
     budget = TINY if options.tiny else Budget(options.steps, options.groups, options.tasks, options.limit_s)
     results = options.results or (Path(tempfile.mkdtemp()) if options.tiny else RESULTS)
-    runs = FinishedRuns(name="ablation", budget=asdict(budget), anew=options.anew, results=results)
+    runs = FinishedRuns(name="ablation", budget=asdict(budget), resume=options.resume, results=results)
     todo: SimpleQueue[tuple[str, int]] = SimpleQueue()
     for seed in options.seeds:  # a whole set of arms before the next seed, should time run out
         for arm in options.arms:
@@ -81,7 +81,7 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--limit-s", type=float, default=3600.0, help="of one run")
     arguments.add_argument("--budget-s", type=float, default=1e9, help="no run is started after so long")
     arguments.add_argument("--results", type=Path, help="folder of the result file")
-    arguments.add_argument("--anew", action="store_true", help="forget the runs that are finished")
+    add_resume(arguments)
     arguments.add_argument("--tiny", action="store_true", help="two steps of everything, no bar")
     return arguments.parse_args()
 

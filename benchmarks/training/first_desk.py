@@ -7,10 +7,9 @@ need the pixels; with --from-scratch only the SFT stage of the from-scratch pres
 Bar, in every seed, over >= 60 held-out tasks, greedy and three draws each: greedy <= 55 % and sampled >= 15 %
 before, both >= 80 % and >= 30 points above after, two families >= 30 points greedily; launch to the end of
 GRPO <= 600 s on two quiet cores where 2e7 turns of a Python loop take 2.5 s (`loop_s` is recorded).
-From scratch: SFT reaches 25-60 % within 30 minutes. Finished seeds are kept in the result file, so an
-interrupted benchmark goes on.
+From scratch: SFT reaches 25-60 % within 30 minutes.
 
-    python -m benchmarks.training.first_desk [--seeds 0 1 2] [--from-scratch] [--skip-blind] [--anew]
+    python -m benchmarks.training.first_desk [--seeds 0 1 2] [--from-scratch] [--skip-blind] [--resume]
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from benchmarks.finished_runs import FinishedRuns
+from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import print_table
 from testing.experiment_runs import evaluation, follow, launch, seconds
 from testing.private_installation import Instance
@@ -56,10 +55,10 @@ def main() -> int:
     arguments.add_argument("--from-scratch", action="store_true")
     arguments.add_argument("--limit-s", type=float, default=2 * LAUNCH_LIMIT_S, help="of one run")
     arguments.add_argument("--skip-blind", action="store_true", help="the bar is missed without it")
-    arguments.add_argument("--anew", action="store_true", help="forget the runs that are finished")
+    add_resume(arguments)
     options = arguments.parse_args()
     name = "first_desk_from_scratch" if options.from_scratch else "first_desk"
-    runs = FinishedRuns(name=name, budget={"samples_per_task": DRAWS}, anew=options.anew)
+    runs = FinishedRuns(name=name, budget={"samples_per_task": DRAWS}, resume=options.resume)
     rows = [
         runs.once({"seed": seed}, partial(measure, seed, options.from_scratch, options.limit_s))
         for seed in options.seeds

@@ -1,19 +1,20 @@
 """Learning controls: does only the true reward teach First desk, from the same start with the same budget?
 
 Each arm once per seed on real desktops, with as many trajectories: GRPO; rewards shuffled within the group;
-random rewards; rejection fine-tuning (SFT on the run's own successes, no policy gradient). Finished runs are
-kept in the result file, so an interrupted benchmark goes on; docs/images/learning_controls.svg shows them.
+random rewards; rejection fine-tuning (SFT on the run's own successes, no policy gradient).
+docs/images/learning_controls.svg shows the result file's runs.
 --side-by-side N makes N runs at once, each in an installation of its own on its share of the cores.
 
 Bar: >= 60 steps; in every seed both controls end greedily at most 8 points above their start, GRPO more.
 
     python -m benchmarks.training.learning_controls [--arms grpo shuffled random rejection_fine_tuning]
-    [--seeds 0 1 2] [--steps 60] [--every 20] [--side-by-side 1] [--anew] [--no-picture | --picture-only]
+    [--seeds 0 1 2] [--steps 60] [--every 20] [--side-by-side 1] [--resume] [--no-picture | --picture-only]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -22,14 +23,15 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
-from benchmarks.finished_runs import FinishedRuns
-from benchmarks.report import print_table
+from benchmarks.finished_runs import FinishedRuns, add_resume
+from benchmarks.report import RESULTS, print_table
 from benchmarks.training.ablation_runs import cores_of
 from benchmarks.training.learning_curves_picture import draw
 from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 from webapp.lib.supervisor.process_specs import SLOTS_PER_CORE
 
+NAME = "learning_controls"
 ARMS: dict[str, dict[str, object]] = {
     "grpo": {},
     "shuffled": {"algorithm.reward_control": "shuffled"},
@@ -52,16 +54,16 @@ HEADER = ("arm", "seed", "status", "steps", "greedy before", "after", "sampled b
 def main() -> int:
     options = parse()
     budget = {"steps": options.steps, "every": options.every, "samples_per_task": DRAWS}
-    runs = FinishedRuns(name="learning_controls", budget=budget, anew=options.anew)
     if options.picture_only:
-        draw(runs.runs, "learning_controls")
+        draw(json.loads((RESULTS / f"{NAME}.json").read_text())["figures"]["runs"], NAME)
         return 0
+    runs = FinishedRuns(name=NAME, budget=budget, resume=options.resume)
     rows = measure_all(runs, options)
     print_table(HEADER, [row_of(row) for row in rows])
     is_whole = options.steps >= MIN_STEPS and {row["arm"] for row in rows} >= set(ARMS)
     status = runs.finish(passed=is_whole and all(row["passed"] for row in rows))
     if not options.no_picture:
-        draw(runs.runs, "learning_controls")
+        draw(runs.runs, NAME)
     return status
 
 
@@ -91,9 +93,9 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--every", type=int, default=20, help="steps between evaluations; 0 = ends only")
     arguments.add_argument("--limit-s", type=float, default=7200.0, help="of one run")
     arguments.add_argument("--side-by-side", type=int, default=1, help="runs at once, on shares of the cores")
-    arguments.add_argument("--anew", action="store_true", help="forget the runs that are finished")
+    add_resume(arguments)
     picture = arguments.add_mutually_exclusive_group()
-    picture.add_argument("--picture-only", action="store_true", help="of the runs that are finished")
+    picture.add_argument("--picture-only", action="store_true", help="of the result file")
     picture.add_argument("--no-picture", action="store_true", help="where no Chromium is")
     return arguments.parse_args()
 

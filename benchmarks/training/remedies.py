@@ -2,11 +2,11 @@
 
 Each lane trains First desk's start on real desktops with knobs that bring a guard to fire. Then Chromium
 opens the alarm's page, presses "Clone with this remedy" and launches what the form holds, unchanged; the
-clone trains for as many steps. Nothing is evaluated. A finished lane is kept in the result file.
+clone trains for as many steps. Nothing is evaluated.
 
 Bar, per lane: the alarm fired in the first run; in the clone it never did. A remedy without a lane misses it.
 
-    python -m benchmarks.training.remedies [--lanes parse_collapse] [--steps 3] [--groups 3] [--anew]
+    python -m benchmarks.training.remedies [--lanes parse_collapse] [--steps 3] [--groups 3] [--resume]
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 from functools import partial
 from typing import Any
 
-from benchmarks.finished_runs import FinishedRuns
+from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import print_table
 from testing.browser.chromium import chromium_page, sign_in
 from testing.experiment_runs import follow, launch, settings
@@ -55,10 +55,10 @@ def main() -> int:
     arguments.add_argument("--lanes", nargs="+", choices=LANES, default=list(LANES))
     arguments.add_argument("--steps", type=int, default=3)
     arguments.add_argument("--groups", type=int, default=3, help="per step")
-    arguments.add_argument("--anew", action="store_true", help="forget the lanes that are finished")
+    add_resume(arguments)
     options = arguments.parse_args()
     budget = {"steps": options.steps, "groups": options.groups}
-    runs = FinishedRuns(name="remedies", budget=budget, anew=options.anew)
+    runs = FinishedRuns(name="remedies", budget=budget, resume=options.resume)
     rows = [runs.once({"lane": lane}, partial(measure, lane, **budget)) for lane in options.lanes]
     print_table(HEADER, [row_of(row) for row in rows])
     return runs.finish(passed=all(row["passed"] for row in rows) and not NOT_TRIED, not_tried=NOT_TRIED)

@@ -24,7 +24,7 @@ import httpx
 import psutil
 import pyarrow.parquet as pq
 
-from benchmarks.finished_runs import commit, load_and_speed
+from benchmarks.finished_runs import load_and_speed
 from benchmarks.report import finish, print_table
 from benchmarks.vnc.rounds import family_cpu_s
 from testing.private_installation import Instance
@@ -48,7 +48,7 @@ def main() -> int:
         figures = measure(deskhand, f"/api/v1/experiments/{experiment}/trajectories", token, Path(folder))
         figures["found_each_once"] = figures.pop("ids") == count
     rate = figures["trajectories_per_s"] = round(count / figures["wall_s"], 1)
-    figures |= {"trajectories": count, "commit": commit(), "before": before, "after": load_and_speed()}
+    figures |= {"trajectories": count, "before": before, "after": load_and_speed()}
     shown = ("trajectories", "trajectories_per_s", "wall_s", "server_cpu_s", "mb", "screens")
     print_table(shown, [[figures[name] for name in shown]])
     return finish("dataset_export", figures, passed=rate >= LEAST_PER_S and figures["found_each_once"])

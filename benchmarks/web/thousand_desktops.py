@@ -32,7 +32,7 @@ from typing import Any
 import django
 import psutil
 
-from benchmarks.finished_runs import commit, load_and_speed
+from benchmarks.finished_runs import load_and_speed
 from benchmarks.report import finish, percentile, print_table
 from benchmarks.web.cpu_by_kind import cpu_by_kind, idle_host
 from testing.paths import REPOSITORY
@@ -291,7 +291,7 @@ def main() -> int:
     passed = last["slots"] == NUM_SLOTS and last["most_connections"] <= MOST_CONNECTIONS
     passed = passed and last["turns_per_s"] >= BARS["turns_per_s"] and not last["num_errored"]
     passed = passed and all(last[name] <= BARS[name] for name in ("dispatch_p95_s", "fleet_page_p95_ms"))
-    figures = {"commit": commit(), "workers": options.workers, "turns": options.turns}
+    figures = {"workers": options.workers, "turns": options.turns}
     figures |= {"idle_host_cpu_ms_per_s": idle, "curve": points}
     return finish("thousand_desktops", figures, passed=passed)
 

@@ -21,8 +21,8 @@ from typing import Any
 
 import psutil
 
-from benchmarks.finished_runs import commit, load_and_speed
-from benchmarks.report import finish, print_table
+from benchmarks.finished_runs import load_and_speed
+from benchmarks.report import commit, finish, print_table
 from testing.private_postgres import Cluster, running_cluster
 from testing.two_gpu_hosts import redis_on
 
