@@ -15,8 +15,8 @@ from training.contracts.types import Purpose
 from webapp.experiments.lifecycle.trainer_reports import record_evaluation
 from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 
-TaskOutcome = tuple[int, int] | tuple[int, int, int]
-"""(solved, samples), with the id of the group when there is one."""
+TaskOutcome = tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int]
+"""(successes, samples), with the id of the group when there is one, and how many of them at a limit."""
 
 
 def evaluation_result(
@@ -29,32 +29,45 @@ def evaluation_result(
 ) -> EvaluationResult:
     """A report; without `tasks`, the first `won` of `total` tasks are solved."""
     outcomes = tasks or {f"menu-{number}": (int(number < won), 1) for number in range(total)}
-    by_task = {name: (*found, 0)[:3] for name, found in outcomes.items()}
-    num_samples, num_success = (sum(found[place] for found in by_task.values()) for place in (1, 0))
-    success = num_success / num_samples
-    per_family: dict[str, tuple[int, int]] = {}
-    for name, (solved, samples, _) in by_task.items():
+    by_task = {name: (*found, 0, 0)[:4] for name, found in outcomes.items()}
+    num_success, num_samples, _, at_limit = map(sum, zip(*by_task.values(), strict=True))
+    success, solved = num_success / num_samples, (num_success - at_limit) / num_samples
+    per_family: dict[str, tuple[int, int, int]] = {}
+    for name, (won, samples, _, cut) in by_task.items():
         family = name.rpartition("-")[0]
-        wins, count = per_family.get(family, (0, 0))
-        per_family[family] = (wins + solved, count + samples)
+        wins, count, cuts = per_family.get(family, (0, 0, 0))
+        per_family[family] = (wins + won, count + samples, cuts + cut)
     shared = {"name": "before", "step": 0, "policy_version": 0, "split": "heldout"}
-    spread = 1.96 * (success * (1 - success) / num_samples) ** 0.5
+    low, high = normal_interval(success, num_samples)
+    solved_low, solved_high = normal_interval(solved, num_samples)
     return EvaluationResult.model_validate(
         {
             **shared,
             "temperature": temperature,
-            "samples_per_task": max(samples for _, samples, _ in by_task.values()),
+            "samples_per_task": max(found[1] for found in by_task.values()),
             "num_tasks": len(by_task),
             "num_samples": num_samples,
             "num_success": num_success,
+            "num_solved_at_limit": at_limit,
+            "num_truncated": at_limit,
+            "num_turns": 2 * num_samples,
+            "num_unparsable_turns": at_limit,
             "success": success,
-            "low": max(0.0, success - spread),
-            "high": min(1.0, success + spread),
+            "low": low,
+            "high": high,
+            "solved": solved,
+            "solved_low": solved_low,
+            "solved_high": solved_high,
             "per_family": per_family,
             "by_task": by_task,
             **values,
         }
     )
+
+
+def normal_interval(share: float, number: int) -> tuple[float, float]:
+    spread = 1.96 * (share * (1 - share) / number) ** 0.5
+    return max(0.0, share - spread), min(1.0, share + spread)
 
 
 def make_evaluation(experiment: Experiment, **values: Any) -> Evaluation:

@@ -128,7 +128,8 @@ def evaluation(described: dict[str, Any], name: str, *, greedy: bool = False) ->
         if item["name"] == name and (item["temperature"] == 0) == greedy
     ]
     keys = ("step", "temperature", "samples_per_task", "success", "low", "high", "num_tasks", "num_samples")
-    keys += ("num_success", "per_family")
+    keys += ("num_success", "per_family", "num_solved_at_limit", "solved", "solved_low", "solved_high")
+    keys += ("truncated_share", "unparsable_share")
     return {key: found[-1][key] for key in keys} if found else None
 
 

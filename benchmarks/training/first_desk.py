@@ -131,7 +131,7 @@ def families_gained(before: dict[str, Any], after: dict[str, Any]) -> int:
     """How many families' success rose by GAIN or more."""
 
     def share(found: dict[str, Any], family: str) -> float:
-        won, trials = found["per_family"][family]
+        won, trials, *_ = found["per_family"][family]
         return won / trials
 
     return sum(share(after, one) - share(before, one) >= GAIN for one in before["per_family"])

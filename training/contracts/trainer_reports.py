@@ -132,15 +132,27 @@ class EvaluationResult(Report):
     num_samples: int
     """Scored trajectories."""
     num_success: int
-    """Of num_samples."""
+    """Of num_samples; OSWorld's own rule: a full score, also where a limit ended the trajectory."""
+    num_solved_at_limit: int
+    """Of num_success: the agent did not end it."""
+    num_truncated: int
+    """Of num_samples: ended by a limit."""
+    num_turns: int
+    """Of all scored trajectories."""
+    num_unparsable_turns: int
+    """Of num_turns: the completion held no action."""
     success: float
     low: float
     """95 % Wilson bounds."""
     high: float
-    per_family: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """family -> (successes, scored trajectories)"""
-    by_task: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
-    """task_id -> (successes, scored trajectories, group_id)"""
+    solved: float
+    """Share that the agent solved and ended, with its bounds; `success` counts those at a limit too."""
+    solved_low: float
+    solved_high: float
+    per_family: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
+    """family -> (successes, scored trajectories, of the successes those at a limit)"""
+    by_task: dict[str, tuple[int, int, int, int]] = Field(default_factory=dict)
+    """task_id -> (successes, scored trajectories, group_id, of the successes those at a limit)"""
 
 
 class Alarm(Report):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.trainer_reports import EvaluationResult
-from training.contracts.types import Group, Purpose
+from training.contracts.types import Group, Purpose, Trajectory, TrajectoryStatus
 from training.rollouts.group_collector import GroupSpec
 
 Z_95 = 1.959964
-SUCCESS_SCORE = 1.0
-"""A trajectory succeeded when its task score reaches this (up to rounding)."""
 
 
 def evaluation_requests(
@@ -60,28 +62,55 @@ def effective_samples(tasks: Sequence[tuple[int, int]]) -> float:
     return min(num_samples, max(num_tasks, worth))
 
 
-def succeeded(score: float | None) -> bool:
-    """True for a full task score."""
-    return score is not None and score >= SUCCESS_SCORE - 1e-9
+class _Share(NamedTuple):
+    value: float
+    low: float
+    high: float
+
+
+def _share(tasks: Sequence[tuple[int, int]]) -> _Share:
+    """Of `tasks` (successes, samples each), with its 95 % interval."""
+    num_samples = sum(count for _, count in tasks)
+    value = sum(won for won, _ in tasks) / num_samples if num_samples else 0.0
+    worth = effective_samples(tasks)
+    return _Share(value, *wilson_interval(value * worth, worth))
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What counts over scored members."""
+
+    num_success: int = 0
+    num_samples: int = 0
+    num_at_limit: int = 0
+    num_truncated: int = 0
+    num_turns: int = 0
+    num_unparsable: int = 0
+
+    def add(self, member: Trajectory) -> None:
+        outcome = outcome_of(member.status, member.score)
+        self.num_success += outcome in (Outcome.SOLVED, Outcome.SOLVED_AT_LIMIT)
+        self.num_at_limit += outcome is Outcome.SOLVED_AT_LIMIT
+        self.num_truncated += member.status is TrajectoryStatus.TRUNCATED
+        self.num_samples += 1
+        self.num_turns += len(member.turns)
+        self.num_unparsable += sum(turn.parse_error is not None for turn in member.turns)
 
 
 def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -> EvaluationResult:
     """Success over the scored members; errored ones are not tasks that were failed, they are missing."""
-    per_family: dict[str, tuple[int, int]] = {}
-    by_task: dict[str, tuple[int, int, int]] = {}
+    total, families = _Tally(), defaultdict[str, _Tally](_Tally)
+    by_task: dict[str, tuple[int, int, int, int]] = {}
     for group in groups:
-        scored = group.scored()
-        if not scored:
+        if not (scored := group.scored()):
             continue
-        won = sum(succeeded(member.score) for member in scored)
-        by_task[group.task.task_id] = (won, len(scored), group.group_id)
-        wins, total = per_family.get(group.task.family, (0, 0))
-        per_family[group.task.family] = (wins + won, total + len(scored))
-    num_success = sum(won for won, _, _ in by_task.values())
-    num_samples = sum(count for _, count, _ in by_task.values())
-    success = num_success / num_samples if num_samples else 0.0
-    worth = effective_samples([(won, count) for won, count, _ in by_task.values()])
-    low, high = wilson_interval(success * worth, worth)
+        own = _Tally()
+        for member in scored:
+            for tally in (own, total, families[group.task.family]):
+                tally.add(member)
+        by_task[group.task.task_id] = (own.num_success, own.num_samples, group.group_id, own.num_at_limit)
+    success = _share([(won, count) for won, count, *_ in by_task.values()])
+    solved = _share([(won - at_limit, count) for won, count, _, at_limit in by_task.values()])
     return EvaluationResult(
         name=name,
         step=request.step,
@@ -90,11 +119,21 @@ def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -
         temperature=request.temperature,
         samples_per_task=request.size,
         num_tasks=len(by_task),
-        num_samples=num_samples,
-        num_success=num_success,
-        success=success,
-        low=low,
-        high=high,
-        per_family=dict(sorted(per_family.items())),
+        num_samples=total.num_samples,
+        num_success=total.num_success,
+        num_solved_at_limit=total.num_at_limit,
+        num_truncated=total.num_truncated,
+        num_turns=total.num_turns,
+        num_unparsable_turns=total.num_unparsable,
+        success=success.value,
+        low=success.low,
+        high=success.high,
+        solved=solved.value,
+        solved_low=solved.low,
+        solved_high=solved.high,
+        per_family={
+            family: (found.num_success, found.num_samples, found.num_at_limit)
+            for family, found in sorted(families.items())
+        },
         by_task=by_task,
     )

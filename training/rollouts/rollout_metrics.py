@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from training.batch.advantages import GroupAdvantages, mean_and_std
+from training.contracts.outcome import Outcome, outcome_of, succeeded
 from training.contracts.types import Group, Trajectory, TrajectoryStatus, Turn
-from training.rollouts.held_out_success import succeeded
 
 
 def rollout_metrics(groups: Sequence[Group], advantages: Sequence[GroupAdvantages]) -> dict[str, float]:
@@ -19,6 +19,7 @@ def rollout_metrics(groups: Sequence[Group], advantages: Sequence[GroupAdvantage
     turns = [turn for member in scored for turn in member.turns]
     rewards = [float(member.reward or 0.0) for member in scored]
     values = [value for group in advantages for value in group.advantages.values()]
+    outcomes = [outcome_of(member.status, member.score) for member in scored]
     truncated = sum(member.status is TrajectoryStatus.TRUNCATED for member in scored)
     errored = sum(member.status is TrajectoryStatus.ERRORED for member in members)
     flat = [group for group in advantages if group.has_zero_variance]
@@ -27,6 +28,8 @@ def rollout_metrics(groups: Sequence[Group], advantages: Sequence[GroupAdvantage
         "rollout/reward_mean": mean(rewards),
         "rollout/reward_std_in_group": mean([group.std for group in advantages]),
         "rollout/success": mean([float(succeeded(member.score)) for member in scored]),
+        "rollout/solved": share(outcomes.count(Outcome.SOLVED), len(scored)),
+        "rollout/solved_at_limit": share(outcomes.count(Outcome.SOLVED_AT_LIMIT), len(scored)),
         "rollout/zero_variance_fraction": share(len(flat), len(advantages)),
         "rollout/dropped_groups": float(len(groups) - len(advantages)),
         "rollout/turns_mean": mean([float(len(member.turns)) for member in scored]),

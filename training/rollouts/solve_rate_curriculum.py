@@ -17,8 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from training.contracts.config import FamilyShares
+from training.contracts.outcome import succeeded
 from training.contracts.types import Group, Task
-from training.rollouts.held_out_success import succeeded
 from training.rollouts.task_order import TaskOrder
 
 DECAY = 0.7

@@ -22,10 +22,10 @@ from training.batch.samples import (
 from training.batch.staleness_metrics import staleness, staleness_metrics
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.algorithm import imitates_successes
+from training.contracts.outcome import succeeded
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
-from training.rollouts.held_out_success import succeeded
 from training.rollouts.replay_admission import ReplayAdmission
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
 from training.rollouts.rollout_metrics import rollout_metrics

@@ -69,9 +69,20 @@ class EvaluationOut(Schema):
     num_samples: int
     """Scored trajectories."""
     num_success: int
+    """By OSWorld's own rule: a full score, also where a limit ended the trajectory."""
     success: float
     low: float
     high: float
+    num_solved_at_limit: int | None = None
+    """Of `num_success`; null, like all that follows, where it was not counted."""
+    solved: float | None = None
+    """Share that the agent solved and ended, with its interval."""
+    solved_low: float | None = None
+    solved_high: float | None = None
+    truncated_share: float | None = None
+    """Of the scored trajectories, those that a limit ended."""
+    unparsable_share: float | None = None
+    """Of their turns, those without a parsable action."""
     temperature: float | None = None
     """0 = greedy; null when it was not recorded."""
 

@@ -448,6 +448,12 @@ class EvaluationOut(TypedDict):
     success: float
     low: float
     high: float
+    num_solved_at_limit: NotRequired[int | None]
+    solved: NotRequired[float | None]
+    solved_low: NotRequired[float | None]
+    solved_high: NotRequired[float | None]
+    truncated_share: NotRequired[float | None]
+    unparsable_share: NotRequired[float | None]
     temperature: NotRequired[float | None]
 
 

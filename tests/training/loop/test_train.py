@@ -493,7 +493,7 @@ def test_evaluation_only_reports_success_and_trains_nothing(
         assert (result["name"], result["num_tasks"], result["temperature"]) == ("before", 4, temperature)
         assert result["num_samples"] == num_samples
         assert result["low"] <= result["success"] <= result["high"]
-        assert sum(won for won, _, _ in result["by_task"].values()) == result["num_success"]
+        assert sum(won for won, *_ in result["by_task"].values()) == result["num_success"]
     asked = [(body["temperature"], body["size"]) for body in coordinator.seen["/groups"]]
     assert asked == [(1.0, 3)] * 4 + [(0.0, 1)] * 4
     last = coordinator.seen["/progress"][-1]

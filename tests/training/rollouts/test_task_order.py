@@ -73,8 +73,8 @@ def test_errored_trajectories_are_missing_not_failed() -> None:
     (request, _) = evaluation_requests(ExperimentConfig(), step=3, policy_version=4)
     result = evaluate_groups(groups, name="after", request=request)
     assert (result.num_success, result.num_samples, result.num_tasks) == (2, 3, 3)
-    assert result.per_family == {"menu": (2, 3)}
-    assert result.by_task == {"menu-1": (1, 1, 1), "menu-2": (0, 1, 2), "menu-4": (1, 1, 4)}
+    assert result.per_family == {"menu": (2, 3, 0)}
+    assert result.by_task == {"menu-1": (1, 1, 1, 0), "menu-2": (0, 1, 2, 0), "menu-4": (1, 1, 4, 0)}
     assert (result.low, result.high) == pytest.approx(wilson_interval(2, 3))
 
 

@@ -39,9 +39,19 @@ class Evaluation(models.Model):
     num_samples = models.IntegerField()
     """Scored trajectories: what `num_success` is out of."""
     num_success = models.IntegerField()
+    """By OSWorld's own rule: a full score, also where a limit ended the trajectory."""
     success = models.FloatField()
     low = models.FloatField()
     high = models.FloatField()
+    num_solved_at_limit = models.IntegerField(null=True)
+    """Of `num_success`; null, as all that follows, for evaluations from before it was counted."""
+    num_truncated = models.IntegerField(null=True)
+    num_turns = models.IntegerField(null=True)
+    num_unparsable_turns = models.IntegerField(null=True)
+    solved = models.FloatField(null=True)
+    """Share that the agent solved and ended."""
+    solved_low = models.FloatField(null=True)
+    solved_high = models.FloatField(null=True)
     per_family = models.JSONField(default=dict)
     temperature = models.FloatField(null=True)
     """Sampling temperature, 0 = greedy; null for those from before it was recorded."""
@@ -65,6 +75,18 @@ class Evaluation(models.Model):
     @property
     def is_greedy(self) -> bool:
         return self.temperature == 0
+
+    @property
+    def truncated_share(self) -> float | None:
+        """Of the scored trajectories, those that a limit ended."""
+        return None if self.num_truncated is None else self.num_truncated / max(self.num_samples, 1)
+
+    @property
+    def unparsable_share(self) -> float | None:
+        """Of the turns, those without a parsable action."""
+        if self.num_turns is None or self.num_unparsable_turns is None:
+            return None
+        return self.num_unparsable_turns / max(self.num_turns, 1)
 
     @property
     def kind(self) -> str:

@@ -185,7 +185,7 @@ def evaluations(experiment: Experiment, request: MemberRequest) -> Context:
 def _families(per_family: dict[str, list[int]]) -> list[Context]:
     return [
         {"name": name or "all", "won": won, "total": total, "percent": 100 * won / total if total else 0}
-        for name, (won, total) in sorted(per_family.items())
+        for name, (won, total, *_) in sorted(per_family.items())
     ]
 
 

@@ -96,6 +96,14 @@ def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str,
     return {"experiment": queued.pk, "status": queued.status, "step": checkpoint.step}
 
 
+EVALUATION = (
+    *("name", "step", "temperature", "samples_per_task", "num_tasks", "num_samples", "num_success"),
+    *("success", "low", "high", "num_solved_at_limit", "solved", "solved_low", "solved_high"),
+    *("truncated_share", "unparsable_share", "per_family", "at"),
+)
+"""What is printed of an evaluation: names of `Evaluation`."""
+
+
 def describe(experiment: Experiment) -> dict[str, Any]:
     """Status, stages, evaluations and checkpoints of an experiment in plain values."""
     return {
@@ -109,12 +117,9 @@ def describe(experiment: Experiment) -> dict[str, Any]:
         "started_at": experiment.started_at,
         "ended_at": experiment.ended_at,
         "stages": list(experiment.stages.values("name", "status", "done", "total", "started_at", "ended_at")),
-        "evaluations": list(
-            experiment.evaluations.values(
-                *("name", "step", "temperature", "samples_per_task", "num_tasks", "num_samples"),
-                *("num_success", "success", "low", "high", "per_family", "at"),
-            )
-        ),
+        "evaluations": [
+            {name: getattr(found, name) for name in EVALUATION} for found in experiment.evaluations.all()
+        ],
         "success_change": success_change(experiment),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
