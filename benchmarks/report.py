@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,22 @@ def write_whole(path: Path, content: dict[str, Any]) -> None:
     part = path.with_name(f".{path.name}")
     part.write_text(json.dumps(content, indent=2) + "\n")
     part.replace(path)
+
+
+def stamp() -> dict[str, Any]:
+    """What a row says of itself where a result file keeps rows of several calls."""
+    return {"commit": commit()} | machine()
+
+
+def of_this_tree(rows: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The stamped rows that were measured here on this very tree: others are a record, and not judged."""
+    here = stamp()
+    same = ("commit", "machine", "system")
+    return {
+        name: row
+        for name, row in rows.items()
+        if here["commit"] and all(row.get(what) == here[what] for what in same)
+    }
 
 
 def machine() -> dict[str, Any]:

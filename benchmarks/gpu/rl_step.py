@@ -33,11 +33,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.finished_runs import add_resume
 from benchmarks.gpu.recorded_world import make_tasks
 from benchmarks.gpu.rl_step_arm import Arm, Runner, Scale, starting
 from benchmarks.gpu.rl_step_screens import Screens, draw_screens
 from benchmarks.gpu.rl_step_world import PlayedWorld
-from benchmarks.report import RESULTS, finish, print_table
+from benchmarks.report import RESULTS, finish, of_this_tree, print_table, stamp
 
 COMPLETION = 56
 """Tokens per turn, as in `benchmarks.gpu.workload`."""
@@ -73,7 +74,8 @@ TINY = Scale(
 def main() -> int:
     options = parse()
     scale = scale_of(options)
-    found = _earlier(options.results)
+    recorded = _earlier(options.results)
+    found = of_this_tree(recorded) if options.resume else {}
     with tempfile.TemporaryDirectory(dir=options.scratch, prefix="rl-step-") as scratch:
         runner = Runner(
             scale=scale, model=Path(scratch) / "model", folder=Path(scratch), gpus=visible_gpus(options),
@@ -83,16 +85,19 @@ def main() -> int:
         screens = prepare_screens(options, scale, Path(scratch) / "frames")
         for figures in run_all(options, runner, screens):
             words = "" if options.completion == COMPLETION else f", {options.completion} tokens a turn"
-            found[f"{options.size}: {figures['arm']}{words}"] = figures | about()
-            _save(options.results, found)
+            found[f"{options.size}: {figures['arm']}{words}"] = figures | about() | stamp()
+            _save(options.results, recorded | found)
     done = {name: row for name, row in found.items() if "error" not in row}
-    rows = [[name, *(format(row[key], form) for _, key, form in SHOWN)] for name, row in done.items()]
-    print_table(["arm", *(title for title, _, _ in SHOWN)], rows)
+    rows = [
+        [name, *(format(row[key], form) for _, key, form in SHOWN), row["commit"], row["date"]]
+        for name, row in done.items()
+    ]
+    print_table(["arm", *(title for title, _, _ in SHOWN), "commit", "measured"], rows)
     bars = Bars(sync_s=float("inf"), busy=0.0) if options.tiny else Bars()
     problems = problems_of(found, bars)
     for words in problems:
         print(f"MISSED: {words}")
-    figures = {"bars": asdict(Bars()), "arms": found, "missed": problems}
+    figures = {"bars": asdict(Bars()), "arms": recorded | found, "judged": list(found), "missed": problems}
     return finish("rl_step", figures, passed=bool(found) and not problems, results=options.results)
 
 
@@ -264,6 +269,7 @@ def _save(results: Path, found: dict[str, Any]) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_resume(parser)
     parser.add_argument("--size", default="8b")
     parser.add_argument("--splits", nargs="+", default=["4+4"], help="N+M, or N@M for colocated")
     parser.add_argument("--better", action="store_true", help="also the split that the first arm promises")

@@ -17,8 +17,8 @@ MFU: see `benchmarks.gpu.flops` for what is counted (recomputing is not; causal 
 
 Bar: whole, >= 43 % MFU for 4B on one GPU and on the most GPUs of the run, 8B >= 40 % on four; on eight, 4B
 >= 43 %, 8B >= 40 %, 32B >= 30 %; from four on, 4B makes >= 90 % of as many times one GPU's tokens per second;
-ready on both sides, >= 2.5 times the plain loop and >= 2 times TRL on one GPU. Cases of earlier runs (other
-numbers of GPUs) stay in the result file.
+ready on both sides, >= 2.5 times the plain loop and >= 2 times TRL on one GPU. Cases of earlier calls (other
+numbers of GPUs) stay in the result file and are not judged, but for --resume on the same tree and machine.
 
     python -m benchmarks.gpu.train_throughput [--gpus 1] [--only REGEX] [--tiny]
 """
@@ -42,8 +42,9 @@ from typing import Any
 
 import torch
 
+from benchmarks.finished_runs import add_resume
 from benchmarks.gpu.train_case import Case
-from benchmarks.report import RESULTS, finish, print_table
+from benchmarks.report import RESULTS, finish, of_this_tree, print_table, stamp
 from training.planning.gpu_layouts import LAYOUTS, scaled
 from training.planning.presets import load_presets
 
@@ -63,6 +64,7 @@ TRL: dict[str, dict[str, Any]] = {
     "trl, no checkpointing": {"gradient_checkpointing": False},
 }
 """Name of the peer -> what differs from its defaults."""
+SCALE = ("size", "trajectories", "steps", "screen")
 VERSIONS = ("torch", "transformers", "triton", "trl", "accelerate", "peft")
 
 
@@ -80,6 +82,15 @@ def cases(num_gpus: int) -> list[Case]:
     naive = [Case(name=f"{size} naive", trainer="naive", size=size, trajectories=4) for size in sizes]
     ours = [found for size in ("4b", "2b", "8b") if (found := shipped(size, 1))]
     return [*(replace(one, is_ready=True) for one in ours), *trl, *naive]
+
+
+def to_scale_from(wanted: Sequence[Case], num_gpus: int) -> list[Case]:
+    """What the bar of scaling compares with, in the same call, at the size of the others."""
+    alone = shipped("4b", 1)
+    many = next((case for case in wanted if case.name == "4b ours"), None)
+    if num_gpus < 4 or alone is None or many is None:
+        return []
+    return [replace(alone, **{name: getattr(many, name) for name in SCALE})]
 
 
 def shipped(size: str, num_gpus: int) -> Case | None:
@@ -220,13 +231,15 @@ def machine_figures() -> dict[str, Any]:
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--gpus", type=int, default=max(1, torch.cuda.device_count()))
+    add_resume(arguments)
     arguments.add_argument("--only", default="", help="regular expression on the names of the cases")
     arguments.add_argument("--limit", type=float, default=LIMIT_S, help="seconds per case")
     arguments.add_argument("--tiny", action="store_true", help="tiny model and screens: does it run at all?")
     arguments.add_argument("--results", type=Path, default=RESULTS / "gpu")
     options = arguments.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the case that runs is ended, too
-    found = _earlier(options.results)
+    recorded = _earlier(options.results)
+    found = of_this_tree(recorded) if options.resume else {}
     wanted = [case for case in cases(options.gpus) if re.search(options.only, case.name)]
     if options.tiny:
         small: dict[str, Any] = {
@@ -238,29 +251,43 @@ def main() -> int:
             "profile": False,
         }
         wanted = [replace(case, **small) for case in wanted]
-    for case, row in run_all(wanted, options.gpus, options.limit):
-        found[f"{case.name} x{options.gpus}"] = row | machine_figures()
-        _save(options.results, found)
+    for num_gpus, some in ((options.gpus, wanted), (1, to_scale_from(wanted, options.gpus))):
+        for case, row in run_all(some, num_gpus, options.limit):
+            found[f"{case.name} x{num_gpus}"] = row | machine_figures() | stamp()
+            _save(options.results, recorded | found)
     verdict = judge(found)
     print_table(
-        ("case", "way", "tokens/s", "MFU", "MFU, square", "peak GB", "step s"),
+        ("case", "way", "tokens/s", "MFU", "MFU, square", "peak GB", "step s", "commit", "measured"),
         [shown for row in found.items() for shown in _shown(*row)],
     )
     bars = [(name, f"{value:.3f}", f">= {bar}") for name, (value, bar) in verdict.items()]
     print_table(("figure", "measured", "bar"), bars)
     passed = bool(verdict) and all(value >= bar for value, bar in verdict.values())
-    figures = {"cases": found, "verdict": {name: {"value": v, "bar": b} for name, (v, b) in verdict.items()}}
+    figures = {
+        "cases": recorded | found,
+        "judged": list(found),
+        "verdict": {name: {"value": v, "bar": b} for name, (v, b) in verdict.items()},
+    }
     return finish("train_throughput", figures, passed=passed, results=options.results)
 
 
 def _shown(name: str, row: dict[str, Any]) -> Iterator[tuple[object, ...]]:
     if "error" in row:
-        yield (name, row["error"][:60], "", "", "", "", "")
+        yield (name, row["error"][:60], "", "", "", "", "", row["commit"], row["date"])
     for way in (way for way in ("ready", "whole") if way in row):
         one = row[way]
         mfus = (f"{one['mfu']:.3f}", f"{one['mfu_square']:.3f}")
         steps = " ".join(f"{step['step_s']:.2f}" for step in one["steps"])
-        yield (name, way, round(one["tokens_per_s"]), *mfus, f"{row['peak_memory_gb']:.1f}", steps)
+        yield (
+            name,
+            way,
+            round(one["tokens_per_s"]),
+            *mfus,
+            f"{row['peak_memory_gb']:.1f}",
+            steps,
+            row["commit"],
+            row["date"],
+        )
 
 
 def _earlier(results: Path) -> dict[str, dict[str, Any]]:

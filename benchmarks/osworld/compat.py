@@ -23,7 +23,7 @@ from typing import Any
 import django
 
 from benchmarks.osworld.tasks import FAMILIES, SCREEN, Family, content, task_of
-from benchmarks.report import RESULTS, finish, machine, percentile, print_table
+from benchmarks.report import RESULTS, finish, percentile, print_table, stamp
 from testing.desk_host_process import running_host
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -95,7 +95,7 @@ def prove_all(
     started = time.monotonic()
     environment = open_environment(provider, folder)
     figures: dict[str, Any] = {
-        "date": machine()["date"],
+        **stamp(),
         "load": os.getloadavg()[0],
         "open_s": time.monotonic() - started,
         "families": {},

@@ -104,6 +104,19 @@ def test_a_verdict_names_commit_and_date_of_every_row(
     assert second["conditions"]["date"] in row
 
 
+def test_rows_of_another_tree_or_machine_are_a_record_and_not_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = report.stamp()
+    rows = {
+        "now": here,
+        "another tree": here | {"commit": "0abc0abc"},
+        "another machine": here | {"machine": "another, 64 cores"},
+        "of before rows named a tree": {"tokens_per_s": 1.0},
+    }
+    assert list(report.of_this_tree(rows)) == ["now"]
+    monkeypatch.setattr(report, "commit", lambda: "")
+    assert report.of_this_tree({"no checkout": report.stamp()}) == {}
+
+
 def test_the_tree_is_its_commit_and_what_was_changed_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_both_arms_are_measured_at_toy_size(chosen: tuple[str, ...], split: str,
     record = json.loads((tmp_path / "rl_step.json").read_text())
     assert record["passed"]
     arms = record["figures"]["arms"]
+    assert set(arms) == set(record["figures"]["judged"])
     assert set(arms) == {f"tiny: {split}, in turns", f"tiny: {split}, staleness 1"}
     groups = 2 * int(split[0])
     for name, figures in arms.items():
