@@ -161,6 +161,7 @@ class PreflightOut(Schema):
     checks: list[CheckOut]
     queue_position: int
     seconds: float
+    at_most_seconds: float
     seconds_basis: str
 
 

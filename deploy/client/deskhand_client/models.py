@@ -941,6 +941,7 @@ class PreflightOut(TypedDict):
     checks: list[CheckOut]
     queue_position: int
     seconds: float
+    at_most_seconds: float
     seconds_basis: str
 
 

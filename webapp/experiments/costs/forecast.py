@@ -16,16 +16,16 @@ class CostForecast:
     """Of hours only: how many tokens a policy will write is not known before."""
 
     gpu_hours: float | None
-    """None while no gpu worker is online, which could say what it has."""
+    """At most; None while no gpu worker is online, which could say what it has."""
     desktop_hours: float
-    """At most: all desktops from the first second to the last."""
+    """At most: all desktops from the first second to the last of the longest that it can take."""
     text: str
-    """Their sum at the team's prices; "" without."""
+    """At most, of both at the team's prices; "" without."""
 
 
-def cost_forecast(config: ExperimentConfig, seconds: float, team: Team) -> CostForecast:
-    """From the expected seconds of all experiments together."""
-    hours = seconds / 3600
+def cost_forecast(config: ExperimentConfig, at_most_s: float, team: Team) -> CostForecast:
+    """From the seconds that all experiments together take at most."""
+    hours = at_most_s / 3600
     num_gpus = _num_gpus(config)
     gpu_hours = None if num_gpus is None else num_gpus * hours
     desktop_hours = config.desktops.num_desktops * hours

@@ -120,7 +120,7 @@ def launch_preflight(request: MemberRequest) -> HttpResponse:
     ctx: dict[str, Any] = {"draft": draft, "found": found, "parent": parent}
     if found and draft.config:
         number = sweep.plan.num_experiments if sweep.plan else 1
-        ctx["cost"] = cost_forecast(draft.config, number * found.seconds, membership.team)
+        ctx["cost"] = cost_forecast(draft.config, number * found.at_most_seconds, membership.team)
         if sweep.plan:
             ctx["sweep"] = sweep_forecast(sweep.plan, found.seconds)
     if parent and draft.config:

@@ -72,7 +72,7 @@ def header(experiment: Experiment, request: MemberRequest) -> Context:
     targets = EXPERIMENT_TRANSITIONS[ExperimentStatus(experiment.status)]
     role = Role(request.membership.role)
     return {
-        "eta": stage_progress.experiment_eta(stages),
+        "eta": stage_progress.experiment_eta(experiment, stages),
         "overall": stage_progress.overall_progress([view.stage for view in stages]) * 100,
         "why": why_waiting(experiment),
         "reward_control": experiment.settings.algorithm.reward_control,

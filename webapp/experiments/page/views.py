@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from django.core.paginator import Paginator
-from django.db.models import prefetch_related_objects
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -123,7 +122,6 @@ def experiment_detail(request: MemberRequest, pk: int) -> HttpResponse:
     viewing: dict[str, Any] = {"person": request.user, "kind": "experiment", "object_id": pk, "how": "wall"}
     also: dict[str, Any] = {**read_with_experiment(pk), "is_watched": viewing_session(**viewing)}
     experiment = get_experiment(request, pk, **also)
-    prefetch_related_objects([experiment], "stages")  # two parts show them
     has_ended = ExperimentStatus(experiment.status).is_final()
     if not has_ended:
         log_viewing(**viewing, team=experiment.team_id, is_known=experiment.is_watched)  # type: ignore[attr-defined]

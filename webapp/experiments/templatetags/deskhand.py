@@ -11,6 +11,14 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from training.contracts.number_text import (
+    duration_text,
+    fixed_text,
+    percent_digits,
+    rough_duration_text,
+    share_text,
+    short_text,
+)
 from training.contracts.stage_names import STAGE_LABELS
 from webapp.experiments.alarms.guards import guard_of
 from webapp.experiments.models import AlarmRecord
@@ -163,15 +171,13 @@ def duration(value: timedelta | float | None) -> str:
     """Seconds as "850 ms", "12 s", "3 min 20 s" or "2 h 5 min"."""
     if value in MISSING:
         return "—"
-    seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return duration_text(value.total_seconds() if isinstance(value, timedelta) else float(value))
+
+
+@register.filter
+def rough_duration(seconds: float | None) -> str:
+    """Estimated seconds, to what an estimate can know: "40 s", "7 min", "25 min"."""
+    return "—" if seconds in MISSING else rough_duration_text(seconds)
 
 
 @register.filter
@@ -192,7 +198,7 @@ def size(num_bytes: float | None) -> str:
 @register.filter
 def percent(fraction: float | None, digits: int = 0) -> str:
     """0.417 as "42 %"."""
-    return "—" if fraction in MISSING else f"{fraction * 100:.{digits}f} %"
+    return "—" if fraction in MISSING else share_text(fraction, digits)
 
 
 @register.filter
@@ -228,7 +234,7 @@ def p_value(p: float) -> str:
 @register.filter
 def interval(evaluation: Any) -> str:
     """Its 95 % interval in percent, to stand behind the success: "[44, 58]"."""
-    return f"[{evaluation.low * 100:.0f}, {evaluation.high * 100:.0f}]"
+    return f"[{percent_digits(evaluation.low)}, {percent_digits(evaluation.high)}]"
 
 
 @register.filter
@@ -246,16 +252,19 @@ def signed(value: float | None) -> str:
 
 
 def _with_sign(value: float | None, digits: int) -> str:
-    if value in MISSING:
-        return "—"
-    text = f"{value:+.{digits}f}"
-    return text[1:] if float(text) == 0 else text.replace("-", "−")
+    return "—" if value in MISSING else fixed_text(value, digits, signed=True)
 
 
 @register.filter
 def number(value: float | None) -> str:
-    """A short decimal: three significant digits, no trailing zeros."""
-    return "—" if value in MISSING else f"{value:.3g}"
+    """A short decimal: three significant digits, no trailing zeros; thousands with a comma."""
+    return "—" if value in MISSING else short_text(value)
+
+
+@register.filter
+def fixed(value: float | None, digits: int = 2) -> str:
+    """So many decimals, without a plus: scores, means, shares of 1."""
+    return "—" if value in MISSING else fixed_text(value, digits)
 
 
 @register.filter

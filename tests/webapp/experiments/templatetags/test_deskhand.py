@@ -15,7 +15,7 @@ def test_points_have_a_sign_unless_they_round_to_nothing(value: float | None, sh
 
 
 def test_a_difference_of_shares_is_shown_in_points():
-    assert [as_points(share) for share in (0.045, -0.2, -0.001, None)] == ["+4", "−20", "0", "—"]
+    assert [as_points(share) for share in (0.045, -0.2, -0.001, None)] == ["+5", "−20", "0", "—"]
 
 
 def test_an_interval_names_its_unit_once():

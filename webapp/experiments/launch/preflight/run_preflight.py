@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from django.template.defaultfilters import pluralize
-
 from training.contracts.config import ExperimentConfig, OsworldConfig
+from training.contracts.number_text import counted
 from webapp.accounts.models import Team
 from webapp.experiments.installation_limits import limit_problems
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.clip import clip_checks
-from webapp.experiments.launch.preflight.duration import expected_duration
+from webapp.experiments.launch.preflight.duration import Duration, expected_duration
 from webapp.experiments.launch.preflight.hosts import host_checks
 from webapp.experiments.launch.preflight.model_and_folders import (
     checkpoint_folder_check,
@@ -37,27 +36,35 @@ class Preflight:
     queue_position: int
     """1 = next."""
     num_active: int
-    seconds: float
-    seconds_basis: str
-    """Where the duration comes from, in words."""
+    duration: Duration
 
     @property
     def may_launch(self) -> bool:
         return not any(check.level == "bad" for check in self.checks)
+
+    @property
+    def seconds(self) -> float:
+        return self.duration.seconds
+
+    @property
+    def at_most_seconds(self) -> float:
+        return self.duration.at_most
+
+    @property
+    def seconds_basis(self) -> str:
+        return self.duration.basis
 
 
 def run_preflight(config: ExperimentConfig, *, team: Team, preset: str = "", priority: int = 0) -> Preflight:
     """All checks, the place in the queue and the expected duration."""
     checks = all_checks(config, team)
     order = {"bad": 0, "warning": 1, "good": 2, "info": 3}
-    seconds, basis = expected_duration(config, team=team, preset=preset)
     ahead = Experiment.objects.filter(status=ExperimentStatus.QUEUED, priority__gte=priority).count()
     return Preflight(
         checks=tuple(sorted(checks, key=lambda check: order[check.level])),
         queue_position=ahead + 1,
         num_active=Experiment.objects.filter(status__in=ACTIVE_STATUSES).count(),
-        seconds=seconds,
-        seconds_basis=basis,
+        duration=expected_duration(config, team=team, preset=preset),
     )
 
 
@@ -105,7 +112,9 @@ def batch_check(config: ExperimentConfig) -> Check:
         )
         return Check("warning", title, text, "optimiser.microbatch_size")
     number = -(-share // size)
-    return Check("good", title, f"{number} microbatch{pluralize(number, 'es')} per update on each process.")
+    return Check(
+        "good", title, f"{counted(number, 'microbatch', 'microbatches')} per update on each process."
+    )
 
 
 def desktop_checks(config: ExperimentConfig) -> Iterator[Check]:

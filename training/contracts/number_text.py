@@ -1,0 +1,100 @@
+"""Numbers in words and digits, as every page, message and file shows them: one rounding, one format, one minus.
+
+Half is rounded away from zero on the digits that a number is written with, so that 0.825 is "0.83" here, in
+`static/js/lib/numbers.js` and on paper. Thousands have commas, a negative number has a real minus sign.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
+
+MINUS = "−"
+
+
+def plural(number: float, one: str, many: str = "") -> str:
+    """The noun for so many: `one` of 1, else `many`, or `one` with an s."""
+    return one if number == 1 else many or f"{one}s"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number with its noun: "1 entry", "2,167 entries"."""
+    return f"{number:,} {plural(number, one, many)}"
+
+
+def fixed_text(value: float, digits: int = 2, *, signed: bool = False) -> str:
+    """So many decimals: "0.83", "−1,204.5"; `signed` puts a plus before what is above zero."""
+    if not isfinite(value):
+        return str(value).replace("-", MINUS)
+    number = _rounded(Decimal(repr(float(value))), digits)
+    return _with_sign(number, f"{abs(number):,.{digits}f}", signed)
+
+
+def share_text(fraction: float, digits: int = 0) -> str:
+    """A share in percent: 0.417 as "42 %"."""
+    return f"{percent_digits(fraction, digits)} %"
+
+
+def percent_digits(fraction: float, digits: int = 0) -> str:
+    """A share in percent without its unit, for an interval: "42"."""
+    return _percent(fraction, digits, signed=False)
+
+
+def points_text(difference: float, digits: int = 0) -> str:
+    """A difference of shares in percentage points with its sign and noun: "+1 point", "−11 points"."""
+    digits_of_it = _percent(difference, digits, signed=True)
+    return f"{digits_of_it} {plural(1 if digits_of_it in ('+1', f'{MINUS}1') else 2, 'point')}"
+
+
+def _percent(fraction: float, digits: int, *, signed: bool) -> str:
+    if not isfinite(fraction):
+        return str(fraction)
+    number = _rounded(Decimal(repr(float(fraction))) * 100, digits)
+    return _with_sign(number, f"{abs(number):,.{digits}f}", signed)
+
+
+def short_text(value: float) -> str:
+    """Three digits that count: "0.207", "1.08", "1,204", "1.37 M"."""
+    if not isfinite(value):
+        return str(value)
+    if abs(value) >= 999_500:
+        return f"{fixed_text(value / 1e6, 2)} M"
+    if abs(value) >= 999.5 or value == round(value):
+        return fixed_text(value, 0)
+    number = Decimal(repr(float(value)))
+    text = f"{float(_rounded(number, 2 - number.adjusted())):.3g}"
+    return text.replace("-", MINUS, 1) if text.startswith("-") else text
+
+
+def _rounded(number: Decimal, digits: int) -> Decimal:
+    return number.quantize(Decimal(1).scaleb(-digits), rounding=ROUND_HALF_UP)
+
+
+def _with_sign(number: Decimal, digits: str, signed: bool) -> str:
+    sign = MINUS if number < 0 else "+" if signed and number > 0 else ""
+    return sign + digits
+
+
+def duration_text(seconds: float) -> str:
+    """A time that was measured: "850 ms", "12 s", "3 min 20 s" or "2 h 5 min"."""
+    if seconds < 1:
+        return f"{fixed_text(seconds * 1000, 0)} ms"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+ROUGH = ((90, 10), (570, 60), (3300, 300), (36_000, 1800), (864_000, 3600))
+"""(up to so many seconds, in whole parts of so many): what an estimate can claim to know."""
+
+
+def rough_duration_text(seconds: float) -> str:
+    """A time that was estimated, to what an estimate can know: "40 s", "7 min", "25 min", "2 h 30 min"."""
+    part = next((part for limit, part in ROUGH if seconds < limit), 86_400)
+    whole = max(1, round(seconds / part)) * part
+    if part == 86_400:
+        return counted(whole // part, "day")
+    return f"{whole // 3600} h" if whole % 3600 == 0 else duration_text(whole)
