@@ -17,6 +17,7 @@ from webapp.replay.imports.jobs import (
     task_set_of,
     upload_of,
 )
+from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import ReplayImport
 
 router = Router(tags=["replay"])
@@ -103,6 +104,7 @@ def check(
         keep_labels=keep_labels,
         takes_unknown=takes_unknown,
     )
+    run_small_import(job)
     return Status(201, job)
 
 
@@ -118,6 +120,7 @@ def start(request: MemberRequest, pk: int) -> Any:
     job = get_import(request, pk, Role.ANNOTATOR)
     if not approve_import(job=job, user=request.user):
         raise Conflict(f"Import {pk} is {job.status}; only a checked one can be started.")
+    run_small_import(job)
     return get_import(request, pk)
 
 

@@ -13,6 +13,7 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
 from webapp.replay.filters import EntryFilter
 from webapp.replay.imports.jobs import request_import, task_set_of, upload_of
+from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.replay.slime_export import ImageForm
 
@@ -38,6 +39,7 @@ def transfer(request: MemberRequest) -> HttpResponse:
         )
     except BadValue as problem:
         return _page(request, [str(problem)], status=400)
+    run_small_import(job)
     return redirect("replay-import", job.pk)
 
 

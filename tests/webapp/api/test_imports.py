@@ -8,6 +8,7 @@ from testing.factories import make_task, make_team, make_user
 from tests.webapp.replay.test_transfer import line
 from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Role
+from webapp.replay.imports import run
 from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry
 
@@ -26,7 +27,24 @@ def send(api: Client, *lines: str, **values: object):
     return api.post(IMPORTS, {"file": file, **values})
 
 
-def test_a_script_sends_reads_the_check_and_starts(api: Client) -> None:
+def test_a_small_file_is_checked_and_stored_within_the_request(api: Client) -> None:
+    """A process of its own for 17 bytes took 24 s to start."""
+    task = make_task()
+    sent = send(api, line(task), "not JSON", task_set=task.task_set.name).json()
+    assert (sent["status"], sent["num_new"], sent["num_bad"]) == ("checked", 1, 1)
+    started = api.post(f"{IMPORTS}/{sent['id']}/start", content_type="application/json").json()
+    assert (started["status"], started["num_stored"]) == ("finished", 1)
+    assert ReplayEntry.objects.count() == 1
+
+
+def test_what_unpacks_is_left_to_a_process_of_its_own(api: Client) -> None:
+    file = SimpleUploadedFile("a.zip", b"PK\x03\x04" + bytes(100))
+    task = make_task()
+    assert api.post(IMPORTS, {"file": file, "task_set": task.task_set.name}).json()["status"] == "queued"
+
+
+def test_a_script_sends_reads_the_check_and_starts(api: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "AT_ONCE_BYTES", 0)
     task = make_task()
     sent = send(api, line(task), line(task, reward=0.1), task_set=task.task_set.name, keep_labels="true")
     assert sent.status_code == 201

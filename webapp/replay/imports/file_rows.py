@@ -48,6 +48,14 @@ def batches(job: ReplayImport) -> Iterator[Batch]:
         yield from read(file, job)
 
 
+def is_of_lines(job: ReplayImport) -> bool:
+    """False of what unpacks to any size. A file that is gone is found out by reading it."""
+    if not default_storage.exists(job.path):
+        return True
+    with default_storage.open(job.path, "rb") as file:
+        return file.read(4) not in (PARQUET, ARCHIVE)
+
+
 def data_of(row: Row) -> dict[str, Any]:
     """The object of a row. Raises BadValue, ReadProblem."""
     if isinstance(row, bytes):

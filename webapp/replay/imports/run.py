@@ -16,7 +16,7 @@ from webapp.lib.request_values import BadValue
 from webapp.replay.imports import jobs
 from webapp.replay.imports.content_keys import key_of_record, known_keys
 from webapp.replay.imports.conversation import ReadProblem
-from webapp.replay.imports.file_rows import Batch, UnreadableFile, batches, data_of
+from webapp.replay.imports.file_rows import Batch, UnreadableFile, batches, data_of, is_of_lines
 from webapp.replay.imports.images import ImageProblem
 from webapp.replay.imports.known_tasks import KnownTasks
 from webapp.replay.imports.read_record import Record, read_record
@@ -49,6 +49,17 @@ class Reader:
             except (ReadProblem, ImageProblem, BadValue) as problem:
                 problems[number] = str(problem)
         return records, problems
+
+
+AT_ONCE_BYTES = 32_000
+"""A file of lines up to this size is read within the request: a process for it takes longer to start."""
+
+
+def run_small_import(job: ReplayImport) -> None:
+    """Do at once what was asked of a small file; a larger one, and what unpacks, is left to the dispatcher."""
+    if job.size_bytes <= AT_ONCE_BYTES and is_of_lines(job):
+        run_import(job.pk)
+        job.refresh_from_db()
 
 
 def run_import(pk: int, is_stopping: Callable[[], bool] = lambda: False) -> None:

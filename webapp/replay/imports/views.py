@@ -14,6 +14,7 @@ from webapp.accounts.models import Role
 from webapp.live.event_publishing import last_seq
 from webapp.replay.access import get_import
 from webapp.replay.imports.jobs import approve_import, cancel_import
+from webapp.replay.imports.run import run_small_import
 from webapp.replay.models import ImportStatus, ReplayImport
 
 NUM_SHOWN = 100
@@ -40,6 +41,8 @@ def start(request: MemberRequest, pk: int) -> HttpResponse:
     job = get_import(request, pk, Role.ANNOTATOR)
     if not approve_import(job=job, user=request.user):
         messages.warning(request, f"Nothing was started: this import is {job.status}.")
+    else:
+        run_small_import(job)
     return redirect("replay-import", pk)
 
 
