@@ -16,8 +16,9 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 from PIL import Image
 
+from training.actions.write.completion_text import format_action
 from training.contracts.config import ExperimentConfig
-from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
+from training.contracts.types import Action, Purpose, Source, Task, TrajectoryStatus
 from webapp.accounts.models import Membership, Role, Team
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus, TaskRecord, TaskSet
 from webapp.replay.models import ReplayEntry, Verdict
@@ -145,7 +146,7 @@ def make_trajectory(
 
 
 def make_turn(trajectory: Trajectory, index: int, *, is_last: bool = False, **values: Any) -> TurnRecord:
-    """A click, or the closing `terminate`."""
+    """A click, or the closing `terminate`, written in the JSON dialect, as First desk's policy does."""
     click = {"kind": "click", "x": 20 + 30 * index, "y": 40 + 10 * index}
     action = {"kind": "terminate", "status": "success"} if is_last else click
     defaults = {
@@ -154,7 +155,7 @@ def make_turn(trajectory: Trajectory, index: int, *, is_last: bool = False, **va
         "height": SCREEN[1],
         "observation_text": trajectory.task.instruction if index == 0 else "",
         "completion": {
-            "text": f"turn {index}",
+            "text": format_action(Action.model_validate(action), screen=SCREEN),
             "token_ids": [1, 2, 3],
             "behaviour_logprobs": [-0.1, -0.2, -0.3],
             "policy_version": 0,

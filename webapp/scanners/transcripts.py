@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.contracts.types import TrajectoryStatus
+from webapp.lib.json_keys import text_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.row_to_types import turn_limit
 from webapp.trajectories.turn_display import action_caption, terms_total
@@ -20,7 +21,7 @@ COLUMNS = (
     "index",
     "frame",
     "observation_text",
-    "completion__text",
+    text_of("completion__text"),
     "thought",
     "action",
     "parse_error",

@@ -273,9 +273,11 @@ def test_the_signature_of_an_imported_entry_finds_its_original():
     task = make_task()
     group = make_group(task=task)
     entry = make_replay_entry(trajectory=make_trajectory(group=group, turns=2))
+    said = json.dumps(entry.trajectory.turns.first().completion["text"])
+    assert said in export_line(entry)
     twins = [
         import_lines(
-            lines=[export_line(entry).replace('"text":"turn 0"', f'"text":"said {n}"')],
+            lines=[export_line(entry).replace(f'"text":{said}', f'"text":"said {n}"')],
             team=entry.team,
             task_set=task.task_set,
             user=make_user(),

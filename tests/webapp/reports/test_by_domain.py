@@ -90,7 +90,7 @@ def test_the_folder_is_laid_out_as_osworlds_tools_read_it(
     assert [line["step_num"] for line in lines] == [1, 2, 3]
     assert lines[0]["action"] == "pyautogui.click(20, 40)"
     assert (lines[-1]["action"], lines[-1]["done"], lines[-1]["info"]) == ("DONE", True, {"done": True})
-    assert lines[0]["response"] == "turn 0"
+    assert lines[0]["response"] == '{"action":"left_click","coordinate":[39,104]}'
     shown = [(folder / line["screenshot_file"]).read_bytes()[:8] for line in lines]
     assert shown == [b"\x89PNG\r\n\x1a\n"] * 3
 

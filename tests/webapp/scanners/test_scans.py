@@ -103,6 +103,23 @@ def test_a_live_scan_follows_its_experiment_to_its_end(team, user):
         started(team, user, slice_key="buffer-all", is_live=True)
 
 
+@pytest.mark.parametrize("pattern", ["Return", r"\{\"action\":\"key\""])
+def test_completions_that_are_json_are_read_as_they_were_written(team, user, pattern):
+    experiment = make_experiment(team=team)
+    row = run_of(experiment, loops=False)
+    turn = row.turns.get(index=1)
+    turn.completion["text"] = '{"action":"key","keys":["Return"]}'
+    turn.save()
+    scanner = save_scanner(
+        team=team, user=user, name="keys", definition={"kind": "text", "pattern": pattern}, note=""
+    )
+    scan = scanned(team, user, key=str(scanner), slice_key=f"train-{experiment.pk}")
+    assert (scan.status, scan.num_read, scan.num_found) == ("finished", 1, 1)
+    assert Finding.objects.get().turn == 1
+    garbled = scanned(team, user, key="garbled-text.v1", slice_key=f"train-{experiment.pk}")
+    assert (garbled.status, garbled.num_read, garbled.num_found) == ("finished", 1, 0)
+
+
 def test_another_process_goes_on_where_one_died_and_the_late_one_stores_nothing(team, user, monkeypatch):
     experiment = make_experiment(team=team)
     for _ in range(3):

@@ -4,11 +4,11 @@ from functools import cached_property
 
 from django.conf import settings as site
 from django.db import models
-from django.db.models.fields.json import KT
 
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.stored_config import problems_of, read_stored
+from webapp.lib.json_keys import text_of
 
 
 class ExperimentStatus(models.TextChoices):
@@ -58,11 +58,13 @@ class Experiment(models.Model):
     preset = models.CharField(max_length=60, blank=True)
     config = models.JSONField()
     model_path = models.GeneratedField(
-        expression=KT("config__model__path"), output_field=models.TextField(null=True), db_persist=True
+        expression=text_of("config__model__path"), output_field=models.TextField(null=True), db_persist=True
     )
     """With the seed what its first weights are; lists of many experiments need not read whole configs."""
     model_seed = models.GeneratedField(
-        expression=KT("config__optimiser__seed"), output_field=models.TextField(null=True), db_persist=True
+        expression=text_of("config__optimiser__seed"),
+        output_field=models.TextField(null=True),
+        db_persist=True,
     )
     """The whole resolved `ExperimentConfig` as JSON; read it as `settings`."""
     note = models.TextField(blank=True)

@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import Q
 
 from webapp.accounts.models import Team
+from webapp.lib.json_keys import text_of
 from webapp.replay.automatic_checks import signature_of
 from webapp.replay.imports.read_record import Record
 from webapp.replay.imports.store_record import turn_row
@@ -58,7 +59,7 @@ def known_keys(team: Team, records: Iterable[Record]) -> dict[str, int]:
         rows = TurnRecord.objects.filter(trajectory__in=entries.values("trajectory"))
         has_content = Q(action__isnull=False) | Q(completion__isnull=False)
         rows = rows.filter(has_content).order_by("trajectory_id", "index")
-        columns = ("trajectory_id", "index", "frame", "action", F("completion__text"))
+        columns = ("trajectory_id", "index", "frame", "action", text_of("completion__text"))
         for trajectory_id, index, *content in rows.values_list(*columns).iterator():
             turns[trajectory_id].append((index, tuple(content)))
         for entry in entries.select_related("trajectory").order_by("-pk"):
