@@ -18,6 +18,7 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.attacks.model_attacker import MAX_TOKENS, messages_of, read_scripts
 from webapp.attacks.models import MODEL_ATTACK_TRANSITIONS, OPEN, ModelAttack, ModelAttackStatus
 from webapp.attacks.runs import queue_attackers
+from webapp.dispatcher.child_work import BadEnd
 from webapp.experiments.models import TaskRecord
 from webapp.lib.chat.chat_model import ChatModel, chat_problems
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
@@ -62,6 +63,13 @@ def next_model_attack() -> int | None:
         _end(row, ModelAttackStatus.FAILED, "The process that asked died; ask again.")
     waiting = ModelAttack.objects.filter(status=ModelAttackStatus.QUEUED)
     return waiting.order_by("pk").values_list("pk", flat=True).first()
+
+
+def lose_model_attack(pk: int, end: BadEnd) -> None:
+    """Its process ended badly. One that had not begun to ask waits for another, where that may help."""
+    row = ModelAttack.objects.get(pk=pk)
+    if row.status == ModelAttackStatus.ASKING or not end.may_pass:
+        _end(row, ModelAttackStatus.FAILED, f"{end.why} Ask again.")
 
 
 def run_model_attack(pk: int) -> None:

@@ -77,7 +77,7 @@ class ModelAttackStatus(models.TextChoices):
 
 M = ModelAttackStatus
 MODEL_ATTACK_TRANSITIONS: dict[ModelAttackStatus, set[ModelAttackStatus]] = {
-    M.QUEUED: {M.ASKING},
+    M.QUEUED: {M.ASKING, M.FAILED},
     M.ASKING: {M.FINISHED, M.FAILED},
     M.FINISHED: set(),
     M.FAILED: set(),

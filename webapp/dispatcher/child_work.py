@@ -1,7 +1,8 @@
 """Long work of other applications, in child processes of the dispatcher: a tick must not wait for it.
 
 Each kind has at most one process at a time: `manage.py COMMAND ID`, at low priority. What it does it claims
-in the database, so nothing is lost with it or with the dispatcher.
+in the database, so nothing is lost with it or with the dispatcher. How a process ended badly goes to the row
+that it worked for, and so to its page.
 """
 
 from __future__ import annotations
@@ -10,16 +11,33 @@ import logging
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from signal import Signals
+from threading import Thread
 
 from django.conf import settings
+
+from webapp.dispatcher.child_command import TRY_AGAIN
 
 log = logging.getLogger(__name__)
 GRACE_S = 5.0
 RETRY_S = 10.0
 """After a process that failed."""
 POLITELY = ("nice", "-n", "10")
+KEPT_LINES = 40
+"""The last ones of what a process wrote to stderr."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadEnd:
+    """How a process ended that did not end well."""
+
+    why: str
+    """For the page of its row."""
+    may_pass: bool
+    """It was killed, or the database was away: another process may get through."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +47,8 @@ class ChildWork:
     command: str
     """Of manage.py; it takes an id."""
     next_waiting: Callable[[], int | None]
+    ended_badly: Callable[[int, BadEnd], None]
+    """Takes the id: ends the row with the reason, or frees it for another process."""
 
 
 _kinds: list[ChildWork] = []
@@ -39,51 +59,79 @@ def register(kind: ChildWork) -> None:
     _kinds.append(kind)
 
 
+class Child:
+    """A process that runs, and the end of what it says."""
+
+    def __init__(self, command: str, pk: int) -> None:
+        self.pk = pk
+        self.process = subprocess.Popen(
+            [*POLITELY, sys.executable, str(settings.BASE_DIR / "manage.py"), command, str(pk)],
+            cwd=settings.BASE_DIR,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        self._said: deque[str] = deque(maxlen=KEPT_LINES)
+        self._reader = Thread(target=self._pass_on, daemon=True)
+        self._reader.start()
+
+    def _pass_on(self) -> None:
+        """What it says goes to the dispatcher's own stderr, line by line."""
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                sys.stderr.write(line)
+                self._said.append(line)
+
+    def bad_end(self, code: int) -> BadEnd:
+        """Of one that ended with `code`, which is not 0."""
+        self._reader.join(GRACE_S)
+        if code < 0:
+            return BadEnd(f"The process was killed by {Signals(-code).name}.", may_pass=True)
+        last = next((line.strip() for line in reversed(self._said) if line.strip()), "it said nothing")
+        return BadEnd(f"The process ended with code {code}: {last}", may_pass=code == TRY_AGAIN)
+
+
 class Children:
     """The processes that run now."""
 
     def __init__(self) -> None:
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._running: dict[str, Child] = {}
         self._not_before: dict[str, float] = {}
 
     def go_on(self) -> None:
         """Start what waits, where nothing of its kind runs."""
         for kind in _kinds:
-            if self._is_busy(kind.command) or time.monotonic() < self._not_before.get(kind.command, 0.0):
+            if self._is_busy(kind) or time.monotonic() < self._not_before.get(kind.command, 0.0):
                 continue
             if (pk := kind.next_waiting()) is not None:
-                self._running[kind.command] = _start(kind.command, pk)
+                self._running[kind.command] = Child(kind.command, pk)
 
-    def _is_busy(self, command: str) -> bool:
-        child = self._running.get(command)
+    def _is_busy(self, kind: ChildWork) -> bool:
+        child = self._running.get(kind.command)
         if child is None:
             return False
-        code = child.poll()
+        code = child.process.poll()
         if code is None:
             return True
-        del self._running[command]
         if code:
-            log.warning("%s ended with code %d", command, code)
-            self._not_before[command] = time.monotonic() + RETRY_S
+            end = child.bad_end(code)
+            log.warning("%s %d: %s", kind.command, child.pk, end.why)
+            kind.ended_badly(child.pk, end)
+            self._not_before[kind.command] = time.monotonic() + (RETRY_S if end.may_pass else 0.0)
+        del self._running[kind.command]
         return False
 
     def stop(self) -> None:
         """End them; their work goes on after the next start."""
         for child in self._running.values():
-            child.terminate()
+            child.process.terminate()
         for command, child in self._running.items():
             try:
-                child.wait(GRACE_S)
+                child.process.wait(GRACE_S)
             except subprocess.TimeoutExpired:
                 log.warning("%s did not stop and is killed", command)
-                child.kill()
-                child.wait()
+                child.process.kill()
+                child.process.wait()
         self._running.clear()
-
-
-def _start(command: str, pk: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*POLITELY, sys.executable, str(settings.BASE_DIR / "manage.py"), command, str(pk)],
-        cwd=settings.BASE_DIR,
-        stdin=subprocess.DEVNULL,
-    )

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
+from webapp.dispatcher.child_work import BadEnd
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 from webapp.notifications.happenings import happenings_for
@@ -109,6 +110,17 @@ def claim_next(without_rules: Collection[int] = ()) -> Delivery | None:
             return row
 
 
+def lose_delivery(pk: int, end: BadEnd) -> None:
+    """The process that sent ended badly: what it had in hand is given up, or tried again later.
+
+    `pk` is what it was started for; it sends the others, too.
+    """
+    waiting = Delivery.objects.filter(status=DeliveryStatus.WAITING)
+    in_hand = waiting.filter(num_tries__gt=0, next_at=F("tried_at") + CLAIMED_FOR)
+    for delivery in in_hand or waiting.filter(pk=pk):
+        record_failure(delivery, end.why, is_permanent=not end.may_pass)
+
+
 def record_delivered(delivery: Delivery) -> None:
     """The receiver has it."""
     _move(delivery, DeliveryStatus.DELIVERED, problem="")
@@ -121,7 +133,7 @@ def record_failure(
     if is_permanent or delivery.num_tries > len(PAUSES):
         _move(delivery, DeliveryStatus.FAILED, problem=problem[:300])
         return
-    pause = max(PAUSES[delivery.num_tries - 1], timedelta(seconds=min(retry_after_s, 7200.0)))
+    pause = max(PAUSES[max(0, delivery.num_tries - 1)], timedelta(seconds=min(retry_after_s, 7200.0)))
     with transaction.atomic():
         waiting = Delivery.objects.filter(pk=delivery.pk, status=DeliveryStatus.WAITING)
         waiting.update(problem=problem[:300], next_at=timezone.now() + pause)

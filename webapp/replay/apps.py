@@ -12,11 +12,11 @@ class ReplayConfig(AppConfig):
         from webapp.dispatcher import child_work, chores
         from webapp.live.stream_access import register_owned
         from webapp.replay.curation.clusters import compare_waiting
-        from webapp.replay.imports.jobs import forget_old_imports, next_import
+        from webapp.replay.imports.jobs import forget_old_imports, lose_import, next_import
         from webapp.replay.models import ReplayImport
 
         register_owned("inbox", Team)
         register_owned("import", ReplayImport)
-        child_work.register(child_work.ChildWork("read_import", next_import))
+        child_work.register(child_work.ChildWork("read_import", next_import, lose_import))
         chores.register(forget_old_imports)
         chores.register(compare_waiting)

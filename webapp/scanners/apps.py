@@ -10,7 +10,7 @@ class ScannersConfig(AppConfig):
         from webapp.dispatcher import child_work
         from webapp.live.stream_access import register_owned
         from webapp.scanners.models import Scan
-        from webapp.scanners.scans import next_scan
+        from webapp.scanners.scans import lose_scan, next_scan
 
         register_owned("scan", Scan)
-        child_work.register(child_work.ChildWork("run_scan", next_scan))
+        child_work.register(child_work.ChildWork("run_scan", next_scan, lose_scan))

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.dispatcher.child_work import BadEnd
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, row_id
 from webapp.lib.storable_text import storable
@@ -127,6 +128,21 @@ def has_source_ended(scan: Scan) -> bool:
     return not scan.is_live or experiment is None or experiment.ended_at is not None
 
 
+def lose_scan(pk: int, end: BadEnd) -> None:
+    """Its process ended badly: it ends with the reason, or says it and waits for another process."""
+    scan = Scan.objects.filter(pk=pk).first()
+    if scan is None:
+        return
+    num_lost = scan.num_lost + 1
+    if not end.may_pass or num_lost >= MAX_LOST:
+        fail_scan(scan=scan, message=end.why if num_lost == 1 else f"{end.why} {num_lost} processes died.")
+        return
+    with transaction.atomic():
+        unended = Scan.objects.filter(pk=pk, claim=scan.claim).exclude(status__in=_final())
+        if unended.update(num_lost=num_lost, message=f"{end.why} Another one goes on.", heartbeat_at=None):
+            _publish(scan)
+
+
 # --- what the process reports ------------------------------------------------------------------------
 
 
@@ -185,7 +201,8 @@ def pass_ended(*, scan: Scan, left: int) -> None:
     elif has_source_ended(scan):
         _end(scan, ScanStatus.FINISHED, "", by=scan.claim)
     else:
-        _change(scan, ScanStatus.WATCHING, by=scan.claim, heartbeat_at=None, looked_at=timezone.now())
+        idle = {"heartbeat_at": None, "message": "", "looked_at": timezone.now()}
+        _change(scan, ScanStatus.WATCHING, by=scan.claim, **idle)
 
 
 def fail_scan(*, scan: Scan, message: str) -> None:

@@ -22,6 +22,7 @@ from django.utils import timezone
 
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.dispatcher.child_work import BadEnd
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
 from webapp.lib.storable_text import storable
@@ -113,6 +114,22 @@ def next_import() -> int | None:
     return _claimable().order_by("pk").values_list("pk", flat=True).first()
 
 
+def lose_import(pk: int, end: BadEnd) -> None:
+    """Its process ended badly: it ends with the reason, or says it and waits for another process."""
+    job = ReplayImport.objects.filter(pk=pk).first()
+    if job is None:
+        return
+    num_lost = job.num_lost + 1
+    if not end.may_pass or num_lost >= MAX_LOST:
+        many = f" {num_lost} processes died near line {job.done_lines + 1}; split the file."
+        fail_import(job=job, message=end.why + (many if num_lost > 1 else ""))
+        return
+    with transaction.atomic():
+        working = ReplayImport.objects.filter(pk=pk, claim=job.claim, status__in=(*BEGINS, *BEGINS.values()))
+        if working.update(num_lost=num_lost, message=f"{end.why} Another one goes on.", heartbeat_at=None):
+            _publish(job)
+
+
 def forget_old_imports() -> Iterator[object]:
     """The dispatcher's chore: cancel those that no one decided on."""
     old = _open().filter(status=ImportStatus.CHECKED, created_at__lt=timezone.now() - FORGOTTEN_AFTER)
@@ -169,7 +186,7 @@ def release_import(*, job: ReplayImport) -> None:
 def finish_check(*, job: ReplayImport) -> None:
     """Everything was read: a person decides, unless there is nothing to decide."""
     if job.num_new:
-        _change(job, ImportStatus.CHECKED, by=job.claim, heartbeat_at=None)
+        _change(job, ImportStatus.CHECKED, by=job.claim, heartbeat_at=None, message="")
     elif job.num_known:
         _end(job, ImportStatus.FINISHED, "Everything in it that can be read is here already.", by=job.claim)
     else:

@@ -1,0 +1,195 @@
+"""Long work whose process ends badly: its row ends with the reason, or goes on with another process."""
+
+import signal
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+from django.urls import reverse
+from django.utils import timezone
+
+from testing.factories import make_experiment, make_group, make_task, make_team, make_trajectory, make_user
+from testing.replay_imports import check_lines
+from webapp.accounts.models import Role
+from webapp.attacks.models import ModelAttack
+from webapp.dispatcher import child_work
+from webapp.dispatcher.child_command import TRY_AGAIN
+from webapp.dispatcher.child_work import BadEnd, Children
+from webapp.notifications import outbox
+from webapp.notifications.models import Delivery, NotificationRule
+from webapp.replay.imports import jobs
+from webapp.replay.models import ReplayImport
+from webapp.scanners.library import get_known
+from webapp.scanners.models import Scan
+from webapp.scanners.scans import MAX_LOST, next_scan, start_scan
+from webapp.trajectories.models import TurnRecord
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ERROR = BadEnd("The process ended with code 1: ValueError: Unexpected value type", may_pass=False)
+KILLED = BadEnd("The process was killed by SIGKILL.", may_pass=True)
+
+
+@pytest.fixture
+def scan() -> Scan:
+    """One of a trajectory that nothing has read."""
+    user = make_user(Role.OPERATOR)
+    team = user.memberships.get().team
+    row = make_trajectory(group=make_group(experiment=make_experiment(team=team)))
+    known, slice_key = get_known(team, "loops.v1"), f"train-{row.experiment_id}"
+    return start_scan(team=team, user=user, known=known, slice_key=slice_key, is_live=False, max_read=10)
+
+
+@pytest.fixture
+def children(child_environment, monkeypatch):
+    for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
+        monkeypatch.setenv(name, child_environment[name])
+    monkeypatch.setattr(child_work, "RETRY_S", 0.0)
+    found = Children()
+    yield found
+    found.stop()
+
+
+def until_it_ends(children: Children, *, kills: bool = False) -> None:
+    """The process that was started last is gone and its end is known."""
+    child = children._running["run_scan"]
+    if kills:
+        child.process.kill()
+    child.process.wait(120)
+    children._is_busy(next(kind for kind in child_work._kinds if kind.command == "run_scan"))
+
+
+def test_a_scan_whose_process_dies_of_an_exception_says_which_and_ends(client, scan, children, capfd):
+    TurnRecord.objects.update(terms=7)
+    children.go_on()
+    until_it_ends(children)
+    scan.refresh_from_db()
+    assert scan.status == "failed"
+    assert scan.message.startswith("The process ended with code 1: TypeError: ")
+    assert "Traceback" in capfd.readouterr().err, "the log has all of it"
+    client.force_login(scan.owner)
+    page = client.get(reverse("scan-detail", args=[scan.pk])).content.decode()
+    assert "The process ended with code 1: TypeError: " in page
+    assert next_scan() is None
+
+
+def test_a_killed_process_is_followed_by_others_until_they_are_too_many(scan, children):
+    for number in range(1, MAX_LOST + 1):
+        children.go_on()
+        until_it_ends(children, kills=True)
+        scan.refresh_from_db()
+        assert "killed by SIGKILL" in scan.message
+        assert scan.status == ("failed" if number == MAX_LOST else "queued")
+    assert "3 processes died" in scan.message
+    children.go_on()
+    assert not children._running
+
+
+def test_one_that_is_stopped_with_the_dispatcher_leaves_its_row_alone(scan, children):
+    children.go_on()
+    children.stop()
+    scan.refresh_from_db()
+    assert (scan.num_lost, scan.message) == (0, "")
+    assert not scan.ended_at
+
+
+def test_a_database_that_is_away_is_no_end(monkeypatch):
+    from django.core.management import call_command
+    from django.core.management.base import CommandError
+
+    def is_locked(pk, is_stopping):
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr("webapp.scanners.management.commands.run_scan.run_scan", is_locked)
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(CommandError, match="database is locked") as error:
+        call_command("run_scan", "1")
+    assert error.value.returncode == TRY_AGAIN
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_scan_that_goes_on_elsewhere_says_so_and_is_free_at_once(scan):
+    Scan.objects.update(status="scanning", claim=1, heartbeat_at=timezone.now())
+    ended = kind_of("run_scan").ended_badly
+    assert next_scan() is None
+    ended(scan.pk, KILLED)
+    scan.refresh_from_db()
+    assert (scan.status, scan.message) == ("scanning", f"{KILLED.why} Another one goes on.")
+    assert next_scan() == scan.pk
+    ended(scan.pk, ERROR)
+    scan.refresh_from_db()
+    assert (scan.status, scan.message) == ("failed", f"{ERROR.why} 2 processes died.")
+
+
+def kind_of(command: str) -> child_work.ChildWork:
+    return next(kind for kind in child_work._kinds if kind.command == command)
+
+
+def test_an_import_ends_with_the_error_or_goes_on_until_too_many_died():
+    task = make_task()
+    user = make_user(Role.ANNOTATOR)
+    team = user.memberships.get().team
+    ended = kind_of("read_import").ended_badly
+    job = check_lines(lines=["{"], team=team, task_set=task.task_set, user=user)
+    ReplayImport.objects.update(status="checking", ended_at=None, heartbeat_at=timezone.now())
+    for number in range(1, jobs.MAX_LOST):
+        ended(job.pk, KILLED)
+        job.refresh_from_db()
+        assert (job.status, job.num_lost) == ("checking", number)
+        assert jobs.next_import() == job.pk
+    ended(job.pk, KILLED)
+    job.refresh_from_db()
+    assert job.status == "failed"
+    assert job.message == f"{KILLED.why} 3 processes died near line 2; split the file."
+    ReplayImport.objects.update(status="storing", ended_at=None, num_lost=0)
+    ended(job.pk, ERROR)
+    job.refresh_from_db()
+    assert (job.status, job.message) == ("failed", ERROR.why)
+    ReplayImport.objects.update(status="finished", message="", num_lost=0)
+    ended(job.pk, KILLED)
+    job.refresh_from_db()
+    assert (job.status, job.message) == ("finished", ""), "what was done stays done"
+
+
+@pytest.mark.parametrize(
+    ("status", "end", "becomes"),
+    [
+        ("asking", ERROR, "failed"),
+        ("asking", KILLED, "failed"),
+        ("queued", ERROR, "failed"),
+        ("queued", KILLED, "queued"),
+        ("finished", ERROR, "finished"),
+    ],
+)
+def test_a_model_attack_is_never_asked_twice(status, end, becomes):
+    row = ModelAttack.objects.create(team=make_team(), task=make_task(), chat={}, status=status)
+    kind_of("run_model_attack").ended_badly(row.pk, end)
+    row.refresh_from_db()
+    assert row.status == becomes
+    assert row.message == (f"{end.why} Ask again." if becomes == "failed" else "")
+
+
+def test_the_message_that_was_in_hand_is_given_up_and_others_go_on():
+    team = make_team()
+    rule = NotificationRule.objects.create(team=team, channel="browser", site_url="http://here")
+    first, second = (
+        Delivery.objects.create(team=team, rule=rule, kind="test", key=key, title=key, path="/")
+        for key in ("a", "b")
+    )
+    claimed = outbox.claim_next()
+    assert claimed.pk == first.pk
+    ended = kind_of("deliver_notifications").ended_badly
+    ended(second.pk, ERROR)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert (first.status, first.problem) == ("failed", ERROR.why)
+    assert (second.status, second.problem) == ("waiting", "")
+    outbox.claim_next()
+    ended(first.pk, KILLED)
+    second.refresh_from_db()
+    assert (second.status, second.problem) == ("waiting", KILLED.why)
+    assert second.next_at > timezone.now() + timedelta(seconds=5), "it is tried again later"
+
+
+def test_every_kind_says_how_its_process_ended():
+    commands = {kind.command for kind in child_work._kinds}
+    assert commands == {"run_scan", "read_import", "run_model_attack", "deliver_notifications"}
