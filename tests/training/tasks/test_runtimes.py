@@ -127,6 +127,47 @@ def test_a_metric_of_ours_wants_its_own_rule():
     assert reason_unsupported(TaskRuntime.OSWORLD_HERE, theirs) == ""
 
 
+@pytest.mark.parametrize(
+    ("method", "ref", "problem"),
+    [
+        ("re", "^dark", ""),
+        ("re.I", "^dark", ""),
+        ("approx:0.5", 3, ""),
+        ("range.te", [0, 2], ""),
+        ("str_list_eq", ["a"], ""),
+        ("in", [1, 2], "check_json has no method 'in'"),
+        ("contains", "a", "check_json has no method 'contains'"),
+        ("spreadsheet_range", ["A1", "B2"], "check_json has no method 'spreadsheet_range'"),
+        ("range.xy", [0, 2], "check_json has no method 'range.xy'"),
+        ("re.NOPE", "a", "'NOPE' is no flag"),
+        ("re", "(", "ref is no pattern for method 're'"),
+        ("approx", 3, "method 'approx' needs numbers"),
+        ("range.te", 2, "ref of method 'range.te' must be [low, high]"),
+        ("str_set_eq", 5, "ref of methods str_list_eq and str_set_eq must be a list"),
+    ],
+)
+def test_a_method_of_check_json_is_known_or_named_when_the_task_is_judged(method, ref, problem):
+    rule = {"key": ["theme"], "method": method, "ref": ref}
+    for part in ("expect", "unexpect"):
+        expected = {"type": "rule", "rules": {part: [{**rule, "method": "eq"}, rule]}}
+        asked = task("check_json", "vm_file", expected=expected)
+        for runtime in TaskRuntime:
+            reason = reason_unsupported(runtime, asked)
+            assert (problem in reason) if problem else reason == ""
+            assert not problem or f"rules.{part}[1]: " in reason
+
+
+def test_a_rule_of_check_json_that_is_none_is_named_when_the_task_is_judged():
+    for rules, problem in (
+        ([], "must be an object"),
+        ({"expect": "a"}, "expect must be a list"),
+        ({"expect": [{"key": ["a"]}]}, "needs key, method and ref"),
+        ({"expect": [{"key": "a", "method": "eq", "ref": 1}]}, "key must be a list"),
+    ):
+        asked = task("check_json", "vm_file", expected={"type": "rule", "rules": rules})
+        assert problem in reason_unsupported(TaskRuntime.OWN, asked)
+
+
 def test_tasks_with_verbs_of_our_own_do_not_run_with_osworld():
     panel = next(task for task in generate() if task.family == "menu")
     assert reason_unsupported(TaskRuntime.OWN, panel) == ""

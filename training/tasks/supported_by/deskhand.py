@@ -12,6 +12,7 @@ from typing import Any
 
 from training.contracts.types import Task
 from training.tasks.supported_by.desktop_programs import DESK, Programs
+from training.tasks.supported_by.json_rules import json_rule_problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,8 @@ def _rule_problems(metric: str, expected: Any, where: str) -> Iterator[str]:
     if row is None or not isinstance(expected, dict) or expected.get("type") != "rule":
         return
     rules = expected.get("rules")
+    if metric == "check_json":
+        yield from (f"{where}.rules.{problem}" for problem in json_rule_problems(rules))
     for missing in sorted(row.rules - (rules.keys() if isinstance(rules, dict) else set())):
         yield f"{where}.rules: metric {metric} needs {missing}"
 

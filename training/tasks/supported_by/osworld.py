@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from training.contracts.types import Task
-from training.tasks.supported_by.deskhand import INFEASIBLE, as_list
+from training.tasks.supported_by.deskhand import INFEASIBLE, as_list, column
 from training.tasks.supported_by.desktop_programs import Programs
+from training.tasks.supported_by.json_rules import json_rule_problems
 from training.tasks.supported_by.shell_commands import programs_of
 
 FUNCTIONS = Path(__file__).with_name("osworld_functions.json")
@@ -120,9 +121,20 @@ def _problems(task: Task, programs: Programs | None, allow_host_code: bool) -> I
             gap = desktop_gap(kind, name, programs)
         if gap:
             yield f"{where}: {name}: {gap}"
+    yield from _gaps_of_rules(evaluator)
     if programs:
         yield from _gaps_of_programs(task, programs)
         yield from _gaps_of_network(task)
+
+
+def _gaps_of_rules(evaluator: dict[str, Any]) -> Iterator[str]:
+    """Rules that DesktopEnv answers with 0 whatever the agent did."""
+    metrics = as_list(evaluator.get("func"))
+    for metric, expected in zip(metrics, column(evaluator, "expected", len(metrics)), strict=False):
+        if metric == "check_json" and isinstance(expected, dict) and expected.get("type") == "rule":
+            yield from (
+                f"evaluator.expected.rules.{problem}" for problem in json_rule_problems(expected.get("rules"))
+            )
 
 
 def _gaps_of_programs(task: Task, programs: Programs) -> Iterator[str]:

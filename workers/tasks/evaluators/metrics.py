@@ -7,11 +7,12 @@ wrong one is (ValueError).
 from __future__ import annotations
 
 import json
-import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from io import StringIO
 from typing import Any
 
+from training.tasks.supported_by.json_rules import match_of
 from workers.tasks.evaluators.keyboard_task_checkers import CHECKERS
 
 Options = dict[str, Any]
@@ -44,7 +45,7 @@ def check_include_exclude(result: Any, expected: Any, options: Options) -> float
 
 
 def compare_text_file(result: Any, expected: Any, options: Options) -> float:
-    """Both files hold the same text, up to the options."""
+    """Both files hold the same text, up to the options. CR LF and CR end a line as LF does."""
     wanted = text_of(expected)
     if wanted is None:
         raise ValueError("compare_text_file expects a file or inline content")
@@ -55,6 +56,7 @@ def compare_text_file(result: Any, expected: Any, options: Options) -> float:
 
 
 def _normal(text: str, options: Options) -> str:
+    text = StringIO(text, newline=None).read()
     if options.get("ignore_trailing_newlines"):
         text = text.rstrip("\n")
     if options.get("ignore_blanks"):
@@ -62,42 +64,35 @@ def _normal(text: str, options: Options) -> str:
     return text.lower() if options.get("ignore_case") else text
 
 
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": operator.eq,
-    "ne": operator.ne,
-    "lt": operator.lt,
-    "le": operator.le,
-    "gt": operator.gt,
-    "ge": operator.ge,
-    "in": lambda value, wanted: value in wanted,
-}
-
-
 def check_json(result: Any, expected: Any, options: Options) -> float:
-    """Every rule of rules["expect"] holds and none of rules["unexpect"]: {key: path, method, ref}."""
+    """Every rule of rules["expect"] holds and none of rules["unexpect"].
+
+    A rule that cannot compare what is there holds in neither list.
+    """
     rules = _rules(expected)
-    expect, unexpect = rules.get("expect", []), rules.get("unexpect", [])
-    for item in (*expect, *unexpect):
-        if item["method"] not in COMPARISONS:
-            raise ValueError(f"check_json has no method {item['method']!r}")
+    expect, unexpect = (
+        [(item, match_of(item)) for item in rules.get(part) or ()] for part in ("expect", "unexpect")
+    )
     text = text_of(result)
     try:
         document = json.loads(text or "")
-    except (ValueError, RecursionError):
+        return float(
+            all(match(_value_at(document, rule["key"])) for rule, match in expect)
+            and not any(match(_value_at(document, rule["key"], or_none=True)) for rule, match in unexpect)
+        )
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError):
         return 0.0
-    return float(all(_holds(document, i) for i in expect) and not any(_holds(document, i) for i in unexpect))
 
 
-def _holds(document: Any, item: dict[str, Any]) -> bool:
-    for key in item["key"]:
+def _value_at(document: Any, path: Sequence[Any], *, or_none: bool = False) -> Any:
+    for key in path:
         try:
             document = document[key]
-        except (KeyError, IndexError, TypeError):
-            return False
-    try:
-        return bool(COMPARISONS[item["method"]](document, item["ref"]))
-    except TypeError:
-        return False  # e.g. text where a number is compared
+        except (KeyError, TypeError):
+            if or_none:
+                return None
+            raise
+    return document
 
 
 def _rules(expected: Any, *needed: str) -> dict[str, Any]:
