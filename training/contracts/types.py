@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from training.contracts.milestone import Milestone, ReachedMilestone
+from training.contracts.time_zones import Locale, TimeZone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.wire import Wire
 
@@ -178,6 +179,10 @@ class Task(Wire):
     max_turns: int | None = None
     """Overrides the experiment's limit."""
     milestones: tuple[Milestone, ...] = Field(default=(), exclude_if=lambda found: not found)
+    timezone: TimeZone = Field(default="", exclude_if=lambda name: not name)
+    """IANA name of the desktop's time zone, e.g. "Asia/Kolkata"; "" = UTC."""
+    locale: Locale = Field(default="", exclude_if=lambda name: not name)
+    """Of the desktop's programs, e.g. "de_DE.UTF-8"; "" = C.UTF-8."""
 
 
 class Observation(Wire):

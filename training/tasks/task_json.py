@@ -15,6 +15,7 @@ from training.contracts.types import Task
 
 OSWORLD_SCREEN = (1920, 1080)
 Split = Literal["train", "heldout"]
+OWN_KEYS = ("level", "oracle", "max_turns", "milestones", "timezone", "locale")
 
 
 class LoadError(ValueError):
@@ -34,7 +35,7 @@ def task_from_osworld(
     heldout_fraction: float = 0.2,
     screen: tuple[int, int] = OSWORLD_SCREEN,
 ) -> Task:
-    """One OSWorld task JSON, which may also hold our own family, level, split, screen, oracle, max_turns.
+    """One OSWorld task JSON, which may also hold our own fields: family, split, screen and `OWN_KEYS`.
 
     Other keys (snapshot, source, related_apps ...) describe the task and are left out. Raises LoadError.
     """
@@ -45,7 +46,7 @@ def task_from_osworld(
         raise _refused(where, ("id", "is missing"))
     if not isinstance(values.get("instruction"), str):
         raise _refused(where, ("instruction", "is missing"))
-    own = {key: values[key] for key in ("level", "oracle", "max_turns", "milestones") if key in values}
+    own = {key: values[key] for key in OWN_KEYS if key in values}
     try:
         return Task(
             task_id=str(task_id),

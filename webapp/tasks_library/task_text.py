@@ -24,7 +24,7 @@ SCREEN_SIDES = (200, 4096)
 MAX_DEPTH = 12
 KEPT = {
     *("id", "task_id", "instruction", "family", "level", "split", "config", "evaluator"),
-    *("screen", "oracle", "max_turns", "milestones"),
+    *("screen", "oracle", "max_turns", "milestones", "timezone", "locale"),
 }
 OF_OSWORLD = {
     *("snapshot", "source", "trajectory", "related_apps", "proxy", "fixed_ip"),

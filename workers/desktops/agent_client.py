@@ -94,6 +94,15 @@ class AgentClient:
             raise NotClean(answer.get("message", f"status {status}"))
         return answer
 
+    def use_place(self, timezone: str, locale: str) -> None:
+        """Until the next reset programs have this time zone and locale; OSWorld's own server cannot do it."""
+        body = json.dumps({"timezone": timezone, "locale": locale}).encode()
+        status, raw = self.call("POST", "/place", body)
+        if status != 200:
+            reason = "its agent cannot set them" if status in (404, 405) else _object(raw).get("message")
+            message = f"time zone and locale of the desktop: {reason}"
+            raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+
     def begin_evaluation(self) -> None:
         """Commands are an evaluator's from now on. OSWorld's own server knows no such call."""
         status, _ = self.call("POST", "/evaluation", b"{}")

@@ -45,6 +45,12 @@ class Agent(Protocol):
     def get(self, path: str) -> bytes | None:
         """A file's bytes, None when there is no such file."""
 
+    def use_place(self, timezone: str, locale: str) -> None:
+        """Until the next reset programs have this time zone and locale; "" = UTC, C.UTF-8.
+
+        Raises EnvError of kind task where the desktop cannot have them.
+        """
+
     def begin_evaluation(self) -> None:
         """From now to the next reset, the trajectory's programs cannot reach commands, where it can."""
 

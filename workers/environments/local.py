@@ -140,8 +140,9 @@ def _quota_as_at_capacity() -> Iterator[None]:
 
 
 def setup_key(task: Task) -> str:
-    """Name of a setup: tasks with equal steps share one."""
-    steps = json.dumps(task.model_dump(mode="json")["config"], sort_keys=True)
+    """Name of a setup: tasks with equal steps, time zone and locale share one."""
+    fields = task.model_dump(mode="json", include={"config", "timezone", "locale"})
+    steps = json.dumps(fields, sort_keys=True)
     return hashlib.sha256(steps.encode()).hexdigest()
 
 

@@ -27,7 +27,7 @@ from workers.guest.program_space import ProgramSpace
 from workers.guest.recording_routes import RecordingRoutes
 from workers.guest.screen_routes import ScreenRoutes
 from workers.guest.session_layout import Layout
-from workers.guest.session_processes import SHIM, Session, SessionError
+from workers.guest.session_processes import DEFAULT_PLACE, SHIM, Session, SessionError
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SPARE_AFTER_S = 0.1
@@ -100,6 +100,7 @@ class Agent:
     def clean(self) -> CleanupReport:
         """End the trajectory's processes, wipe every writable folder, restart the bus. Raises NotCleaned."""
         session, layout = self.session, self.session.layout
+        session.env |= DEFAULT_PLACE
         if session.wm_ended or session.base["wm"].poll() is not None:
             raise NotCleaned("the window manager was ended by a program")
         if session.space is not None:

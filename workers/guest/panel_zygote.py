@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable
 
 from workers.guest import kernel_calls
@@ -64,6 +65,7 @@ def _become(main: Callable[[list[str]], int], request: dict, door: "Door | None"
         os.setsid()
         os.environ.clear()
         os.environ.update(request["env"])
+        time.tzset()  # the time zone was read before the fork
         if door:
             door.pass_through(request["cwd"])
         os.chdir(request["cwd"])

@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 import types
 from dataclasses import dataclass, field
@@ -204,6 +205,7 @@ def _become_program(request: dict, door: "Door | None", stdout: int, stderr: int
         os.closerange(3, max(stdout, stderr, nothing) + 1)
         os.environ.clear()
         os.environ.update(request["env"])
+        time.tzset()  # the time zone was read before the fork
         if door:
             door.pass_through(request["cwd"])
         else:

@@ -5,6 +5,7 @@ Everything else in the desktop belongs to the trajectory and is ended by a reset
 """
 
 import contextlib
+import locale as libc_locale
 import os
 import select
 import shutil
@@ -22,11 +23,28 @@ SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
 START_LIMIT_S = 300.0
 """Only for one that hangs: one that ends is noticed at once, and a desktop's maker has a limit of its own."""
+DEFAULT_PLACE = {"TZ": "UTC", "LANG": "C.UTF-8"}
+"""Every desktop's time zone and locale, whatever its host has; a task may name others (`use_place`)."""
+ZONES = "/usr/share/zoneinfo"
 ACCESSIBLE = {"GTK_MODULES": "gail:atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
 
 
 class SessionError(Exception):
     """Raised when a base process does not start; the message names it and its last words."""
+
+
+def require_place(timezone: str, locale: str) -> None:
+    """Raises ValueError when this desktop's system lacks one of them."""
+    parts = timezone.split("/")
+    if timezone != DEFAULT_PLACE["TZ"] and (".." in parts or not os.path.isfile(os.path.join(ZONES, *parts))):
+        raise ValueError(f"timezone: this desktop's system has no {timezone!r}")
+    usual = libc_locale.setlocale(libc_locale.LC_ALL)
+    try:
+        libc_locale.setlocale(libc_locale.LC_ALL, locale)
+    except libc_locale.Error as exc:
+        raise ValueError(f"locale: this desktop's system has no {locale!r}") from exc
+    finally:
+        libc_locale.setlocale(libc_locale.LC_ALL, usual)
 
 
 def x_server_argv(layout: Layout, display_fd: int) -> list[str]:
@@ -93,6 +111,19 @@ class Session:
         number = self._start_x_server()
         self.env["DISPLAY"] = f":{number}"
 
+    def use_place(self, timezone: str, locale: str) -> None:
+        """Time zone and locale of every program from now on; "" = the usual one. Raises ValueError."""
+        chosen = {"TZ": timezone, "LANG": locale}
+        place = {name: chosen[name] or usual for name, usual in DEFAULT_PLACE.items()}
+        require_place(place["TZ"], place["LANG"])
+        if place.items() <= self.env.items():
+            return
+        self.env |= place
+        if self.layout.machine:  # these started with the machine, and start programs themselves
+            for name in ("wm", "desktop", "panel"):
+                self.stop(name)
+            self.start_shell()
+
     def start_programs(self) -> None:
         """Everything else, as the desktop's user; with the display about 0.2 s."""
         if "bus" not in self.base:
@@ -101,6 +132,10 @@ class Session:
             self.base["a11y"] = self._spawn_inside(
                 ["/usr/libexec/at-spi-bus-launcher", "--launch-immediately"], self.door
             )
+        self.start_shell()
+
+    def start_shell(self) -> None:
+        """Window manager, and in a machine its desktop and panel."""
         self.start_window_manager()
         if self.layout.machine:
             self.base["desktop"] = self._spawn_inside(["pcmanfm", "--desktop"], self.door)
@@ -115,7 +150,7 @@ class Session:
             "LOGNAME": "user",
             "SHELL": "/bin/bash",
             "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/games",
-            "LANG": "C.UTF-8",
+            **DEFAULT_PLACE,
             "TMPDIR": layout.tmp,
             "XDG_RUNTIME_DIR": layout.runtime_dir,
             "DBUS_SESSION_BUS_ADDRESS": f"unix:path={layout.runtime_dir}/bus",

@@ -11,6 +11,7 @@ from training.contracts.milestone import Milestone
 from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import unsupported_reason
 from training.tasks.supported_by.desktop_programs import WITH_OFFICE
+from workers.desktops.agent_contract import Agent
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.tasks import evaluators
 from workers.tasks.errors import EvaluatorError, SetupError, TaskErrorKind
@@ -25,11 +26,24 @@ def setup(task: Task, desktop: TaskDesktop) -> None:
     if reason := unsupported_reason(task, WITH_OFFICE):
         raise SetupError(TaskErrorKind.UNSUPPORTED, f"{task.task_id}: {reason}")
     try:
+        use_place(task, desktop.agent)
         run_steps(task.config, desktop)
     except EnvError as error:
         if error.kind is ErrorKind.INFRA:
             raise
         raise SetupError(TaskErrorKind.DESKTOP, f"{task.task_id}: {error}") from error
+
+
+def use_place(task: Task, agent: Agent) -> None:
+    """Give a clean desktop the time zone and locale that the task names. Raises SetupError."""
+    if not task.timezone and not task.locale:
+        return
+    try:
+        agent.use_place(task.timezone, task.locale)
+    except EnvError as error:
+        if error.kind is not ErrorKind.TASK:
+            raise
+        raise SetupError(TaskErrorKind.UNSUPPORTED, f"{task.task_id}: {error}") from error
 
 
 def evaluate(task: Task, desktop: TaskDesktop, last_action: Action | None) -> float:

@@ -161,6 +161,10 @@ class GuestAgentClient:
         """Start a program on the user's screen; its pid in the guest, 0 where that is not told."""
         return self.system.launch(self, self._argv(command, shell), env or {})
 
+    def use_place(self, timezone: str, locale: str) -> None:
+        message = "a guest with QEMU's agent keeps its image's time zone and locale: the task's cannot be set"
+        raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+
     def begin_evaluation(self) -> None:
         """It runs as SYSTEM, which the desktop's user cannot reach."""
 

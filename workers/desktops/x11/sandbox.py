@@ -24,7 +24,7 @@ OUTER_BYTES = 4 << 20
 """Room of each writable folder of X server, window manager and agent."""
 ETC = (
     "fonts", "alternatives", "xdg", "X11", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "dbus-1", "gtk-3.0",
-    "mime.types", "mailcap", "localtime", "nsswitch.conf", "python3.11", "python3", "bash.bashrc", "profile",
+    "mime.types", "mailcap", "nsswitch.conf", "python3.11", "python3", "bash.bashrc", "profile",
     "libreoffice", "chromium", "chromium.d",
 )  # fmt: skip
 # Moves itself into cgroups, sets limits, then becomes the command: no fork, so the parent stays the parent.
@@ -96,6 +96,7 @@ def sandbox_argv(
         argv += ["--ro-bind-try", str(root / "etc" / name), f"/etc/{name}"]
     for name in ("passwd", "group", "machine-id"):
         argv += ["--ro-bind", str(folder / name), f"/etc/{name}"]
+    argv += ["--symlink", "/usr/share/zoneinfo/Etc/UTC", "/etc/localtime"]  # not the host's
     argv += ["--ro-bind-try", str(root / "var/cache/fontconfig"), "/var/cache/fontconfig"]
     argv += ["--proc", "/proc", "--tmpfs", "/dev", "--dir", "/dev/shm"]
     for name in DEVICES:  # bwrap's own /dev needs one more user namespace, which the agent could not leave

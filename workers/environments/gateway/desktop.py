@@ -57,6 +57,10 @@ class SandboxAgent:
         self._vendor = vendor
         self._sandbox = sandbox
 
+    def use_place(self, timezone: str, locale: str) -> None:
+        message = "a sandbox keeps its image's time zone and locale: the task's cannot be set"
+        raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+
     def begin_evaluation(self) -> None:
         """A vendor has no such call."""
 

@@ -69,6 +69,8 @@ class Opened(Message):
 class Prepare(Message):
     task: dict[str, Any]
     """A task in OSWorld's schema: id, instruction, config, evaluator."""
+    timezone: str = "UTC"
+    """The desktop's, which evaluators reckon with."""
     is_clean: bool
     """True = the desktop was reset already; DesktopEnv need not revert it."""
 

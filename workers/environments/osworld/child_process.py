@@ -31,8 +31,10 @@ START_LIMIT_S = 120.0
 """Importing DesktopEnv takes 0.5 s with level lite and 15 s with level full, times a busy machine."""
 END_LIMIT_S = 60.0
 LOG_TAIL_BYTES = 1500
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
+INHERITED = ("PATH", "HOME", "TMPDIR", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE")
 """Our own settings and secrets stay out of a process that runs code of task authors."""
+OWN = {"TZ": "UTC", "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+"""Of every child, whatever its host has: evaluators reckon with dates."""
 LOCK = "owner.lock"
 ADDRESS = "desktop.address"
 SOCKET = "desktop.sock"
@@ -62,7 +64,7 @@ class OsworldProcess:
 
     def _start(self, python: Path, pass_on: Mapping[str, str]) -> subprocess.Popen[bytes]:
         inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        environment = {**inherited, **pass_on, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+        environment = {**inherited, **pass_on, **OWN}
         environment["NO_PROXY"] = environment["no_proxy"] = "127.0.0.1,localhost"
         with open(self.folder / "child.log", "wb") as log:
             return subprocess.Popen(

@@ -38,6 +38,7 @@ from workers.environments.osworld.child_messages import (
 from workers.environments.osworld.child_process import OsworldProcess
 from workers.environments.osworld.find_python import find_python
 from workers.tasks.errors import SetupError, TaskErrorKind
+from workers.tasks.prepare_and_score import use_place
 
 NAME = "osworld"
 MARGIN_S = 30.0
@@ -61,6 +62,8 @@ class OsworldEnvironment:
         self._host = self._lease(request)
         self._process: OsworldProcess | None = None
         self._seen: bytes | None = None
+        self._task: Task | None = None
+        """The one that is prepared: DesktopEnv may revert the desktop in the middle of it."""
         self._is_clean = True
         try:
             self._process = OsworldProcess(
@@ -142,6 +145,8 @@ class OsworldEnvironment:
         if self._host is None:
             return
         self._child.point(self._host.desktop.lease.desktop.endpoints.agent)
+        if self._task is not None:
+            use_place(self._task, self._host.desktop.agent)
 
     # -- one episode ------------------------------------------------------------------------
 
@@ -151,10 +156,15 @@ class OsworldEnvironment:
         )
         if reason:
             raise SetupError(TaskErrorKind.UNSUPPORTED, f"{task.task_id}: {reason}")
+        if self._host is None and (task.timezone or task.locale):
+            message = "machines of OSWorld's own providers keep their image's time zone and locale"
+            raise SetupError(TaskErrorKind.UNSUPPORTED, f"{task.task_id}: {message}")
         if self._host is not None and not self._is_clean:
             self.reset()
-        self._is_clean = False
-        arguments = Prepare(task=osworld_task(task), is_clean=self._host is not None)
+        self._is_clean, self._task = False, task
+        self._point()
+        is_clean = self._host is not None
+        arguments = Prepare(task=osworld_task(task), timezone=task.timezone or "UTC", is_clean=is_clean)
         self._seen = self._call_for_screenshot("prepare", arguments, self._knobs.reset_timeout_s)
 
     def observe(self) -> Frame:
@@ -185,7 +195,7 @@ class OsworldEnvironment:
 
     def reset(self) -> None:
         """Our desktops are reset at once; OSWorld's own machines revert when the next task is prepared."""
-        self._seen = None
+        self._seen = self._task = None
         if self._host is not None:
             self._host.reset()
             self._point()

@@ -143,9 +143,11 @@ class Session:
 
     # -- one episode ------------------------------------------------------------------------
 
-    def prepare(self, task: dict[str, Any], is_clean: bool) -> dict[str, Any]:
+    def prepare(self, task: dict[str, Any], is_clean: bool, timezone: str) -> dict[str, Any]:
         """Reset, run the task's setup, and see the first screen."""
         env = self._environment()
+        os.environ["TZ"] = timezone
+        time.tzset()
         if is_clean:
             env.is_environment_used = False
         self._phase, self._task = "opened", task
