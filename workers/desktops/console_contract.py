@@ -12,7 +12,8 @@ from typing import Protocol
 
 from PIL import Image
 
-from training.contracts.types import Action
+from training.actions.typable_text import typing_mistake
+from training.contracts.types import Action, ActionKind
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.screen_settling import Pace
 
@@ -98,6 +99,12 @@ class Console(Protocol):
 
     def close(self) -> None:
         """Disconnect. Idempotent."""
+
+
+def require_typable(action: Action) -> None:
+    """Raises ActionRefused for text that no desktop can be typed."""
+    if mistake := typing_mistake(action.text or "" if action.kind is ActionKind.TYPE else ""):
+        raise ActionRefused(mistake)
 
 
 def find_window(windows: list[Window], text: str) -> Window | None:

@@ -34,7 +34,7 @@ from typing import Self
 
 from training.contracts.types import Action
 from workers.desktops.agent_contract import Agent
-from workers.desktops.console_contract import Console, Window, WindowManager
+from workers.desktops.console_contract import Console, Window, WindowManager, require_typable
 from workers.desktops.contract import EnvError, ErrorKind, ResetReport
 from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient
@@ -76,6 +76,7 @@ class Desktop:
 
         Raises ActionRefused (nothing done, the episode goes on) or EnvError.
         """
+        require_typable(action)
         with self._with_host_reason():
             # Keys overtake a click that the window manager still holds back.
             if self._pending.limit_s > 0:

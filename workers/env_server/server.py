@@ -115,7 +115,7 @@ class EnvServer:
     async def _health(self, _request: Request) -> Response:
         count, limit = len(self._facts.episodes), self._facts.episodes.max_episodes
         both = {"episodes": count, "max_episodes": limit, "active_sessions": count, "max_envs": limit}
-        return JSONResponse({"status": "ok", **both, "idempotency_keys": True})
+        return JSONResponse({"status": "ok", **both, "idempotency_keys": True, "types_any_text": True})
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:

@@ -17,17 +17,19 @@ from collections.abc import Awaitable, Callable
 from workers.guest import http_server, kernel_calls, xorg_config
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.clone_wakeup import MachineRoutes
+from workers.guest.desktop_place import DEFAULT_PLACE
 from workers.guest.file_routes import FileRoutes
 from workers.guest.kernel_calls import adopt_orphans, die_with_parent
 from workers.guest.machine_space import MachineSpace
 from workers.guest.panel_zygote import PanelZygote
+from workers.guest.place_routes import PlaceRoutes
 from workers.guest.preloaded_python import PreloadedPython
 from workers.guest.program_routes import ProgramRoutes
 from workers.guest.program_space import ProgramSpace
 from workers.guest.recording_routes import RecordingRoutes
 from workers.guest.screen_routes import ScreenRoutes
 from workers.guest.session_layout import Layout
-from workers.guest.session_processes import DEFAULT_PLACE, SHIM, Session, SessionError
+from workers.guest.session_processes import SHIM, Session, SessionError
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SPARE_AFTER_S = 0.1
@@ -46,6 +48,7 @@ class Agent:
         self.files = FileRoutes(session.layout)
         self.programs = ProgramRoutes(session, zygote, self.interpreter, self.files)
         self.screen = ScreenRoutes(session, self.programs, self.files)
+        self.place = PlaceRoutes(self.programs)
         self.recording = RecordingRoutes(session, self.programs, self.files)
         self.sockets: dict[str, int] = {}
         """The sockets shared with the host: name -> inode."""
@@ -54,7 +57,7 @@ class Agent:
         self.sockets = inodes(self.session.layout.run_dir)
 
     def routes(self) -> dict[tuple[str, str], http_server.Route]:
-        parts = (self.programs, self.files, self.screen, self.recording)
+        parts = (self.programs, self.files, self.screen, self.place, self.recording)
         table = {key: route for part in parts for key, route in part.routes().items()}
         table["GET", "/health"] = self.health
         if self.machine:

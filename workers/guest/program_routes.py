@@ -17,7 +17,7 @@ from workers.guest.kernel_calls import die_with_parent
 from workers.guest.panel_zygote import PROGRAMS, PanelZygote
 from workers.guest.preloaded_python import MAX_CODE, Job, PreloadedPython
 from workers.guest.program_space import Door
-from workers.guest.session_processes import DEFAULT_PLACE, Session
+from workers.guest.session_processes import Session
 
 MAX_OUTPUT = 1 << 20
 DEFAULT_TIMEOUT_S = 120.0
@@ -76,7 +76,6 @@ class ProgramRoutes:
             ("POST", "/run_python"): self.run_python,
             ("POST", "/run_bash_script"): self.run_bash_script,
             ("POST", "/evaluation"): self.begin_evaluation,
-            ("POST", "/place"): self.use_place,
             ("POST", "/setup/launch"): self.launch,
             ("POST", "/setup/open_file"): self.open_file,
         }
@@ -123,18 +122,6 @@ class ProgramRoutes:
     async def begin_evaluation(self, _request: Request) -> Response:
         """From now to the next reset commands run where the trajectory's programs cannot reach them."""
         self.is_judging = "judging" not in self.session.layout.weakened
-        return json_response({"status": "success"})
-
-    async def use_place(self, request: Request) -> Response:
-        """Until the next reset: {"timezone": IANA name, "locale": name}, "" = the usual one."""
-        body = request.json()
-        try:
-            self.session.use_place(str(body.get("timezone") or ""), str(body.get("locale") or ""))
-        except ValueError as exc:
-            raise HttpError(400, str(exc)) from exc
-        # The bus started before, and starts programs itself.
-        place = [f"{name}={self.session.env[name]}" for name in DEFAULT_PLACE]
-        await self.run(["dbus-update-activation-environment", *place], {}, DEFAULT_TIMEOUT_S)
         return json_response({"status": "success"})
 
     async def tool(self, name: str, *arguments: str, timeout_s: float = 60.0) -> bytes:

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from anyio import from_thread
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -191,12 +192,15 @@ class OldServer:
         self.calls: list[str] = []
         self.evaluation: dict[str, object] = {"reward": 1.0}
         self.picture = ""
+        self.actions: list[str] = []
 
     def app(self) -> Starlette:
         def post(request: Request) -> JSONResponse:
             with self.lock:
                 path = request.url.path
                 self.calls.append(path)
+                if path == "/step":
+                    self.actions.append(from_thread.run(request.json)["action"])
                 if path == "/evaluate":
                     return JSONResponse(self.evaluation)
                 if path == "/close":
@@ -239,6 +243,31 @@ def test_a_server_that_keeps_no_keys_is_never_asked_twice_for_what_may_be_done(o
     assert server.calls.count("/step") == 1
     environment.close()
     assert server.calls[-1] == "/close"
+
+
+def test_a_server_over_pyautogui_itself_gets_other_scripts_by_the_clipboard(old_server):
+    url, server, _ = old_server
+    environment = RemoteEnvironment.open(request_for(url, token_secret=""))
+    environment.prepare(COLOUR)
+    texts = ("plain", "é 日本 😀", "tab\tž")
+    for text in texts:
+        environment.act(Action(kind=ActionKind.TYPE, text=text))
+    assert server.actions[0] == "pyautogui.write('plain')"
+    for text, code in zip(texts[1:], server.actions[1:], strict=True):
+        pasted = text.split("\t")[-1]
+        assert f"pyperclip.copy({pasted!r})" in code
+        assert f"write({pasted!r})" not in code
+    refused = (
+        Action(kind=ActionKind.KEY, keys=("ctrl", "я")),
+        Action(kind=ActionKind.TYPE, text="a\x1b[A"),
+        Action(kind=ActionKind.TYPE, text="\ud83d"),
+    )
+    for action, name in zip(refused, ("я", "U\\+001B", "U\\+D83D"), strict=True):
+        with pytest.raises(EnvError, match=name) as mistake:
+            environment.act(action)
+        assert mistake.value.kind is ErrorKind.TASK
+    assert len(server.actions) == len(texts)
+    environment.close()
 
 
 def test_done_and_fail_reach_the_server_before_it_evaluates(old_server):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+from training.actions.errors import ActionTextError
 from training.actions.pointer_words import PYAUTOGUI_POINTER
+from training.actions.typable_text import TYPED_AS_KEYS
 from training.actions.write.json_call import WritePoint, direction_and_amount, short_number
 from training.contracts.types import Action, ActionKind
 
@@ -19,6 +23,15 @@ KEYS = {
     "super": "win",
 }
 """Canonical names that pyautogui calls otherwise; the others it takes in lower case."""
+PASTING = """import pyperclip, subprocess, time
+pyperclip.copy({text!r})
+assert pyperclip.paste() == {text!r}, 'the clipboard of this desktop does not take the text'
+window = "xprop -id $(xprop -root _NET_ACTIVE_WINDOW | grep -o '0x[0-9a-f]*') WM_CLASS"
+window = subprocess.run(window, shell=True, capture_output=True, text=True).stdout.lower()
+assert 'xterm' not in window, 'xterm pastes no clipboard'
+pyautogui.hotkey(*(['ctrl', 'shift', 'v'] if 'terminal' in window else ['ctrl', 'v']))
+time.sleep(0.3)"""
+"""Text by the clipboard; the pause lets the program fetch it before something else is copied."""
 DRAG_S = 0.5
 """Programs miss a drag that arrives at once."""
 
@@ -68,6 +81,22 @@ def pyautogui_code(action: Action) -> str:
             end = _point(action.to_x, action.to_y, _pixels)
             return f"{start}pyautogui.dragTo({end}, duration={DRAG_S}, button='left')"
     return pyautogui_call(action, _pixels)
+
+
+def machine_code(action: Action) -> str:
+    """The same for a machine with pyautogui itself, which types and presses ASCII only, and says nothing.
+
+    Other text goes through the clipboard. Raises ActionTextError for a key that it does not have.
+    """
+    if action.kind is ActionKind.KEY and (missing := [key for key in action.keys if not key.isascii()]):
+        raise ActionTextError(f"the keyboard of this desktop has no key {missing[0]!r}")
+    text = (action.text or "").replace("\r\n", "\n")
+    if action.kind is not ActionKind.TYPE or text.isascii():
+        return pyautogui_code(action.model_copy(update={"text": text}) if action.text else action)
+    pieces = re.split(f"([{TYPED_AS_KEYS}]+)", text)  # keys stay keys: Tab goes on, Return submits
+    return "\n".join(
+        _typing(piece) if piece.isascii() else PASTING.format(text=piece) for piece in pieces if piece
+    )
 
 
 def key_of(name: str) -> str:

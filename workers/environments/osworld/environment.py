@@ -13,13 +13,15 @@ from typing import Any
 
 from django.conf import settings
 
-from training.actions.write.pyautogui_call import pyautogui_code
+from training.actions.errors import ActionTextError
+from training.actions.write.pyautogui_call import machine_code, pyautogui_code
 from training.contracts.config import NO_KNOBS, PROVIDERS, OsworldConfig, QemuConfig
 from training.contracts.secret_store import SecretError, read_secret
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.supported_by.osworld import osworld_reason
 from training.tasks.supported_by.runtimes import PROGRAMS, osworld_runtime
 from workers.desktops import frame_images
+from workers.desktops.console_contract import ActionRefused, require_typable
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.desktops.screen_settling import wait_until_settled
@@ -178,9 +180,17 @@ class OsworldEnvironment:
         is_wait = action.kind is ActionKind.WAIT
         # DesktopEnv pauses twice for WAIT: once for the action, once after it.
         pause_s = max(action.seconds, knobs.pause_s) / 2 if is_wait else knobs.pause_s
-        arguments = Act(action=action_code(action), pause_s=pause_s, settle_s=knobs.settle_s)
+        require_typable(action)
+        arguments = Act(action=self._code(action), pause_s=pause_s, settle_s=knobs.settle_s)
         timeout_s = knobs.act_timeout_s + 2 * pause_s + knobs.settle_s + MARGIN_S
         self._seen = self._call_for_screenshot("act", arguments, timeout_s)
+
+    def _code(self, action: Action) -> str:
+        """Our desktops have a pyautogui that types any text. Raises ActionRefused."""
+        try:
+            return action_code(action, types_all=self._host is not None)
+        except ActionTextError as error:
+            raise ActionRefused(str(error)) from error
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
         if self._host is not None:
@@ -220,9 +230,11 @@ def osworld_task(task: Task) -> dict[str, Any]:
     }
 
 
-def action_code(action: Action) -> str:
-    """What DesktopEnv takes: Python for pyautogui, or WAIT."""
-    return "WAIT" if action.kind is ActionKind.WAIT else pyautogui_code(action)
+def action_code(action: Action, *, types_all: bool = True) -> str:
+    """What DesktopEnv takes: Python for pyautogui, or WAIT. Raises ActionTextError."""
+    if action.kind is ActionKind.WAIT:
+        return "WAIT"
+    return pyautogui_code(action) if types_all else machine_code(action)
 
 
 def ending_of(last_action: Action | None) -> Any:

@@ -19,10 +19,12 @@ from urllib.parse import urlsplit
 import redis
 from django.conf import settings
 
-from training.actions.write.pyautogui_call import pyautogui_code
+from training.actions.errors import ActionTextError
+from training.actions.write.pyautogui_call import machine_code, pyautogui_code
 from training.contracts.config import RemoteConfig
 from training.contracts.types import Action, ActionKind, Task
 from training.tasks.task_json import to_osworld
+from workers.desktops.console_contract import ActionRefused, require_typable
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.frame import Frame
 from workers.environments.back_off import BackOff
@@ -55,6 +57,8 @@ class RemoteEnvironment:
         self._frame: Frame | None = None
         self._keeps_keys = False
         """True when the server does a request with a known Idempotency-Key only once."""
+        self._types_all = False
+        """True when it types any text; pyautogui itself, behind other servers, types ASCII."""
         self._is_closed = False
 
     @classmethod
@@ -99,6 +103,7 @@ class RemoteEnvironment:
         if answer.status != 200 or answer.fields.get("status") != "ok":
             raise EnvError(f"{self._slot.url} is no env server: /health answered {answer.status}")
         self._keeps_keys = answer.fields.get("idempotency_keys") is True
+        self._types_all = answer.fields.get("types_any_text") is True
 
     # -- what an episode uses ---------------------------------------------------------------
 
@@ -152,8 +157,18 @@ class RemoteEnvironment:
         return frame
 
     def act(self, action: Action) -> None:
+        require_typable(action)
         self._frame = None
-        self._step(pyautogui_code(action))
+        self._step(self._code(action))
+
+    def _code(self, action: Action) -> str:
+        """Raises ActionRefused."""
+        if self._types_all:
+            return pyautogui_code(action)
+        try:
+            return machine_code(action)
+        except ActionTextError as error:
+            raise ActionRefused(str(error)) from error
 
     def evaluate(self, task: Task, last_action: Action | None) -> float:
         if last_action is not None and last_action.kind is ActionKind.TERMINATE:

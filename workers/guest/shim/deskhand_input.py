@@ -103,9 +103,7 @@ class Input:
     def type(self, text: str, interval_s: float = 0.0) -> None:
         """Type text in parts that fit the free keycodes."""
         self._read_keymap()
-        for number, part in enumerate(self._parts(text.replace("\r\n", "\n"))):
-            if number:
-                time.sleep(REUSE_SETTLE_S)
+        for part in self._parts(text.replace("\r\n", "\n")):
             keysyms = [keysym_of_char(char) for char in part]
             self._make_typable(keysyms)
             for keysym in keysyms:
@@ -136,6 +134,8 @@ class Input:
         missing = [keysym for keysym in dict.fromkeys(keysyms) if keysym not in self._keys]
         if not missing:
             return
+        if len(missing) > len(self._spare):
+            time.sleep(REUSE_SETTLE_S)
         for keysym in missing:
             if self._spare:
                 keycode = self._spare.pop()
