@@ -15,14 +15,14 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from workers.guest import http_server, kernel_calls, xorg_config
+from workers.guest.about_programs.desktop_place import DEFAULT_PLACE
+from workers.guest.about_programs.place_routes import PlaceRoutes
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.clone_wakeup import MachineRoutes
-from workers.guest.desktop_place import DEFAULT_PLACE
 from workers.guest.file_routes import FileRoutes
 from workers.guest.kernel_calls import adopt_orphans, die_with_parent
 from workers.guest.machine_space import MachineSpace
 from workers.guest.panel_zygote import PanelZygote
-from workers.guest.place_routes import PlaceRoutes
 from workers.guest.preloaded_python import PreloadedPython
 from workers.guest.program_routes import ProgramRoutes
 from workers.guest.program_space import ProgramSpace

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass, field
 
 from workers.guest import kernel_calls, xorg_config
-from workers.guest.desktop_place import DEFAULT_PLACE, require_place
+from workers.guest.about_programs.desktop_place import DEFAULT_PLACE, require_place
 from workers.guest.kernel_calls import die_with_parent
 from workers.guest.machine_space import MachineSpace
 from workers.guest.program_space import Door, ProgramSpace
