@@ -49,10 +49,11 @@ def _surrogate(policy: Rows, old: Rows, advantage: float, settings: dict[str, An
     """Loss of every token of one trajectory."""
     name = settings.get("name", "grpo")
     gaps = [now - then for now, then in zip(policy, old, strict=True)]
-    if name == "rloo":
-        ratios = [np.full(len(row), np.exp(sum(float(gap.sum()) for gap in gaps))) for row in gaps]
-    elif name == "gspo":
-        ratios = [np.full(len(row), np.exp(row.mean())) for row in gaps]
+    whole = sum(float(gap.sum()) for gap in gaps)
+    if name == "gspo":
+        whole /= sum(len(gap) for gap in gaps)
+    if name in ("rloo", "gspo"):
+        ratios = [np.full(len(row), np.exp(whole)) for row in gaps]
     else:
         ratios = [np.exp(row) for row in gaps]
     low, high = 1 - settings.get("clip_low", 0.2), 1 + settings.get("clip_high", 0.28)

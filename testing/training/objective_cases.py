@@ -90,6 +90,17 @@ def windowed(seed: int) -> Tensors:
     return tensors
 
 
+def windowed_and_moved(seed: int) -> Tensors:
+    """The same, recorded by another engine; a trajectory is within the clip where its sequences are not."""
+    tensors = windowed(seed)
+    noise = torch.Generator().manual_seed(seed + 2)
+    tensors["proximal"] = tensors["policy"]
+    shifts = torch.tensor([3.0, -2.0, -1.0, 0.2, 2.0, -2.0, 0.5, 0.4])[:, None] * 0.01
+    tensors["policy"] = tensors["proximal"] + shifts
+    tensors["behaviour"] = tensors["proximal"] + 0.4 * torch.randn(shifts.shape, generator=noise)
+    return tensors
+
+
 def partly_stale(seed: int) -> Tensors:
     """The same without the first trajectory's first two sequences and some tokens of others: too old."""
     tensors = windowed(seed)
@@ -138,6 +149,12 @@ RLOO = {
     "scale_advantages": False,
     "aggregation": "trajectory_mean",
 }
+GSPO = RECOMPUTED | {
+    "name": "gspo",
+    "aggregation": "trajectory_mean",
+    "clip_low": 0.01,
+    "clip_high": 0.01,
+}
 OBJECTIVES = (
     ObjectiveCase(name="recomputed", settings=RECOMPUTED, make=moved, trl=lambda t: old(t) | {"delta": 3.0}),
     ObjectiveCase(
@@ -174,6 +191,18 @@ OBJECTIVES = (
         theirs=with_cut_rows,
     ),
     ObjectiveCase(name="windowed, RLOO", settings=RLOO, make=windowed),
+    ObjectiveCase(name="windowed, GSPO", settings=GSPO, make=windowed_and_moved),
+    ObjectiveCase(
+        name="windowed, GSPO, truncated weight",
+        settings=GSPO | {"correction": "truncate", "correction_low": 0.7, "correction_high": 1.3},
+        make=windowed_and_moved,
+    ),
+    ObjectiveCase(
+        name="windowed, GSPO, masked weight",
+        settings=GSPO | {"correction": "mask", "correction_low": 0.7, "correction_high": 1.3},
+        make=windowed_and_moved,
+    ),
+    ObjectiveCase(name="partly stale, GSPO", settings=GSPO | {"old_logprobs": "engine"}, make=partly_stale),
     ObjectiveCase(name="windowed, GRPO", settings={"aggregation": "trajectory_mean"}, make=windowed),
     ObjectiveCase(name="partly stale, RLOO", settings=RLOO, make=partly_stale),
     ObjectiveCase(name="partly stale, GRPO", settings={"aggregation": "trajectory_mean"}, make=partly_stale),

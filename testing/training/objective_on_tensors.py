@@ -12,6 +12,7 @@ from training.batch.samples import Sample
 from training.contracts.config import AlgorithmConfig
 from training.model.policy import TokenScores
 from training.update.losses.aggregation import BatchCounts
+from training.update.losses.importance_correction import correction
 from training.update.objective import policy_objective
 
 Tensors = dict[str, torch.Tensor]
@@ -24,7 +25,7 @@ def our_objective(tensors: Tensors, **settings: Any) -> tuple[float, torch.Tenso
     """(loss, gradient with respect to the policy logprobs [B, T]) under these knobs of AlgorithmConfig."""
     config = AlgorithmConfig(**settings)
     policy = tensors["policy"].clone().requires_grad_()
-    batch, counts = _batch(tensors, policy.detach())
+    batch, counts = _batch(tensors, policy.detach(), config)
     reference = tensors["reference"] if config.kl_coefficient else None
     scores = TokenScores(policy, tensors["entropy"], tensors.get("plain"))
     objective = policy_objective(batch, scores, counts, config, reference)
@@ -32,7 +33,7 @@ def our_objective(tensors: Tensors, **settings: Any) -> tuple[float, torch.Tenso
     return float(objective.loss.detach()), policy.grad
 
 
-def _batch(tensors: Tensors, policy: torch.Tensor) -> tuple[MicroBatch, BatchCounts]:
+def _batch(tensors: Tensors, policy: torch.Tensor, config: AlgorithmConfig) -> tuple[MicroBatch, BatchCounts]:
     mask, rows = tensors["mask"], len(tensors["mask"])
     advantages = tensors["advantages"]
     zeros = torch.zeros(rows, dtype=policy.dtype)
@@ -41,6 +42,15 @@ def _batch(tensors: Tensors, policy: torch.Tensor) -> tuple[MicroBatch, BatchCou
     lengths = mask.sum(dim=-1)
     old = tensors.get("proximal", tensors["behaviour"])
     log_ratio = ((policy - old) * mask).sum(dim=-1)
+    proximal = tensors.get("proximal", policy)
+    weight = correction(
+        proximal,
+        tensors["behaviour"],
+        mask,
+        mode=config.correction,
+        low=config.correction_low,
+        high=config.correction_high,
+    ).weights.sum(dim=-1)
     batch = MicroBatch(
         input_ids=torch.zeros_like(mask).long(),
         position_ids=torch.zeros(3, *mask.shape),
@@ -54,6 +64,7 @@ def _batch(tensors: Tensors, policy: torch.Tensor) -> tuple[MicroBatch, BatchCou
         imitation_weights=tensors.get("imitation", zeros),
         trajectory_tokens=same @ lengths,
         rest_log_ratio=same @ log_ratio - log_ratio,
+        rest_weight=same @ weight - weight,
         pixel_values=None,
         image_grid_thw=None,
         image_index=None,
@@ -73,6 +84,6 @@ def _batch(tensors: Tensors, policy: torch.Tensor) -> tuple[MicroBatch, BatchCou
         num_tokens=float(mask.sum()),
         num_sequences=float(rows),
         num_trajectories=float(len(trajectory.unique())),
-        max_tokens=MAX_TOKENS,
+        constant=float(len(trajectory.unique()) * MAX_TOKENS),
     )
     return batch, counts

@@ -41,11 +41,13 @@ class PlainUpdates:
         behaviour = [self._recorded(sample) for sample in samples]
         old = proximal if settings.old_logprobs == "recomputed" else behaviour
         losses = []
+        # A token weighs the same in each part, however many trajectories the part has.
+        share = len({sample.trajectory_id for sample in samples}) / count
         for part in range(count):
             mine = set(groups[len(groups) * part // count : len(groups) * (part + 1) // count])
             rows = [index for index, sample in enumerate(samples) if sample.group_id in mine]
             weights = [self._weights(proximal[index], behaviour[index]) for index in rows]
-            loss = self._loss([samples[i] for i in rows], [old[i] for i in rows], weights)
+            loss = self._loss([samples[i] for i in rows], [old[i] for i in rows], weights) / share
             self.model.zero_grad()
             loss.backward()
             with torch.no_grad():
@@ -81,7 +83,7 @@ class PlainUpdates:
     def _loss(
         self, samples: Sequence[Sample], old: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
     ) -> torch.Tensor:
-        """Mean over trajectories of the mean over all their tokens of the clipped, weighed surrogate."""
+        """Sum over trajectories of the mean over all their tokens of the clipped, weighed surrogate."""
         settings = self.config.algorithm
         gaps = [self.logprobs(sample) - then for sample, then in zip(samples, old, strict=True)]
         tokens: Counter[int] = Counter()
@@ -97,11 +99,14 @@ class PlainUpdates:
                 loss = loss - imitated * self.logprobs(sample, temperature=1.0).sum() / length
             if sample.as_likelihood:
                 continue
-            log_ratio = totals[sample.trajectory_id] if settings.name == "rloo" else gap
+            log_ratio = {
+                "rloo": totals[sample.trajectory_id],
+                "gspo": totals[sample.trajectory_id] / length,
+            }.get(settings.name, gap)
             ratio = log_ratio.exp().expand_as(gap)
             clipped = ratio.clamp(1 - settings.clip_low, 1 + settings.clip_high)
             surrogate = torch.maximum(-ratio * sample.advantage, -clipped * sample.advantage)
             if sample.advantage < 0:
                 surrogate = surrogate.clamp(max=-settings.dual_clip * sample.advantage)
             loss = loss + (surrogate * weight).sum() / length
-        return loss / len(tokens)
+        return loss

@@ -77,7 +77,7 @@ def our_loss(case: Case, tensors: dict[str, torch.Tensor]) -> tuple[float, torch
         num_tokens=float(mask.sum()),
         num_sequences=float(len(mask)),
         num_trajectories=float(len(mask)),
-        max_tokens=MAX_TOKENS,
+        constant=float(len(mask) * MAX_TOKENS),
     )
     algorithm = AlgorithmConfig(name=case.algorithm, aggregation=AGGREGATION_OF_TRL[case.trl_loss_type])
     tokens = POLICY_LOSSES[algorithm.name](

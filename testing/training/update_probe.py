@@ -49,6 +49,7 @@ PATHS: dict[str, dict[str, Any]] = {
         "scale_advantages": False,
         "aggregation": "trajectory_mean",
     },
+    "windowed GSPO, decoupled": DECOUPLED | {"name": "gspo"},
 }
 """What is compared end to end."""
 

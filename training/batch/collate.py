@@ -155,6 +155,7 @@ def _loss_tensors(samples: Sequence[Sample], length: int) -> dict[str, Any]:
         if any(s.proximal_logprobs for s in samples)
         else None,
         "rest_log_ratio": per_sample([s.rest_log_ratio for s in samples]),
+        "rest_weight": per_sample([s.rest_weight for s in samples]),
         "advantages": per_token([_advantages(s) for s in samples]),
         "as_likelihood": per_sample([s.as_likelihood for s in samples], torch.bool),
         "likelihood_weights": per_sample([s.likelihood_weight for s in samples]),

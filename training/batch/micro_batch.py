@@ -62,7 +62,9 @@ class MicroBatch:
     trajectory_tokens: torch.Tensor
     """Loss tokens of the whole trajectory of each sequence. [B]"""
     rest_log_ratio: torch.Tensor
-    """Sum of the log ratios of the other sequences of each sequence's trajectory (RLOO). [B]"""
+    """Sum of the log ratios of the other sequences of each sequence's trajectory. [B]"""
+    rest_weight: torch.Tensor
+    """Sum of the weights of the tokens of those other sequences by `algorithm.correction`. [B]"""
     pixel_values: torch.Tensor | None
     """Unique screenshots of the microbatch, or their bytes (`training.batch.byte_patches`). [R, values]"""
     image_grid_thw: torch.Tensor | None

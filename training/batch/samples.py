@@ -50,7 +50,9 @@ class Sample:
     proximal_logprobs: tuple[float, ...] = ()
     """By the trainer before the step's first update; empty = not needed. [num_tokens]"""
     rest_log_ratio: float = 0.0
-    """Sum of the log ratios of the trajectory's other samples, now; only where RLOO asks for it."""
+    """Sum of the log ratios of the trajectory's other samples, now; for ratios of a trajectory."""
+    rest_weight: float = 0.0
+    """Sum of the weights that `algorithm.correction` gives the tokens of those other samples."""
     trajectory_tokens: int = 0
     """Loss tokens of all samples of the trajectory; 0 = this sample is the whole trajectory."""
     imitation_weight: float = 0.0

@@ -11,6 +11,9 @@ class AlarmHistory:
     """What guards remember of earlier steps."""
 
     max_entropy: float = 0.0
+    """Since `temperature` is what it is: the same weights have another entropy at another one."""
+    temperature: float | None = None
+    """That the steps were sampled at; None = not recorded yet."""
     grad_norms: list[float] = field(default_factory=list)
     """Of the last 50 steps."""
     parse_error_rates: list[float] = field(default_factory=list)
@@ -21,8 +24,13 @@ class AlarmHistory:
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
-    def remember(self, metrics: dict[str, float]) -> None:
-        """Take a finished step into the history."""
+    def max_entropy_at(self, temperature: float) -> float:
+        """Maximum of the steps that were sampled at `temperature` since it last changed; 0 = none was."""
+        return self.max_entropy if self.temperature in (None, temperature) else 0.0
+
+    def remember(self, metrics: dict[str, float], temperature: float) -> None:
+        """Take a finished step, sampled at `temperature`, into the history."""
+        self.max_entropy, self.temperature = self.max_entropy_at(temperature), temperature
         self.max_entropy = max(self.max_entropy, metrics.get("loss/entropy", 0.0))
         if "optimiser/grad_norm" in metrics:
             self.grad_norms = [*self.grad_norms, metrics["optimiser/grad_norm"]][-50:]

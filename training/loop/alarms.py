@@ -17,6 +17,7 @@ from training.contracts.trainer_reports import Alarm
 from training.contracts.types import Group, RewardTerm
 from training.loop.alarm_history import AlarmHistory
 from training.loop.truncation_limits import by_limits, limits_hit, remedy_of
+from training.rollouts.temperature_schedule import temperature_at
 
 MIN_HISTORY = 5
 """Steps before the running median of the gradient norm means something."""
@@ -48,6 +49,11 @@ class StepFacts:
     history: AlarmHistory
     """Of the steps before this one."""
     config: ExperimentConfig
+
+    @property
+    def temperature(self) -> float:
+        """That the step's rollouts were sampled at."""
+        return temperature_at(self.config.sampling, self.step - 1)
 
 
 Guard = Callable[[StepFacts], Alarm | None]
@@ -100,7 +106,7 @@ def saturated_term(facts: StepFacts) -> Alarm | None:
 
 def entropy_collapse(facts: StepFacts) -> Alarm | None:
     """The policy stopped exploring."""
-    highest, now = facts.history.max_entropy, facts.metrics.get("loss/entropy")
+    highest, now = facts.history.max_entropy_at(facts.temperature), facts.metrics.get("loss/entropy")
     if now is None or highest <= 0:
         return None
     value, limit = 1 - now / highest, facts.config.alarms.entropy_drop

@@ -2,8 +2,9 @@
 
     samples -> one part per update -> microbatches per rank -> forward, loss share, backward -> clip -> step
 
-Losses are shares of the part's loss by global counts, so their sum over microbatches and
-ranks is the part's loss. A gradient that is not finite on any rank skips the update on all.
+Losses are shares of the part's loss by counts of the whole batch: their sum over microbatches and ranks
+is the part's loss, and a token weighs the same in a part of two groups as in one of three. A gradient that
+is not finite on any rank skips the update on all.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from training.batch.collate import Pixels
 from training.batch.micro_batch import MicroBatch
 from training.batch.samples import Sample
 from training.contracts.config import ExperimentConfig
+from training.contracts.config.algorithm import PER_TRAJECTORY
 from training.distributed.fsdp import between_microbatches, clip_gradients, reshard
 from training.distributed.world import World, is_finite_everywhere, sum_over_ranks
 from training.model.policy import Policy, TokenScores
@@ -33,7 +35,7 @@ from training.update.objective import (
     policy_objective,
 )
 from training.update.optimisers import make_optimisers
-from training.update.scoring import with_proximal_logprobs, with_rest_of_ratio
+from training.update.scoring import with_proximal_logprobs, with_rest_of_trajectory
 from training.update.split_by_group import split_by_group
 from training.update.step_result import Gradient, StepResult, Update, step_result
 
@@ -74,18 +76,23 @@ class Learner:
         parts = split_by_group(samples, algorithm.updates_per_batch)
         if algorithm.old_logprobs == "recomputed" and len(parts) > 1:
             parts = self._with_proximal_logprobs(parts)
-        return self._result([self.update(self.policy_gradient(part)) for part in parts])
+        counts = batch_counts(samples, self._constant()).of_part(len(parts))
+        return self._result([self.update(self.policy_gradient(part, counts)) for part in parts])
 
-    def policy_gradient(self, samples: Sequence[Sample]) -> Gradient:
-        """Forward and backward of one update of the GRPO stage; the gradient is left on the weights."""
-        if self.config.algorithm.name == "rloo":
-            samples = with_rest_of_ratio(self.policy, self.microbatches, samples)
+    def policy_gradient(self, samples: Sequence[Sample], counts: BatchCounts | None = None) -> Gradient:
+        """Forward and backward of one update of the GRPO stage; the gradient is left on the weights.
+
+        `counts`: of the batch that `samples` are a part of; None = they are all of it.
+        """
+        if self.config.algorithm.name in PER_TRAJECTORY:
+            samples = with_rest_of_trajectory(self.policy, self.microbatches, samples, self.config.algorithm)
 
         def loss(batch: MicroBatch, scores: TokenScores, counts: BatchCounts) -> Objective:
             reference = self._reference_logprobs(batch)
             return policy_objective(batch, scores, counts, self.config.algorithm, reference)
 
-        return self._backward(samples, loss, self.config.optimiser.microbatch_size)
+        counts = counts or batch_counts(samples, self._constant())
+        return self._backward(samples, loss, self.config.optimiser.microbatch_size, counts)
 
     def likelihood_step(self, samples: Sequence[Sample], scale: float) -> StepResult:
         """One SFT update at `scale` times the peak rates; likelihoods are those at temperature 1."""
@@ -94,7 +101,7 @@ class Learner:
         loss = partial(likelihood_objective, entropy_coefficient=self.config.sft.entropy_coefficient)
         self.optimiser.scale_rates(scale)
         with self.policy.at_temperature(1.0):
-            gradient = self._backward(samples, loss, size)
+            gradient = self._backward(samples, loss, size, batch_counts(samples))
         return self._result([self.update(gradient)])
 
     def update(self, gradient: Gradient) -> Update:
@@ -114,9 +121,10 @@ class Learner:
         scored = iter(with_proximal_logprobs(self.policy, self.microbatches, flat))
         return [[next(scored) for _ in part] for part in parts]
 
-    def _backward(self, samples: Sequence[Sample], loss: Loss, microbatch_size: int) -> Gradient:
+    def _backward(
+        self, samples: Sequence[Sample], loss: Loss, microbatch_size: int, counts: BatchCounts
+    ) -> Gradient:
         """All microbatches of this rank. A collective."""
-        counts = batch_counts(samples, self._max_loss_tokens())
         mine = self.microbatches.mine(samples, microbatch_size)
         found: list[tuple[Sequence[Sample], torch.Tensor, torch.Tensor]] = []
         self.optimiser.zero_grad()
@@ -200,8 +208,11 @@ class Learner:
             reshard(self.reference)  # the root would keep its gathered embedding on the device
         return logprobs
 
-    def _max_loss_tokens(self) -> int:
-        return self.config.sampling.max_completion_tokens * self.config.desktops.max_turns
+    def _constant(self) -> float:
+        """Loss tokens that one update may have at most."""
+        config, algorithm = self.config, self.config.algorithm
+        trajectories = algorithm.group_size * algorithm.groups_per_step / algorithm.updates_per_batch
+        return trajectories * config.sampling.max_completion_tokens * config.desktops.max_turns
 
     def _gather(self, mine: dict[int, torch.Tensor]) -> dict[int, tuple[float, float]]:
         """Sums of every rank become means per trajectory."""

@@ -11,6 +11,7 @@ import torch
 from training.batch.micro_batch import MicroBatch
 from training.batch.samples import Sample
 from training.contracts.config import AlgorithmConfig
+from training.contracts.config.algorithm import PER_SEQUENCE
 from training.model.policy import TokenScores
 from training.update.losses import POLICY_LOSSES, LossInputs, TokenLosses
 from training.update.losses.aggregation import BatchCounts, aggregate
@@ -39,13 +40,13 @@ class Objective:
     only; on the device. [B, 3]"""
 
 
-def batch_counts(samples: Sequence[Sample], max_tokens: int) -> BatchCounts:
+def batch_counts(samples: Sequence[Sample], constant: float = 1.0) -> BatchCounts:
     """Counts over the whole batch; every rank computes them from the same list."""
     return BatchCounts(
         num_tokens=float(sum(sample.num_loss_tokens for sample in samples)),
         num_sequences=float(len(samples)),
         num_trajectories=float(len({sample.trajectory_id for sample in samples})),
-        max_tokens=max_tokens,
+        constant=constant,
     )
 
 
@@ -143,7 +144,13 @@ def _policy_losses(
         high=config.correction_high,
     )
     ratio = found.raw if is_recomputed else tokens.importance_ratio
-    return replace(tokens, loss=tokens.loss * found.weights, importance_ratio=ratio), found
+    weights = found.weights
+    if config.name in PER_SEQUENCE:
+        # The tokens of a trajectory share one loss. With their mean weight each of its sequences has the
+        # share of the gradient that `trajectory_log_ratio` takes it to have.
+        own = weights.sum(dim=-1) + batch.rest_weight
+        weights = (own / batch.trajectory_tokens.clamp(min=1.0))[:, None] * mask
+    return replace(tokens, loss=tokens.loss * weights, importance_ratio=ratio), found
 
 
 def _proximal(batch: MicroBatch, logprobs: torch.Tensor) -> torch.Tensor:

@@ -2,8 +2,9 @@
 
     proximal_t      logprob of each token by the weights before the step's first update; what
                     `algorithm.old_logprobs: recomputed` takes ratios against
-    rest            sum of the log ratios of a trajectory's *other* sequences, now: RLOO's ratio is the
-                    whole trajectory's, and its sequences meet the model in different microbatches
+    rest            sums over a trajectory's *other* sequences, now, of log ratios and of the correction's
+                    weights: the ratio of RLOO and GSPO is the whole trajectory's, and its sequences meet the
+                    model in different microbatches
 
 With one update per step the proximal policy is the policy that is updated: no forward is made for it.
 """
@@ -18,8 +19,10 @@ import torch
 import torch.distributed as dist
 
 from training.batch.samples import Sample
+from training.contracts.config import AlgorithmConfig
 from training.distributed.fsdp import reshard
 from training.model.policy import Policy
+from training.update.losses.importance_correction import correction
 from training.update.microbatch_maker import MicroBatchMaker
 
 
@@ -53,24 +56,49 @@ def with_proximal_logprobs(policy: Policy, maker: MicroBatchMaker, samples: Sequ
     ]
 
 
-def with_rest_of_ratio(policy: Policy, maker: MicroBatchMaker, samples: Sequence[Sample]) -> list[Sample]:
-    """`samples`, each of a split trajectory with the log ratio of the trajectory's others. A collective."""
+def with_rest_of_trajectory(
+    policy: Policy, maker: MicroBatchMaker, samples: Sequence[Sample], algorithm: AlgorithmConfig
+) -> list[Sample]:
+    """`samples`, each of a split trajectory with sums over the trajectory's others. A collective."""
     split = [sample for sample in samples if sample.trajectory_tokens and not sample.as_likelihood]
     if not split:
         return list(samples)
-    own: dict[int, float] = {}
-    totals: defaultdict[int, float] = defaultdict(float)
+    own: dict[int, tuple[float, float]] = {}
+    totals: defaultdict[int, tuple[float, float]] = defaultdict(lambda: (0.0, 0.0))
     for sample, row in zip(split, completion_logprobs(policy, maker, split), strict=True):
-        old = sample.proximal_logprobs or sample.behaviour_logprobs
-        before = (value for value, bit in zip(old, sample.loss_mask, strict=True) if bit)
-        own[id(sample)] = sum(now - then for now, then in zip(row, before, strict=True))
-        totals[sample.trajectory_id] += own[id(sample)]
-    return [
-        replace(sample, rest_log_ratio=totals[sample.trajectory_id] - own[id(sample)])
-        if id(sample) in own
-        else sample
-        for sample in samples
-    ]
+        ratio, weight = own[id(sample)] = _own_sums(sample, row, algorithm)
+        before = totals[sample.trajectory_id]
+        totals[sample.trajectory_id] = (before[0] + ratio, before[1] + weight)
+
+    def with_rest(sample: Sample) -> Sample:
+        if id(sample) not in own:
+            return sample
+        whole, mine = totals[sample.trajectory_id], own[id(sample)]
+        return replace(sample, rest_log_ratio=whole[0] - mine[0], rest_weight=whole[1] - mine[1])
+
+    return [with_rest(sample) for sample in samples]
+
+
+def _own_sums(sample: Sample, now: Sequence[float], algorithm: AlgorithmConfig) -> tuple[float, float]:
+    """(log ratio, weight of the correction) summed over the sample's loss tokens."""
+    behaviour = torch.tensor(_loss_tokens_of(sample.behaviour_logprobs, sample))
+    policy = torch.tensor(now)
+    proximal = torch.tensor(_loss_tokens_of(sample.proximal_logprobs, sample) or now)
+    old = proximal if algorithm.old_logprobs == "recomputed" else behaviour
+    weights = correction(
+        proximal,
+        behaviour,
+        torch.ones_like(proximal),
+        mode=algorithm.correction,
+        low=algorithm.correction_low,
+        high=algorithm.correction_high,
+    ).weights
+    return float((policy - old).double().sum()), float(weights.double().sum())
+
+
+def _loss_tokens_of(values: Sequence[float], sample: Sample) -> list[float]:
+    """Those of `values` that stand at loss tokens; none of none."""
+    return [value for value, bit in zip(values, sample.loss_mask, strict=True) if bit] if values else []
 
 
 def _at_loss_tokens(sample: Sample, values: Sequence[float]) -> tuple[float, ...]:

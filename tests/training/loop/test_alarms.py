@@ -122,12 +122,34 @@ def test_guards_stay_silent_below_their_limits(given: StepFacts) -> None:
 def test_history_remembers_what_the_guards_need_and_survives_json() -> None:
     kept = AlarmHistory()
     for entropy in (0.4, 0.9, 0.5):
-        kept.remember(HEALTHY | {"loss/entropy": entropy, "rollout/success": 0.0})
+        kept.remember(HEALTHY | {"loss/entropy": entropy, "rollout/success": 0.0}, temperature=1.0)
     assert kept.max_entropy == 0.9
     assert kept.zero_reward_steps == 3
     assert AlarmHistory(**kept.to_json()) == kept
-    kept.remember(HEALTHY)
+    kept.remember(HEALTHY, temperature=1.0)
     assert kept.zero_reward_steps == 0
+
+
+def test_a_planned_change_of_temperature_is_no_collapse_and_a_collapse_after_it_is() -> None:
+    """A sure policy: 0.00845 nats at 0.8 are 0.00001 at 0.5, of the same weights."""
+    config = ExperimentConfig.model_validate(
+        {"sampling": {"temperature": 0.8, "later_temperature": 0.5, "later_from_step": 7}}
+    )
+
+    def fires(step: int, entropy: float, kept: AlarmHistory) -> bool:
+        given = replace(facts({"loss/entropy": entropy}, step=step), history=kept, config=config)
+        fired = "entropy_collapse" in [alarm.name for alarm in check_step(given)]
+        kept.remember(given.metrics, given.temperature)
+        return fired
+
+    kept = AlarmHistory()
+    assert not fires(7, 0.00845, kept)
+    before = AlarmHistory(**kept.to_json())
+    assert not fires(8, 0.00001, kept), "the first step at 0.5"
+    assert fires(9, 0.0000005, kept)
+    assert not fires(9, 0.00001, before), "gone back to a checkpoint of the first phase"
+    old = AlarmHistory(max_entropy=0.6)
+    assert fires(7, 0.01, old), "of a checkpoint that did not record the temperature"
 
 
 def test_every_alarm_of_the_product_has_a_guard() -> None:

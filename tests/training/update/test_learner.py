@@ -105,6 +105,34 @@ def test_a_step_makes_one_update_per_part_and_keeps_groups_whole(make, samples: 
     assert twice.metrics["policy/logprob_gap"] < 1e-4, "of the first update, before anything moved"
 
 
+def test_dr_grpo_weighs_a_token_alike_whatever_other_groups_of_the_step_leave(
+    make, samples: list[Sample]
+) -> None:
+    settings = {"name": "dr_grpo", "scale_advantages": False, "aggregation": "constant"}
+    learner = make(algorithm=settings | {"groups_per_step": 2, "group_size": 4})
+    samples = [replace(sample, advantage=1.0) for sample in samples]
+    first, second = ([s for s in samples if s.group_id == group] for group in (1, 2))
+    alone = [learner.policy_gradient(part).sums["policy"] for part in (first, second)]
+    assert all(abs(loss) > 1e-3 for loss in alone)
+    assert learner.policy_gradient(samples).sums["policy"] == pytest.approx(sum(alone), abs=1e-9)
+
+
+@pytest.mark.parametrize("aggregation", ["token_mean", "sequence_mean", "trajectory_mean", "constant"])
+def test_parts_of_unequal_size_weigh_a_token_by_the_whole_batch(
+    aggregation: str, make, samples: list[Sample]
+) -> None:
+    algorithm = {"aggregation": aggregation, "groups_per_step": 3, "updates_per_batch": 2}
+    seen = []
+    for settings in (algorithm, algorithm | {"updates_per_batch": 1}):
+        learner = make(algorithm=settings, optimiser={"learning_rate": 1e-12})
+        third = [
+            replace(sample, group_id=3, trajectory_id=100 + sample.trajectory_id) for sample in samples[:4]
+        ]
+        seen.append(learner.policy_step([*samples, *third], 0))
+    assert [result.num_updates for result in seen] == [2, 1]
+    assert seen[0].loss == pytest.approx(seen[1].loss, abs=1e-6)
+
+
 def test_one_update_needs_no_further_forward_for_its_old_logprobs(make, samples: list[Sample]) -> None:
     stale = [
         replace(sample, behaviour_logprobs=tuple(value - 0.1 for value in sample.behaviour_logprobs))

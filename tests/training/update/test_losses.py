@@ -33,10 +33,10 @@ def inputs(policy: list, behaviour: list, advantages: list, mask: list | None = 
     )
 
 
-def counts(mask: torch.Tensor, max_tokens: int = 10) -> BatchCounts:
+def counts(mask: torch.Tensor) -> BatchCounts:
     rows = float(len(mask))
     return BatchCounts(
-        num_tokens=float(mask.sum()), num_sequences=rows, num_trajectories=rows, max_tokens=max_tokens
+        num_tokens=float(mask.sum()), num_sequences=rows, num_trajectories=rows, constant=10 * rows
     )
 
 
@@ -185,6 +185,6 @@ def test_microbatches_add_up_to_the_batch(mode: str) -> None:
 def test_a_trajectory_of_two_sequences_counts_once_in_trajectory_mean() -> None:
     mask = torch.ones(3, 2)
     loss = torch.tensor([[1.0, 1.0], [3.0, 3.0], [6.0, 6.0]])
-    whole = BatchCounts(num_tokens=6, num_sequences=3, num_trajectories=2, max_tokens=4)
+    whole = BatchCounts(num_tokens=6, num_sequences=3, num_trajectories=2, constant=8)
     found = aggregate(loss, "trajectory_mean", mask, whole, trajectory_tokens=torch.tensor([4.0, 4.0, 2.0]))
     assert found.item() == pytest.approx(((1 + 3) / 2 + 6) / 2)

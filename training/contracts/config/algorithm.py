@@ -134,6 +134,8 @@ REQUIRED: dict[str, dict[str, object]] = {
 """Algorithm -> what its definition fixes."""
 PER_SEQUENCE = ("gspo", "rloo")
 """Algorithms with one ratio, and so one advantage, per sequence."""
+PER_TRAJECTORY = (*PER_SEQUENCE, "gspo_token")
+"""Algorithms whose ratio is a trajectory's, also where its history makes several sequences of it."""
 
 
 def algorithm_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:

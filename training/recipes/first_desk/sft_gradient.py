@@ -22,7 +22,7 @@ def sft_gradient(
 ) -> float:
     """NLL minus entropy bonus, the mean over all loss tokens, nats; adds its gradient to the weights."""
     parts = [[sft_sample(row, number) for number, row in enumerate(rows, start=1)] for rows in microbatches]
-    counts = batch_counts([sample for part in parts for sample in part], max_tokens=1)
+    counts = batch_counts([sample for part in parts for sample in part])
     total = 0.0
     for samples in parts:
         batch = collate(

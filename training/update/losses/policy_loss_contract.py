@@ -31,9 +31,9 @@ class LossInputs:
     dual_clip: float = 0.0
     """Bound on the ratio where the advantage is negative; 0 = none."""
     trajectory_tokens: torch.Tensor | None = None
-    """Loss tokens of the whole trajectory of each sequence (RLOO). [B]"""
+    """Loss tokens of the whole trajectory of each sequence. [B]"""
     rest_log_ratio: torch.Tensor | None = None
-    """Sum of the log ratios of the trajectory's other sequences, no gradient (RLOO). [B]"""
+    """Sum of the log ratios of the trajectory's other sequences, no gradient. [B]"""
 
     def token_advantages(self) -> torch.Tensor:
         """Broadcastable to [B, T]."""
@@ -58,6 +58,22 @@ class PolicyLoss(Protocol):
 def log_ratio(inputs: LossInputs) -> torch.Tensor:
     """policy - old logprobs, 0 off the mask. [B, T]"""
     return masked_difference(inputs.policy_logprobs, inputs.old_logprobs, inputs.mask)
+
+
+def trajectory_log_ratio(inputs: LossInputs) -> torch.Tensor:
+    """Sum of the log ratios of each sequence's trajectory. [B]
+
+    Where the history is a window, a trajectory of N tokens is several sequences. One of n tokens knows the
+    sum of the others' log ratios as a number (`update.scoring`), so the value is right in each; and because
+    its loss counts n / N (in every aggregation but `sequence_mean`, which the config refuses there), the
+    gradient through its own log ratio is taken N / n times. The sequences' gradients then add up to that of
+    the whole trajectory.
+    """
+    own = (log_ratio(inputs) * inputs.mask).sum(dim=-1)
+    if inputs.trajectory_tokens is None or inputs.rest_log_ratio is None:
+        return own
+    times = inputs.trajectory_tokens / inputs.mask.sum(dim=-1).clamp(min=1.0)
+    return (own + inputs.rest_log_ratio).detach() + times * (own - own.detach())
 
 
 def masked_difference(these: torch.Tensor, those: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
