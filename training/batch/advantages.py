@@ -1,6 +1,6 @@
 """Advantages relative to the group, by group id and with real members only.
 
-    A_i = (R_i - mean_g) / (std_g + 1e-6)      with scale, unbiased std over the scored members
+    A_i = (R_i - mean_g) / (max(std_g, floor) + 1e-6)    with scale, unbiased std over the scored members
     A_i =  R_i - mean_g                         without scale (Dr. GRPO)
     A_i =  R_i - mean_{j != i} R_j = n / (n - 1) (R_i - mean_g)      leave one out (RLOO)
 
@@ -11,6 +11,10 @@ of turns:  mean_g = mean_i mean_t r_it,  std_g^2 = sum_i mean_t (r_it - mean_g)^
 Sources: GRPO, DeepSeekMath (arXiv 2402.03300) eq. 4, unbiased std and epsilon as in slime; RLOO,
 arXiv 2402.14740; turn discount as in AReaL's OSWorld example, where the last turn's reward is
 discounted to earlier ones, but normalised in the group instead of in the batch.
+The floor is a share of the reward's range (`algorithm.least_deviation`), so that crumbs of a shaping term
+do not weigh like a success: NVIDIA-NeMo/RL#4158 tells of the noise of nearly equal rewards. A floor of 0
+is slime's formula.
+
 Errored and cancelled members are not there: an error is never a reward. A group with fewer
 than two scored members has no baseline; it is dropped and counted. A group whose rewards
 are all equal (std < 1e-6) has zero advantages; whether it stays is the caller's decision.
@@ -51,15 +55,17 @@ def group_advantages(
     baseline: str = "group_mean",
     num_turns: Mapping[int, int] | None = None,
     discount: float = 1.0,
+    floor: float = 0.0,
 ) -> GroupAdvantages | None:
     """Advantages of the scored members {trajectory_id: reward}; None when there are fewer than two.
 
-    `num_turns` {trajectory_id: turns} is needed only with a `discount` below 1.
+    `num_turns` {trajectory_id: turns} is needed only with a `discount` below 1; `floor` is the least that
+    `scale` divides by.
     """
     if len(rewards) < 2:
         return None
     mean, std = mean_and_std(list(rewards.values()))
-    flat = std < EPSILON
+    flat = are_equal(list(rewards.values()))
     if discount < 1 and num_turns is not None:
         rows = {
             key: [reward * discount**later for later in reversed(range(max(1, num_turns[key])))]
@@ -68,7 +74,7 @@ def group_advantages(
         mean, std = _mean_and_std_of_rows(list(rows.values()))
     else:
         rows = {key: [reward] for key, reward in rewards.items()}
-    divisor = std + EPSILON if scale else 1.0
+    divisor = max(std, floor) + EPSILON if scale else 1.0
     turns = {}
     for key, row in rows.items():
         base = mean if baseline == "group_mean" else _mean_of_others(rows, key)
@@ -93,6 +99,11 @@ def _mean_and_std_of_rows(rows: Sequence[Sequence[float]]) -> tuple[float, float
 def _mean_of_others(rows: Mapping[int, Sequence[float]], key: int) -> float:
     others = [math.fsum(row) / len(row) for other, row in rows.items() if other != key]
     return math.fsum(others) / len(others)
+
+
+def are_equal(rewards: Sequence[float]) -> bool:
+    """Whether a group with these rewards of its scored members has no variance: it teaches nothing."""
+    return mean_and_std(rewards)[1] < EPSILON
 
 
 def mean_and_std(values: Sequence[float]) -> tuple[float, float]:

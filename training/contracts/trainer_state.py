@@ -46,6 +46,8 @@ class ExperimentState:
     policy_version: int = 0
     task_cursor: int = 0
     """First position in the task order that no finished step has used."""
+    used_ahead: list[int] = field(default_factory=list)
+    """Positions behind it that finished steps have used all the same: for groups in place of flat ones."""
     was_evaluated_before: bool = False
     was_evaluated_after: bool = False
     best_success: float = -1.0

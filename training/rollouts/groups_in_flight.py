@@ -6,8 +6,8 @@ Admission by versions: a group of step s is asked for no earlier than at step s 
 policy version v of then. Each step raises the version by one at most, so when the group is trained on, no
 token of it is older than max_staleness versions; a completion that a sync interrupted goes on with newer
 weights. Steps take their groups in the order of the requests, not of finishing, so that slow tasks are not
-trained on less. What a resume needs is one number: the first position of the task order that no finished
-step has used.
+trained on less. What a resume needs is the first position of the task order that no finished step has used,
+and the positions behind it that were used in place of flat groups.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from training.batch.advantages import are_equal
 from training.contracts.config import ExperimentConfig
 from training.contracts.trainer_state import ExperimentState
 from training.contracts.types import Group, Purpose
@@ -37,6 +38,8 @@ class GroupsInFlight:
     """(first position of their tasks, groups) of this step and the next ones, in order."""
     extra: list[PendingGroups] = field(default_factory=list)
     """Asked for in place of this step's flat groups, in order; a restart of the engine changes nothing."""
+    extra_positions: list[int] = field(default_factory=list)
+    """Of the tasks of `extra`."""
     position: int = 0
     """In the task order: of the first task that was not requested yet."""
 
@@ -50,13 +53,14 @@ class GroupsInFlight:
         groups, rounds, left = list(newest), 0, self.config.algorithm.max_extra_groups
         while wanted := min(left, num_flat(newest)):
             if rounds == len(self.extra):
-                self.extra.append(self._request(self.state.grpo_step, wanted))
+                positions = self._next_positions(wanted)
+                self.extra.append(self._request(self.state.grpo_step, positions))
+                self.extra_positions += positions
             newest = self.collector.wait(self.extra[rounds])
             groups += newest
             rounds, left = rounds + 1, left - wanted
         self.pending.popleft()
-        self.extra.clear()
-        self.state.task_cursor = self.pending[0][0] if self.pending else self.position
+        self._remember_used()
         return groups
 
     def cancel(self) -> None:
@@ -65,17 +69,37 @@ class GroupsInFlight:
             self.collector.cancel(groups)
         self.pending.clear()
         self.extra.clear()
+        self.extra_positions.clear()
         self.position = self.state.task_cursor
 
     def _request_upcoming(self) -> None:
         algorithm, step = self.config.algorithm, self.state.grpo_step
         last = min(step + algorithm.max_staleness, algorithm.num_steps - 1)
         for later in range(step + len(self.pending), last + 1):
-            start = self.position
-            self.pending.append((start, self._request(later, algorithm.groups_per_step)))
+            positions = self._next_positions(algorithm.groups_per_step)
+            self.pending.append((positions[0], self._request(later, positions)))
 
-    def _request(self, step: int, count: int) -> PendingGroups:
-        """Request the next `count` groups of the task order for the step after `step` finished ones."""
+    def _remember_used(self) -> None:
+        """Write into the state which positions the step has used that ends."""
+        state = self.state
+        state.task_cursor = self.pending[0][0] if self.pending else self.position
+        used = [*state.used_ahead, *self.extra_positions]
+        state.used_ahead = [position for position in used if position >= state.task_cursor]
+        self.extra.clear()
+        self.extra_positions.clear()
+
+    def _next_positions(self, count: int) -> list[int]:
+        """The next `count` positions that no step has used or requested."""
+        used = set(self.state.used_ahead)
+        found: list[int] = []
+        while len(found) < count:
+            if self.position not in used:
+                found.append(self.position)
+            self.position += 1
+        return found
+
+    def _request(self, step: int, positions: Sequence[int]) -> PendingGroups:
+        """Request groups of the tasks at `positions` for the step after `step` finished ones."""
         request = GroupSpec(
             size=self.config.algorithm.group_size,
             purpose=Purpose.TRAIN,
@@ -83,11 +107,9 @@ class GroupsInFlight:
             temperature=temperature_at(self.config.sampling, step),
             policy_version=self.state.policy_version,
         )
-        tasks = self.order.take(self.position, count)
-        self.position += count
-        return self.collector.ask(tasks, request)
+        return self.collector.ask(self.order.take_at(positions), request)
 
 
 def num_flat(groups: Sequence[Group]) -> int:
     """Groups that teach nothing: their rewards are equal, or fewer than two members were scored."""
-    return sum(len({member.reward for member in group.scored()}) < 2 for group in groups)
+    return sum(are_equal([float(one.reward or 0.0) for one in group.scored()]) for group in groups)

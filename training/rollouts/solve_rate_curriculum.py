@@ -48,7 +48,7 @@ class SolveRates:
 
 
 class SolveRateCurriculum(TaskOrder):
-    """Chooses within each family by weight; tasks of one `take` differ while the family has enough."""
+    """Chooses within each family by weight; tasks that are taken together differ while it has enough."""
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class SolveRateCurriculum(TaskOrder):
         self.rates = rates
         self.floor = floor
 
-    def take(self, position: int, count: int) -> list[Task]:
-        """The `count` tasks from a position."""
+    def take_at(self, positions: Sequence[int]) -> list[Task]:
+        """A task for each of these positions."""
         chosen: list[Task] = []
-        for place in range(position, position + count):
+        for place in positions:
             taken = {task.task_id for task in chosen}
             chosen.append(self._choose(place, taken))
         return chosen

@@ -1,7 +1,6 @@
 """Groups of a step become the batch of its update, with replay injected. Rank 0 only.
 
-groups -> without untrainable members -> injection -> advantages (>= 2 scored members) -> samples
-       -> without stale ones
+groups -> without untrainable and stale members -> injection -> advantages (>= 2 scored members) -> samples
 """
 
 from __future__ import annotations
@@ -19,9 +18,10 @@ from training.batch.samples import (
     share_counts,
     without_stale_tokens,
 )
-from training.batch.staleness_metrics import staleness, staleness_metrics
+from training.batch.staleness_metrics import staleness, staleness_metrics, trajectory_ages
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.algorithm import imitates_successes
+from training.contracts.config.reward_presets import reward_range
 from training.contracts.outcome import succeeded
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
@@ -29,7 +29,7 @@ from training.render.renderer import Renderer
 from training.rollouts.replay_admission import ReplayAdmission
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
 from training.rollouts.rollout_metrics import rollout_metrics
-from training.rollouts.untrainable import LeftOut, Reason, Untrainable, check_lengths, check_recorded
+from training.rollouts.untrainable import LeftOut, Reason, Untrainable, check_lengths, check_recorded, without
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,7 +89,8 @@ def build_step_batch(
     but the metrics of rollouts.
     """
     left_out = LeftOut()
-    trainable = [_without_wrong_records(group, vocabulary, left_out) for group in groups]
+    stale: dict[int, int] = {}
+    trainable = [_trainable(group, vocabulary, policy_version, config, left_out, stale) for group in groups]
     plain = [_advantages(group, _true_rewards(group), config) for group in groups]
     metrics = rollout_metrics(groups, [one for one in plain if one is not None])
     injections: list[Injection] = []
@@ -109,14 +110,15 @@ def build_step_batch(
         advantages |= result.advantages if result is not None else {}
         samples += own
     injections = [one for one in injections if one.trajectory_id in advantages]
-    fresh = _fresh(samples, policy_version, config)
+    fresh = _without_stale_tokens(samples, policy_version, config)
+    ages = [staleness(sample, policy_version) for sample in samples if sample.replay_entry_id is None]
     metrics |= {
         "replay/failed_groups": float(sum(has_failed(group, config.replay.threshold) for group in groups)),
         "replay/injected": float(len(injections)),
         "replay/skipped": float(len(admission.skips)),
         "replay/injected_share": len(injections) / max(len({one.trajectory_id for one in samples}), 1),
-        **staleness_metrics(samples, policy_version),
-        "async/dropped": float(len(samples) - len(fresh)),
+        **staleness_metrics([*ages, *stale.values()]),
+        "async/dropped": float(len(stale)),
         **_stale_token_metrics(samples, fresh, config),
         **left_out.metrics(),
         "rollout/unrecorded": float(
@@ -165,6 +167,7 @@ def _advantages(group: Group, rewards: dict[int, float], config: ExperimentConfi
         baseline=algorithm.baseline,
         num_turns={member.trajectory_id: len(member.turns) for member in group.scored()},
         discount=algorithm.turn_discount,
+        floor=algorithm.least_deviation * reward_range(config.rewards),
     )
 
 
@@ -181,13 +184,37 @@ def _teaches(result: GroupAdvantages | None, config: ExperimentConfig) -> bool:
     return not (result.has_zero_variance and config.algorithm.skip_zero_variance)
 
 
-def _without_wrong_records(group: Group, vocabulary: int, left_out: LeftOut) -> Group:
+def _trainable(
+    group: Group,
+    vocabulary: int,
+    policy_version: int,
+    config: ExperimentConfig,
+    left_out: LeftOut,
+    stale: dict[int, int],
+) -> Group:
+    """`group` without wrong records and without members that are too old, whose ages go to `stale`."""
     for member in group.scored():
         try:
             check_recorded(member, vocabulary)
         except Untrainable as error:
             left_out.add(error)
-    return left_out.without(group)
+    return _without_stale(left_out.without(group), policy_version, config, stale)
+
+
+def _without_stale(
+    group: Group, policy_version: int, config: ExperimentConfig, stale: dict[int, int]
+) -> Group:
+    """`group` without trajectories that are too old, as if they had not come back; their ages go to `stale`.
+
+    They leave before the advantages: siblings must not be compared with what is not trained on. With
+    `mask_stale_tokens` only those leave of which no token is fresh enough; of others, tokens leave the loss.
+    """
+    algorithm = config.algorithm
+    for member in group.scored():
+        newest, oldest = trajectory_ages(member, policy_version, algorithm.train_last_turns)
+        if (newest if algorithm.mask_stale_tokens else oldest) > algorithm.max_staleness:
+            stale[member.trajectory_id] = oldest
+    return without(group, stale)
 
 
 def _trained(
@@ -248,20 +275,15 @@ def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
     return config.algorithm.success_likelihood if is_own_success else 0.0
 
 
-def _fresh(samples: list[Sample], policy_version: int, config: ExperimentConfig) -> list[Sample]:
-    """Samples without what is too old: whole trajectories, or single tokens if the config says so.
-
-    A trajectory of several sequences leaves with all of them: what is left of it would count for less than
-    a whole one.
-    """
-    bound = config.algorithm.max_staleness
-    if config.algorithm.mask_stale_tokens:
-        oldest = policy_version - bound
-        own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
-        return share_counts(own)
-    own = [sample for sample in samples if sample.replay_entry_id is None]
-    stale = {sample.trajectory_id for sample in own if staleness(sample, policy_version) > bound}
-    return [sample for sample in samples if sample.trajectory_id not in stale]
+def _without_stale_tokens(
+    samples: list[Sample], policy_version: int, config: ExperimentConfig
+) -> list[Sample]:
+    """The samples with a loss on what is fresh enough; all of it unless the config masks token by token."""
+    if not config.algorithm.mask_stale_tokens:
+        return samples
+    oldest = policy_version - config.algorithm.max_staleness
+    own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
+    return share_counts(own)
 
 
 def _is_trainable(member: Trajectory) -> bool:

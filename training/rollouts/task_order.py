@@ -39,7 +39,11 @@ class TaskOrder:
 
     def take(self, position: int, count: int) -> list[Task]:
         """The next `count` tasks from a position."""
-        return [self.at(position + offset) for offset in range(count)]
+        return self.take_at(range(position, position + count))
+
+    def take_at(self, positions: Sequence[int]) -> list[Task]:
+        """The tasks at these positions."""
+        return [self.at(position) for position in positions]
 
 
 def evaluation_tasks(tasks: Sequence[Task], count: int) -> list[Task]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -60,10 +60,13 @@ class LeftOut:
 
     def without(self, group: Group) -> Group:
         """`group` without them."""
-        kept = tuple(one for one in group.trajectories if one.trajectory_id not in self.reasons)
-        return (
-            group if len(kept) == len(group.trajectories) else group.model_copy(update={"trajectories": kept})
-        )
+        return without(group, self.reasons)
+
+
+def without(group: Group, left_out: Container[int]) -> Group:
+    """`group` without the trajectories of these ids."""
+    kept = tuple(one for one in group.trajectories if one.trajectory_id not in left_out)
+    return group if len(kept) == len(group.trajectories) else group.model_copy(update={"trajectories": kept})
 
 
 def check_recorded(trajectory: Trajectory, vocabulary: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 
 from training.batch.advantages import group_advantages, mean_and_std
 
@@ -35,6 +36,18 @@ def test_equal_rewards_give_zero_advantages_not_noise() -> None:
     assert found is not None
     assert found.has_zero_variance
     assert found.advantages == {1: 0.0, 2: 0.0}
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.25])
+def test_a_floor_changes_only_groups_whose_rewards_are_closer(floor: float) -> None:
+    """Without one: slime's formula, (R - mean) / (unbiased std + 1e-6)."""
+    for rewards in ([0.0, 1.0, 0.0, 0.3], [0.5, 0.52, 0.5, 0.51], [1.0, 1.0, 1.0, 1.00001]):
+        values = torch.tensor(rewards, dtype=torch.float64)
+        spread = max(float(values.std()), floor)
+        expected = ((values - values.mean()) / (spread + 1e-6)).tolist()
+        found = group_advantages(dict(enumerate(rewards)), scale=True, floor=floor)
+        assert found is not None
+        assert list(found.advantages.values()) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("rewards", [{}, {1: 1.0}])

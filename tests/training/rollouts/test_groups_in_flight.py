@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +11,11 @@ import pytest
 
 from testing.training.sample_values import make_group, make_task
 from training.contracts.config import parse_config
+from training.contracts.coordinator import FinishedGroups, SampleGroup
 from training.contracts.trainer_state import ExperimentState
-from training.contracts.types import Group
-from training.rollouts.group_collector import PendingGroups, WeightsLost
+from training.contracts.types import Control, Group
+from training.distributed.interrupts import TermSignal
+from training.rollouts.group_collector import GroupCollector, PendingGroups, WeightsLost
 from training.rollouts.groups_in_flight import GroupsInFlight
 from training.rollouts.task_order import TaskOrder
 
@@ -145,3 +149,76 @@ def test_extra_groups_are_cancelled_with_the_others() -> None:
         in_flight.next_groups()
     in_flight.cancel()
     assert len(rollouts.cancelled) == 2  # type: ignore[attr-defined]
+
+
+class SlowRollouts:
+    """A coordinator whose groups of task t0 take ten times as long; those of every third task are flat."""
+
+    engine_needs_weights = False
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.asked: dict[int, SampleGroup] = {}
+        self.ready: dict[int, int] = {}
+        """group_id -> when it is finished; removed once it was delivered."""
+
+    def control(self) -> Control:
+        return Control.RUN
+
+    def request_group(self, request: SampleGroup) -> int:
+        number = len(self.asked) + 1
+        self.asked[number] = request
+        self.ready[number] = self.now + (10 if request.task_id == "t0" else 1)
+        return number
+
+    def finished_groups(self, after: int, wait_s: float) -> FinishedGroups:
+        self.now += 1
+        done = [number for number, when in self.ready.items() if when <= self.now]
+        groups = []
+        for number in done:
+            del self.ready[number]
+            task = make_task(self.asked[number].task_id)
+            rewards = [1.0, 1.0] if int(task.task_id[1:]) % 3 == 0 else [0.0, 1.0]
+            groups.append(make_group(rewards, task=task, group_id=number))
+        return FinishedGroups(cursor=after + len(done), groups=tuple(groups))
+
+
+def attempt(saved: dict[str, Any], *, until: int, num_steps: int = 12) -> tuple[list[list[str]], list, list]:
+    """Steps of one attempt that is killed before step `until` + 1: (tasks by step, states, ages)."""
+    in_flight = make_ahead(4, num_steps=num_steps, extra=2)
+    in_flight.order = TaskOrder([make_task(f"t{number}") for number in range(12)], seed=0)
+    coordinator = SlowRollouts()
+    in_flight.collector = GroupCollector(coordinator, TermSignal())  # type: ignore[arg-type]
+    in_flight.state = ExperimentState(**saved)
+    in_flight.__post_init__()
+    tasks, states, ages = [], [], []
+    while in_flight.state.grpo_step < until:
+        groups = in_flight.next_groups()
+        versions = [coordinator.asked[group.group_id].policy_version for group in groups]
+        ages += [in_flight.state.policy_version - version for version in versions]
+        tasks.append([group.task.task_id for group in groups])
+        in_flight.state.grpo_step += 1
+        in_flight.state.policy_version += 1
+        states.append(asdict(in_flight.state))
+    return tasks, states, ages
+
+
+def test_kills_train_the_same_tasks_as_none_with_slow_tasks_and_replaced_groups() -> None:
+    """Killed at steps 3, 6, 9 and the last, with a checkpoint after every second step."""
+    start = asdict(ExperimentState())
+    whole, _, _ = attempt(start, until=12)
+    assert Counter(map(len, whole))[2] < 12, "groups were replaced"
+    kept: list[list[str]] = []
+    saved = start
+    for killed_at in (3, 6, 9, 12):
+        tasks, states, ages = attempt(saved, until=killed_at)
+        assert max(ages) <= 4, "also right after the resume"
+        safe = killed_at // 2 * 2 - saved["grpo_step"]
+        kept += tasks[:safe]
+        saved = states[safe - 1] if safe else saved
+    assert saved["grpo_step"] == 12
+    assert attempt(saved, until=12)[0] == [], "no extra step"
+    trained, expected = (Counter(task for step in steps for task in step) for steps in (kept, whole))
+    assert trained == expected
+    assert kept == whole
+    assert trained["t0"] >= min(trained.values()), "the slow one is trained on like the others"

@@ -117,6 +117,28 @@ def test_samples_of_an_older_policy_are_dropped_beyond_the_bound(prepare) -> Non
     assert (later.metrics["async/staleness_mean"], later.metrics["async/staleness_max"]) == (2, 2)
 
 
+def test_a_stale_success_pushes_no_sibling_down(prepare) -> None:
+    group = make_group([1.0, 0.0, 0.0])
+    young = [make_turn(completion=make_turn().completion.model_copy(update={"policy_version": 5}))]
+    members = [one.model_copy(update={"turns": tuple(young)}) for one in group.trajectories[1:]]
+    group = group.model_copy(update={"trajectories": (group.trajectories[0], *members)})
+    for masks in (False, True):
+        batch = prepare([group], policy_version=5, algorithm={"mask_stale_tokens": masks})
+        assert batch.samples == [], "what is left of the group is flat"
+        assert batch.advantages == {11: 0.0, 12: 0.0}
+        assert batch.metrics["async/dropped"] == 1
+
+
+def test_nearly_equal_rewards_do_not_train_at_full_strength(prepare) -> None:
+    crumbs = prepare([make_group([1.0, 1.0, 1.0, 1.00001])])
+    assert max(map(abs, crumbs.advantages.values())) < 0.001
+    assert len(crumbs.samples) == 4
+    success = prepare([make_group([1.0, 0.0, 0.0, 0.0])])
+    assert success.advantages[10] == pytest.approx(1.5, rel=1e-4), "untouched where rewards differ"
+    full = prepare([make_group([1.0, 1.0, 1.0, 1.00001])], algorithm={"least_deviation": 0})
+    assert full.advantages[13] == pytest.approx(1.25, rel=1e-2)
+
+
 def test_a_partly_stale_trajectory_leaves_whole_or_keeps_its_whole_weight(prepare) -> None:
     """Four sequences of two tokens each, of which the first three are too old."""
     turns = []
@@ -124,17 +146,25 @@ def test_a_partly_stale_trajectory_leaves_whole_or_keeps_its_whole_weight(prepar
         completion = make_turn().completion.model_copy(update={"policy_version": version})
         seen = Observation(sha256=f"{index:064x}", width=128, height=96, text="go")
         turns.append(make_turn(index, completion=completion, observation=seen))
-    group = make_group([1.0, 0.0])
+    group = make_group([1.0, 0.0, 0.5])
     older = group.trajectories[0].model_copy(update={"turns": tuple(turns)})
-    newer = group.trajectories[1].model_copy(update={"turns": (turns[3].model_copy(update={"index": 0}),)})
-    group = group.model_copy(update={"trajectories": (older, newer)})
+    fresh = (turns[3].model_copy(update={"index": 0}),)
+    newer = [member.model_copy(update={"turns": fresh}) for member in group.trajectories[1:]]
+    group = group.model_copy(update={"trajectories": (older, *newer)})
     window = {"history": "window", "keep_first_images": 0, "keep_last_images": 1}
     algorithm = {"aggregation": "trajectory_mean"}
     everything = prepare([group], policy_version=3, prompt=window, algorithm=algorithm)
-    assert [(s.trajectory_id, s.trajectory_tokens) for s in everything.samples] == [(10, 8)] * 4 + [(11, 0)]
+    assert [(s.trajectory_id, s.trajectory_tokens) for s in everything.samples] == [
+        *[(10, 8)] * 4,
+        (11, 0),
+        (12, 0),
+    ]
     without = prepare([group], policy_version=5, prompt=window, algorithm=algorithm)
-    assert {sample.trajectory_id for sample in without.samples} == {11}
-    assert without.metrics["async/dropped"] == 4
+    assert {sample.trajectory_id for sample in without.samples} == {11, 12}
+    assert without.metrics["async/dropped"] == 1
+    assert without.metrics["async/staleness_max"] == 2
+    half = 0.5**0.5
+    assert without.advantages == pytest.approx({11: -half, 12: half}, rel=1e-3), "it is not compared with"
     algorithm["mask_stale_tokens"] = True
     masked = prepare([group], policy_version=5, prompt=window, algorithm=algorithm)
     (kept,) = [sample for sample in masked.samples if sample.trajectory_id == 10]
@@ -215,12 +245,13 @@ def test_stale_tokens_are_masked_one_by_one_when_the_config_says_so(prepare) -> 
     newer = make_turn(1)
     newer = newer.model_copy(update={"completion": newer.completion.model_copy(update={"policy_version": 5})})
     long = group.trajectories[0].model_copy(update={"turns": (make_turn(), newer)})
-    group = group.model_copy(update={"trajectories": (long, group.trajectories[1])})
+    young = group.trajectories[1].model_copy(update={"turns": (newer.model_copy(update={"index": 0}),)})
+    group = group.model_copy(update={"trajectories": (long, young)})
     batch = prepare([group], policy_version=5, algorithm={"mask_stale_tokens": True})
-    (sample,) = batch.samples
+    sample, _ = batch.samples
     kept = {v for v, bit in zip(sample.policy_versions, sample.loss_mask, strict=True) if bit}
     assert kept == {5}, "the turn of the same policy stays, the older one is only context"
-    assert batch.metrics["async/masked_tokens"] == 4
+    assert batch.metrics["async/masked_tokens"] == 2
 
 
 def test_discounted_turns_and_last_turns_reach_the_tokens(prepare) -> None:

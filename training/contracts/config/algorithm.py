@@ -68,6 +68,13 @@ class AlgorithmConfig(Section):
         "group_mean", "What a reward is compared with: the mean of its group, or of its siblings."
     )
     scale_advantages: bool = knob(True, "Divide advantages by the group's standard deviation.")
+    least_deviation: float = knob(
+        0.01,
+        "With scale_advantages: what is divided by is at least this share of the reward's range (its limits, "
+        "or the sum of the weights), so that nearly equal rewards teach little. 0 = no such floor.",
+        ge=0,
+        le=1,
+    )
     reward_control: RewardControl = knob(
         "none",
         "Control experiment: advantages are made of rewards shuffled within the group, or of random ones, "

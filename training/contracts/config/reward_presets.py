@@ -99,6 +99,21 @@ class RewardConfig(Section):
         return REWARD_PRESETS[self.preset]
 
 
+def reward_range(rewards: RewardConfig) -> float:
+    """How far rewards lie apart at most: the preset's limits, or its weights times its terms' limits.
+
+    A term without limits is taken to be one of [0, 1].
+    """
+    preset = rewards.terms
+    widest = 0.0
+    for row in preset.terms:
+        width = 1.0 if row.low is None or row.high is None else row.high - row.low
+        widest += abs(row.weight) * width * (rewards.alpha if row.is_partial else 1.0)
+    if preset.low is not None and preset.high is not None:
+        return min(widest, preset.high - preset.low)
+    return widest
+
+
 def reward_problems(rewards: RewardConfig) -> Iterator[Problem]:
     """A name that says nothing, or that says something else than the terms beside it."""
     is_shipped = rewards.preset in REWARD_PRESETS

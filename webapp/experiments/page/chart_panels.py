@@ -155,7 +155,8 @@ PANELS = (
         title="Dropped and masked for age",
         group=ASYNCHRONY,
         names=("async/dropped", "async/masked_tokens"),
-        help="Samples that were dropped and tokens that were masked, since they exceeded max_staleness.",
+        help="Trajectories that left their group and tokens that were masked, since they exceeded "
+        "max_staleness.",
     ),
     Panel(
         title="Engine and trainer drift",
