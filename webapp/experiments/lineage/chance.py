@@ -1,7 +1,6 @@
 """Whether differences can be chance: Welch's test of two means, and many tests judged together.
 
-Student's t: Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4. Many tests: Benjamini
-and Hochberg, "Controlling the false discovery rate", JRSS B 57 (1995).
+Many tests: Benjamini and Hochberg, "Controlling the false discovery rate", JRSS B 57 (1995).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from webapp.experiments.sweeps.results import t_975
+from webapp.lib.student_t import t_975, t_p
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +36,6 @@ def welch_test(before: Sequence[float], after: Sequence[float]) -> WelchTest | N
     degrees = max(1, int(spread**2 / below))
     half = t_975(degrees) * math.sqrt(spread)
     return WelchTest(difference - half, difference + half, t_p(difference / math.sqrt(spread), degrees))
-
-
-def t_p(t: float, degrees: int) -> float:
-    """Two-sided p of Student's t with a whole number of degrees of freedom."""
-    angle = math.atan(abs(t) / math.sqrt(degrees))
-    cosine, sine = math.cos(angle), math.sin(angle)
-    is_odd = degrees % 2
-    term = total = cosine if is_odd else 1.0
-    for number in range(2 + is_odd, degrees - 1, 2):
-        term *= cosine**2 * (number - 1) / number
-        total += term
-    if not is_odd:
-        return max(0.0, 1 - sine * total)
-    inside = angle + sine * total if degrees > 1 else angle
-    return max(0.0, 1 - 2 / math.pi * inside)
 
 
 def false_discovery_bound(p_values: Sequence[float], rate: float) -> float:

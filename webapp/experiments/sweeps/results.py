@@ -20,21 +20,10 @@ from webapp.experiments.models import (
 )
 from webapp.experiments.page.metric_series import ROWS_AT_ONCE
 from webapp.experiments.sweeps.plan import GREEDY, SAMPLED, SweepPlan
+from webapp.lib.student_t import t_975
 
 LAST_SHARE = 0.1
 """Part of a series, at its end, whose mean judges a seed: one step is noise."""
-T_975 = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093,
-)  # fmt: skip
-"""97.5 % quantiles of Student's t for 1 to 19 degrees of freedom (NIST/SEMATECH e-Handbook, 1.3.6.7.2)."""
-
-
-def t_975(degrees: int) -> float:
-    """Half width of a 95 % interval in standard errors; beyond 19 degrees of freedom as for 19."""
-    return T_975[min(max(degrees, 1), len(T_975)) - 1]
-
-
 Curve = dict[int, float]
 """step -> value"""
 

@@ -1,5 +1,7 @@
 """The family of an experiment: edges, what changed at each, and which metrics moved by more than chance."""
 
+import random
+
 import pytest
 from django.test import Client
 
@@ -7,11 +9,12 @@ from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
-from webapp.experiments.lineage.chance import false_discovery_bound, t_p, welch_test
+from webapp.experiments.lineage.chance import false_discovery_bound, welch_test
 from webapp.experiments.lineage.family_tree import MAX_NODES, Edge, around, edges_of, family_of
 from webapp.experiments.lineage.ledger import LineageRow, lineage_of
 from webapp.experiments.lineage.metric_moves import SERIES
 from webapp.experiments.models import Experiment, MetricPoint
+from webapp.lib.student_t import t_975, t_p
 
 
 def config(**optimiser: object) -> dict:
@@ -122,6 +125,29 @@ def test_p_agrees_with_the_quantiles_of_students_t(degrees: int, t: float) -> No
     # NIST/SEMATECH e-Handbook, 1.3.6.7.2: 97.5 % quantiles, so 5 % lie outside
     assert t_p(t, degrees) == t_p(-t, degrees) == pytest.approx(0.05, abs=1e-4)
     assert t_p(0, degrees) == 1
+
+
+@pytest.mark.parametrize(
+    ("degrees", "t"), [(1, 12.7062), (5, 2.5706), (19, 2.0930), (20, 2.0860), (30, 2.0423), (120, 1.9799)]
+)
+def test_an_interval_is_as_wide_as_its_degrees_of_freedom_say(degrees: int, t: float) -> None:
+    # NIST/SEMATECH e-Handbook, 1.3.6.7.2
+    assert t_975(degrees) == pytest.approx(t, abs=1e-4)
+    assert t_975(5000) == pytest.approx(1.9604, abs=1e-4)
+
+
+def test_interval_and_p_never_disagree() -> None:
+    rng = random.Random(29)
+    judged = set()
+    for _ in range(400):
+        before = [rng.gauss(0, 1) for _ in range(rng.randint(2, 60))]
+        after = [rng.gauss(0.5, 1) for _ in range(rng.randint(2, 60))]
+        test = welch_test(before, after)
+        assert test
+        is_apart = test.low > 0 or test.high < 0
+        assert is_apart == (test.p < 0.05), (len(before), len(after), test)
+        judged.add(is_apart)
+    assert judged == {True, False}
 
 
 def test_many_tests_are_judged_together() -> None:
