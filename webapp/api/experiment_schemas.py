@@ -173,10 +173,10 @@ class ExperimentPage(Schema):
 
 
 class Series(Schema):
-    """One metric: parallel lists."""
+    """One metric: parallel lists; a value that is no finite number is None."""
 
     steps: list[int]
-    values: list[float]
+    values: list[float | None]
 
 
 class MetricsPage(Schema):

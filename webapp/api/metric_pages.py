@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from typing import Any
 
@@ -25,7 +26,7 @@ def metrics_page(rows: QuerySet[MetricPoint], after: str, limit: int) -> dict[st
     series: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"steps": [], "values": []})
     for name, step, value in points[:limit]:
         series[name]["steps"].append(step)
-        series[name]["values"].append(value)
+        series[name]["values"].append(value if math.isfinite(value) else None)
     last = points[limit - 1] if len(points) > limit else None
     return {"series": series, "next": f"{last[1]}:{last[0]}" if last else None}
 

@@ -1186,10 +1186,10 @@ class SearchSettings(TypedDict):
 
 
 class Series(TypedDict):
-    """One metric: parallel lists."""
+    """One metric: parallel lists; a value that is no finite number is None."""
 
     steps: list[int]
-    values: list[float]
+    values: list[float | None]
 
 
 class SnapshotOut(TypedDict):

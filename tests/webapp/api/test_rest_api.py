@@ -150,6 +150,14 @@ def test_metrics_come_as_series(api, team):
     assert answer == {"series": {"loss/policy": {"steps": [1, 2], "values": [0.5, 1.0]}}, "next": None}
 
 
+def test_a_metric_that_is_not_finite_is_null(api, team):
+    experiment = make_experiment(team=team)
+    MetricPoint.objects.create(experiment=experiment, name="loss/policy", step=1, value=float("inf"))
+    answer = api.get(f"/experiments/{experiment.pk}/metrics")
+    assert "Infinity" not in answer.content.decode()
+    assert answer.json()["series"]["loss/policy"] == {"steps": [1], "values": [None]}
+
+
 def test_metrics_come_in_pages_and_no_point_is_lost(api, team):
     experiment = make_experiment(team=team)
     wanted = {name: {"steps": [1, 2, 3], "values": [1.5, 2.5, 3.5]} for name in ("loss/kl", "loss/policy")}

@@ -1,5 +1,6 @@
 """Writes of the trainer, through the gpu worker: stages, metrics, evaluations, checkpoints."""
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -66,7 +67,9 @@ def record_metrics(
     """Store one step's values; a resumed attempt overwrites the steps that it repeats."""
     MetricPoint.objects.bulk_create(
         [
-            MetricPoint(experiment_id=experiment_id, name=name, step=step, value=value, attempt=attempt)
+            MetricPoint(
+                experiment_id=experiment_id, name=name, step=step, value=_storable(value), attempt=attempt
+            )
             for name, value in values.items()
         ],
         update_conflicts=True,
@@ -75,6 +78,11 @@ def record_metrics(
     )
     Experiment.objects.filter(pk=experiment_id).update(step=step, policy_version=policy_version)
     publish(stream_of(experiment_id), "metrics.added", {"step": step, "policy_version": policy_version})
+
+
+def _storable(value: float) -> float:
+    """SQLite has no NaN: it is stored as the infinity that is shown as a gap, too."""
+    return math.inf if math.isnan(value) else value
 
 
 @transaction.atomic

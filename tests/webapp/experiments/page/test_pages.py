@@ -23,6 +23,7 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role, Team
 from webapp.experiments.checkpoints.checkpoint_table import ROWS_PER_PAGE
 from webapp.experiments.lifecycle import status_changes
+from webapp.experiments.lifecycle.trainer_reports import record_metrics
 from webapp.experiments.models import (
     AlarmRecord,
     Evaluation,
@@ -313,10 +314,27 @@ def test_an_action_changes_the_status_or_says_why_not(
 
 def test_metrics_come_from_a_step_on_with_gaps_for_what_is_not_finite(client: Client, operator, team: Team):
     experiment = make_experiment(team=team)
-    for step in range(4):
-        MetricPoint.objects.create(experiment=experiment, name="loss/total", step=step, value=step / 2)
-    answer = client.get(f"/experiments/{experiment.pk}/metrics/", {"from_step": "2"}).json()
-    assert answer["series"] == {"loss/total": {"x": [2, 3], "y": [1.0, 1.5]}}
+    values = [0.5, float("-inf"), 1.0, float("inf"), float("nan"), 1.5]
+    for step, value in enumerate(values):
+        record_metrics(
+            experiment_id=experiment.pk,
+            attempt=1,
+            step=step,
+            policy_version=step,
+            values={"loss/total": value, "loss/kl": 0.25},
+        )
+    address = f"/experiments/{experiment.pk}/metrics/"
+    answer = client.get(address, {"from_step": "2"})
+    assert not re.search("NaN|Infinity", answer.content.decode()), "no JSON for a browser"
+    series = answer.json()["series"]
+    assert series["loss/kl"] == {"x": [2, 3, 4, 5], "y": [0.25] * 4}, "what is finite beside it is kept"
+    assert series["loss/total"] == {"x": [2, 3, 4, 5], "y": [1.0, None, None, 1.5]}
+    named = client.get(address, {"name": "loss/total"}).json()["series"]["loss/total"]
+    assert named == {"x": [0, 1, 2, 3, 4, 5], "y": [0.5, None, 1.0, None, None, 1.5]}
+
+
+def test_a_panel_shows_the_limit_of_its_guard(client: Client, operator, team: Team):
+    answer = client.get(f"/experiments/{make_experiment(team=team).pk}/metrics/").json()
     limits = {panel["title"]: panel["limit"] for panel in answer["panels"]}
     assert limits["Groups without variance"] == 0.8
 
