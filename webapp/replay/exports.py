@@ -28,6 +28,8 @@ CONTENT_TYPES: dict[FileForm, str] = {
     "parquet": "application/vnd.apache.parquet",
     "atif": "application/zip",
 }
+ENTRIES_AT_ONCE = 20
+"""Read together, with all their turns."""
 ENDINGS: dict[FileForm, str] = {"jsonl": ".jsonl", "parquet": ".parquet", "atif": "-atif.zip"}
 
 
@@ -73,19 +75,20 @@ def export_response(
 
 
 def chosen_entries(export: ChosenEntries) -> Iterator[ReplayEntry]:
-    """One at a time, with all that a file needs. Each has the label that it had at the beginning."""
+    """In order, with all that a file needs. Each has the label that it had at the beginning."""
     rows = ReplayEntry.objects.select_related(
         "trajectory__task", "trajectory__group", "labelled_by", "imported_line"
     ).prefetch_related("trajectory__turns", "trajectory__process_labels")
-    for pk, label in export.labels.items():
-        entry = rows.filter(pk=pk).first()
-        if entry is None:
-            continue
-        if entry.labelled_by_id != label["labelled_by"]:
-            entry.labelled_by = User.objects.filter(pk=label["labelled_by"]).first()
-        for name in ("verdict", "tags", "note", "edit"):
-            setattr(entry, name, label[name])
-        yield entry
+    people = User.objects.in_bulk({label["labelled_by"] for label in export.labels.values()} - {None})
+    ids = list(export.labels)
+    for start in range(0, len(ids), ENTRIES_AT_ONCE):
+        found = rows.in_bulk(ids[start : start + ENTRIES_AT_ONCE])
+        for entry in (found[pk] for pk in ids[start : start + ENTRIES_AT_ONCE] if pk in found):
+            label = export.labels[entry.pk]
+            entry.labelled_by = people.get(label["labelled_by"])
+            for name in ("verdict", "tags", "note", "edit"):
+                setattr(entry, name, label[name])
+            yield entry
 
 
 def left_out(entry_ids: list[int]) -> dict[int, str]:
