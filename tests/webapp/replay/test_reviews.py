@@ -13,7 +13,7 @@ from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel
 from webapp.replay.reviews.agreement import agreement_of, cohens_kappa, disagreements
 from webapp.replay.reviews.guides import guide_of, save_guide
-from webapp.replay.reviews.rounds import AlreadyLabelled, decide, next_label, start_round, submit
+from webapp.replay.reviews.rounds import AlreadyLabelled, decide, next_label, note_opened, start_round, submit
 
 pytestmark = pytest.mark.django_db
 
@@ -149,6 +149,11 @@ def test_speed_is_the_median_and_pauses_do_not_count(team, people):
     review = begin(team, people[:2], num_entries=3)
     for seconds in (10, 20, 7200):
         label = next_label(review, people[0])
+        assert next_label(review, people[0]).opened_at is None, "to look which is next writes nothing"
+        note_opened(label)
+        first = next_label(review, people[0]).opened_at
+        note_opened(label)
+        assert next_label(review, people[0]).opened_at == first, "seen first, not last"
         submit(label=label, verdict="gold")
         now = timezone.now()
         ReviewLabel.objects.filter(pk=label.pk).update(

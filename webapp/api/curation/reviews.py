@@ -14,7 +14,7 @@ from webapp.replay.filters import EntryFilter
 from webapp.replay.models import LabelGuide, ReviewRound, Verdict
 from webapp.replay.reviews.agreement import agreement_of, disagreements
 from webapp.replay.reviews.guides import save_guide
-from webapp.replay.reviews.rounds import AlreadyLabelled, decide, next_label, start_round, submit
+from webapp.replay.reviews.rounds import AlreadyLabelled, decide, next_label, note_opened, start_round, submit
 from webapp.replay.reviews.views import get_item, get_label, get_review
 
 router = Router(tags=["replay"])
@@ -172,6 +172,7 @@ def show_next(request: MemberRequest, pk: int) -> Any:
     label = next_label(get_review(request, pk, Role.ANNOTATOR), request.user)
     if label is None:
         return {"label": None, "entry": None, "trajectory": None}
+    note_opened(label)
     entry = label.item.entry
     return {"label": label.pk, "entry": entry.pk, "trajectory": entry.trajectory_id}
 

@@ -107,13 +107,14 @@ def _checks(team: Team, taken: Sequence[int], number: int) -> list[tuple[int, st
 
 
 def next_label(review: ReviewRound, user: User) -> ReviewLabel | None:
-    """The user's next open label of a round, marked as seen; None when all of them are in."""
+    """The user's next open label of a round; None when all of them are in."""
     rows = ReviewLabel.objects.filter(item__round=review, person=user, verdict="").order_by("item_id")
-    label = rows.select_related("item__entry").first()
-    if label is not None and label.opened_at is None:
-        label.opened_at = timezone.now()
-        label.save(update_fields=["opened_at"])
-    return label
+    return rows.select_related("item__entry").first()
+
+
+def note_opened(label: ReviewLabel) -> None:
+    """Remember when its person saw the entry first."""
+    ReviewLabel.objects.filter(pk=label.pk, opened_at=None).update(opened_at=timezone.now())
 
 
 def submit(*, label: ReviewLabel, verdict: str, note: str = "") -> ReviewItem:

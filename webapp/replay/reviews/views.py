@@ -25,6 +25,7 @@ from webapp.replay.reviews.rounds import (
     annotators_of,
     decide,
     next_label,
+    note_opened,
     start_round,
     submit,
 )
@@ -112,6 +113,7 @@ def label(request: MemberRequest, pk: int) -> HttpResponse:
     if wanted is None:
         messages.success(request, "You have labelled all of your entries.")
         return redirect("replay-review", pk)
+    note_opened(wanted)
     entry = queries.entry_rows(found.team_id).get(pk=wanted.item.entry_id)
     (player,) = queries.player_entries(found.team_id, [entry.pk], [entry])
     rows = ReviewLabel.objects.filter(item__round=found, person=request.user)
