@@ -118,6 +118,8 @@ HOSTS_URL = env_str("DESKHAND_HOSTS_URL") or (
 """What env hosts are told; set by hand where a proxy with a certificate of its own stands in front."""
 JOINED = read_identity(DATA_DIR)
 """Set on a host that works for another installation: it has no database and no Redis."""
+if JOINED:
+    JOINED.set_missing_variables()  # read below, and by child processes
 if not HOSTS_SERVER.is_local:
     ALLOWED_HOSTS = [*ALLOWED_HOSTS, HOSTS_SERVER.advertised]
 

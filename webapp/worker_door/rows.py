@@ -28,7 +28,8 @@ _JSON = ConfigDict(
 _rows: dict[str, Row] = {}
 caller: ContextVar[str] = ContextVar("caller", default="")
 """Joined host whose call is being answered; "" = a worker of this machine."""
-
+hears: ContextVar[Callable[[], None] | None] = ContextVar("hears", default=None)
+"""Notes when and how that host was heard; None for a worker of this machine."""
 
 NAMES = ("experiment", "group", "worker", "status")
 """Of a trajectory: whom its reports are told to. A turn needs no more of its forty columns."""

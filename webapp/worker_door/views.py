@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -26,7 +26,7 @@ from webapp.lib.patience import passes
 from webapp.lib.request_values import whole_number
 from webapp.worker_door import joining
 from webapp.worker_door.receive import Batch, receive
-from webapp.worker_door.rows import NotYours, caller, row_named
+from webapp.worker_door.rows import NotYours, caller, hears, row_named
 
 log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 64 << 20
@@ -64,7 +64,7 @@ def for_hosts(view: HostView) -> HostView:
             joining.require_version(sent)
         except joining.JoinRefused as refused:
             return _refuse(409, "version", str(refused))
-        token = caller.set(host.name)
+        token, hearing = caller.set(host.name), hears.set(partial(_hear, request, host))
         try:
             return view(request, host, *args, **kwargs)
         except (ValidationError, TooLong) as error:
@@ -80,8 +80,15 @@ def for_hosts(view: HostView) -> HostView:
             return _refuse(503, "later", str(error))
         finally:
             caller.reset(token)
+            hears.reset(hearing)
 
     return answer
+
+
+def _hear(request: HttpRequest, host: JoinedHost) -> None:
+    clock = request.headers.get("X-Deskhand-Clock", "")
+    sent_at_ms = whole_number(clock, "X-Deskhand-Clock", low=0, high=LATEST_MS)
+    joining.hear(host, request.headers.get("X-Deskhand-Version", ""), sent_at_ms / 1000)
 
 
 @for_hosts
@@ -90,10 +97,6 @@ def host_ask(request: HttpRequest, host: JoinedHost, name: str) -> HttpResponse:
     row = row_named(name)
     if row is None or row.is_report:
         return _refuse(404, "unknown", f"no question is called {name}")
-    if name == "beat_worker":
-        clock = request.headers.get("X-Deskhand-Clock", "")
-        sent_at_ms = whole_number(clock, "X-Deskhand-Clock", low=0, high=LATEST_MS)
-        joining.hear(host, request.headers.get("X-Deskhand-Version", ""), sent_at_ms / 1000)
     answer = row.call(_body(request))
     return HttpResponse(row.answer.dump_json(answer), content_type="application/json")
 

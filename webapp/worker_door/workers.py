@@ -16,7 +16,7 @@ from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.rows import caller, question, report, require_host
+from webapp.worker_door.rows import caller, hears, question, report, require_host
 
 log = logging.getLogger(__name__)
 NEEDS_REDIS = "remote"
@@ -27,6 +27,8 @@ NEEDS_REDIS = "remote"
 def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version: str) -> bool:
     """Record that a worker is alive; True while it is being drained."""
     require_host(host)
+    if hear := hears.get():
+        hear()
     told: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
     told |= {"version": version, "is_joined": bool(caller.get())}
     is_draining = worker_reports.beat_again(**told)

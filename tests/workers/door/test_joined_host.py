@@ -17,7 +17,7 @@ from testing.factories import make_team, make_user
 from tests.workers.env.test_branch_episodes import machine, oracle_task  # noqa: F401 (fixture)
 from training.contracts.types import Purpose, Source
 from webapp.fleet.models import JoinedHost, Worker
-from webapp.lib.host_links.joined_identity import JoinedIdentity
+from webapp.lib.host_links.joined_identity import JoinedIdentity, read_identity
 from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_trajectories
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.worker_door import assignments, joining, receive, workers
@@ -307,6 +307,30 @@ def test_a_revoked_host_is_out_and_its_work_is_run_again(host):
     assert (row.status, row.error_kind) == ("errored", "worker_lost")
     with pytest.raises(DoorRefused, match="join it again"):
         worker_row.beat()
+
+
+def test_to_read_an_identity_changes_no_variable(tmp_path, monkeypatch):
+    monkeypatch.setenv("DESKHAND_SGLANG_ARGUMENTS", "--mine")
+    monkeypatch.delenv("DESKHAND_REMOTE_NETWORKS", raising=False)
+    given = {"DESKHAND_REMOTE_NETWORKS": "10.0.0.0/8", "DESKHAND_SGLANG_ARGUMENTS": "--given"}
+    JoinedIdentity("https://server", "far", "secret", "", given).write(tmp_path)
+    before = dict(os.environ)
+    identity = read_identity(tmp_path)
+    assert dict(os.environ) == before
+    identity.set_missing_variables()
+    assert os.environ.pop("DESKHAND_REMOTE_NETWORKS") == "10.0.0.0/8"
+    assert dict(os.environ) == before, "variables of this host's own go first"
+
+
+def test_only_a_heartbeat_notes_how_a_host_was_heard(host):
+    JoinedHost.objects.update(clock_skew_s=500)
+    joined_at = JoinedHost.objects.get().heard_at
+    trajectory_job.claim(queued().pk)
+    assert JoinedHost.objects.get().heard_at == joined_at
+    worker_row.beat()
+    heard = JoinedHost.objects.get()
+    assert heard.heard_at > joined_at
+    assert abs(heard.clock_skew_s) < 60
 
 
 def test_a_joined_process_has_no_database(host, tmp_path):

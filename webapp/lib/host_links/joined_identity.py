@@ -34,19 +34,18 @@ class JoinedIdentity:
         draft.write_text(json.dumps(asdict(self), indent=1))
         draft.replace(folder / FILE)
 
+    def set_missing_variables(self) -> None:
+        """Take the server's settings as variables of this process and its children where they are not set."""
+        for name, value in self.environment.items():
+            os.environ.setdefault(name, value)
+
 
 def read_identity(folder: Path) -> JoinedIdentity | None:
-    """None on a host that has not joined another one. Raises ValueError naming the file.
-
-    The server's settings become variables of this process and of its children where they are not set.
-    """
+    """None on a host that has not joined another one. Raises ValueError naming the file."""
     path = folder / FILE
     if not path.exists():
         return None
     try:
-        found = JoinedIdentity(**json.loads(path.read_text()))
+        return JoinedIdentity(**json.loads(path.read_text()))
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}; join again with `make join`") from error
-    for name, value in found.environment.items():
-        os.environ.setdefault(name, value)
-    return found
