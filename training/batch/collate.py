@@ -50,7 +50,10 @@ def collate(
         for row, sample in zip(tokens, samples, strict=True)
     ]
     starts = list(accumulate(lengths if is_packed else [max(lengths)] * len(lengths), initial=0))
-    input_ids, position_ids = (_packed if is_packed else _side_by_side)(tokens, positions, pad_id)
+    if is_packed:
+        input_ids, position_ids = _packed(tokens, positions)
+    else:
+        input_ids, position_ids = _side_by_side(tokens, positions, pad_id)
     images = _images(samples, pixels)
     indices = _scored_indices(samples, starts, max(lengths))
     if images:
@@ -71,9 +74,7 @@ def collate(
     )
 
 
-def _packed(
-    tokens: list[list[int]], positions: list[torch.Tensor], pad_id: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _packed(tokens: list[list[int]], positions: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
     """[1, sum of lengths], [3, 1, sum of lengths]"""
     return torch.tensor([[token for row in tokens for token in row]]), torch.cat(positions, dim=1)[:, None]
 

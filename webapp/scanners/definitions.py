@@ -11,7 +11,7 @@ from training.contracts.types import ActionKind
 from webapp.accounts.models import Team
 from webapp.lib.chat.chat_model import ChatModel, chat_problems
 from webapp.lib.request_values import BadValue
-from webapp.scanners.linear_patterns import compiled
+from webapp.scanners.linear_patterns import check_pattern
 
 ANY = "any"
 Where = Literal["said", "typed", "errors", "screen text"]
@@ -37,7 +37,7 @@ class TextPattern(Kind):
     @field_validator("pattern")
     @classmethod
     def _compiles(cls, pattern: str) -> str:
-        compiled(pattern)
+        check_pattern(pattern)
         return pattern
 
 

@@ -2,7 +2,7 @@
 
 A call is a value (`training.sampler.sglang.server_endpoints`):
 
-    await AsyncSglang(url).run(http_calls.pause("abort"))
+    await AsyncSglang(url).run(server_endpoints.pause())
 
 The policy server's one event loop stands between answers and the next requests of a whole batch: aiohttp and
 orjson take a fifth of the time that httpx and json took for a context of 8 000 tokens.

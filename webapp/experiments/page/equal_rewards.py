@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 from training.contracts.config.algorithm import AlgorithmConfig, imitates_successes
+
+
+class RewardedGroup(Protocol):
+    """A group, as its own application sees it."""
+
+    def why_no_variance(self, scores: Iterable[float | None]) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +27,7 @@ class EqualRewards:
 
 
 def equal_rewards_of(
-    group: Any, scores: Iterable[float | None], algorithm: AlgorithmConfig | None
+    group: RewardedGroup, scores: Iterable[float | None], algorithm: AlgorithmConfig | None
 ) -> EqualRewards | None:
     """Of a group with its members' `scores`; None when rewards differ. Without an experiment: as GRPO."""
     known = list(scores)
