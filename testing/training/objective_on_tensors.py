@@ -13,7 +13,7 @@ from training.contracts.config import AlgorithmConfig
 from training.model.policy import TokenScores
 from training.update.losses.aggregation import BatchCounts
 from training.update.losses.importance_correction import correction
-from training.update.objective import policy_objective
+from training.update.objective import Objective, policy_objective
 
 Tensors = dict[str, torch.Tensor]
 """As `trl_reference.make_tensors` makes them, in fp32 or fp64; where needed also "proximal" [B, T], "plain"
@@ -23,14 +23,19 @@ each sequence is a part of."""
 
 def our_objective(tensors: Tensors, **settings: Any) -> tuple[float, torch.Tensor]:
     """(loss, gradient with respect to the policy logprobs [B, T]) under these knobs of AlgorithmConfig."""
-    config = AlgorithmConfig(**settings)
     policy = tensors["policy"].clone().requires_grad_()
-    batch, counts = _batch(tensors, policy.detach(), config)
-    reference = tensors["reference"] if config.kl_coefficient else None
-    scores = TokenScores(policy, tensors["entropy"], tensors.get("plain"))
-    objective = policy_objective(batch, scores, counts, config, reference)
+    objective = objective_of(tensors | {"policy": policy}, **settings)
     objective.loss.backward()
     return float(objective.loss.detach()), policy.grad
+
+
+def objective_of(tensors: Tensors, **settings: Any) -> Objective:
+    """The same with its sums, before the backward pass."""
+    config = AlgorithmConfig(**settings)
+    batch, counts = _batch(tensors, tensors["policy"].detach(), config)
+    reference = tensors["reference"] if config.kl_coefficient else None
+    scores = TokenScores(tensors["policy"], tensors["entropy"], tensors.get("plain"))
+    return policy_objective(batch, scores, counts, config, reference)
 
 
 def _batch(tensors: Tensors, policy: torch.Tensor, config: AlgorithmConfig) -> tuple[MicroBatch, BatchCounts]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,6 +74,22 @@ def test_indices_say_where_the_layout_has_what(is_packed: bool) -> None:
     assert batch.loss_mask.flatten()[indices.cells].tolist() == [1.0, 1.0]
     starts = [0, 5, 8] if is_packed else [0, 5, 10]
     assert indices.scored.tolist() == [starts[0] + 3, starts[1] + 1], "a first token has nothing before it"
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_part_of_a_trajectory_knows_the_tokens_of_the_whole(is_packed: bool) -> None:
+    part, whole = replace(sample(1), trajectory_tokens=7), sample(2)
+    batch = collate([part, whole], {}.__getitem__, pad_id=PAD, image_pad_id=IMAGE, is_packed=is_packed)
+    assert batch.trajectory_tokens.tolist() == [7, 1]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_recomputed_logprobs_of_some_are_kept_beside_those_of_none(order: int) -> None:
+    known = replace(sample(1), proximal_logprobs=(0.0, -0.25, -0.5, -0.75))
+    batch = collate([known, sample(2)][::order], {}.__getitem__, pad_id=PAD, image_pad_id=IMAGE)
+    rows = [[0.0, -0.25, -0.5, -0.75], [0.0] * 4][::order]
+    assert batch.proximal_logprobs.tolist() == rows
+    assert collate([sample(2)], {}.__getitem__, pad_id=PAD, image_pad_id=IMAGE).proximal_logprobs is None
 
 
 def test_a_frame_of_another_size_than_its_grid_is_refused() -> None:

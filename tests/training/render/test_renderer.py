@@ -93,6 +93,16 @@ def test_a_completion_that_hit_its_limit_is_closed_in_the_next_prompt(reader):
     assert after_cut == [reader.stop_id, *after_stop]
 
 
+def test_tokens_without_recorded_logprobs_have_unknown_ones(reader):
+    ids = tuple(reader.completion_ids("Down"))
+    rendered = reader.render_trajectory(
+        trajectory([turn(0, Completion(text="Down", token_ids=ids, policy_version=6), "Go.", "aa")])
+    )
+    start, end = rendered.spans[0]
+    assert end - start == len(ids)
+    assert all(math.isnan(value) for value in rendered.behaviour_logprobs[start:end]), "not certain ones"
+
+
 def test_oracle_turns_are_rendered_from_their_actions_with_unknown_logprobs(reader):
     rendered = reader.render_trajectory(demonstration(Frames(), [CLICK, DONE]))
     texts = [reader.decode(rendered.token_ids[start:end]) for start, end in rendered.spans]

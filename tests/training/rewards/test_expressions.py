@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from training.contracts.config import ConfigError, RewardConfig, parse_config
 from training.contracts.config.reward_presets import REWARD_PRESETS, RewardPreset, WeightedTerm
-from training.contracts.milestone import ReachedMilestone
-from training.contracts.types import Action, ActionKind, Observation, Turn
-from training.rewards import compute_reward
+from training.contracts.milestone import Milestone, ReachedMilestone
+from training.contracts.types import Action, ActionKind, Observation, Task, Trajectory, Turn
+from training.rewards import compute_reward, rescore
 from training.rewards.expression_fields import OF_TRAJECTORIES, OF_TURNS
 from training.rewards.expressions import TermError, preset_problems
 
@@ -124,6 +124,22 @@ def test_milestones_are_fields_of_the_trajectory_and_of_the_turn_that_reached_th
     by_turn = worth("milestones", "sum")
     assert [sum(term.contribution for term in terms) for terms in by_turn.turn_terms] == [0, 2, 0, 1]
     assert value("milestone_share + num_milestones") == 0.0, "a task without milestones"
+
+
+def test_a_rescored_entry_keeps_the_milestones_that_it_reached():
+    found = rewards(row("milestone_share"))
+    goals = tuple(Milestone(name=name, evaluator={"func": "exact_match"}) for name in "abcd")
+    entry = Trajectory(
+        trajectory_id=7,
+        group_id=1,
+        task=Task(task_id="t", instruction="", milestones=goals),
+        status="terminated",
+        turns=TURNS,
+        score=0.0,
+        reward=0.0,
+        milestones=(ReachedMilestone(name="a", turn=0), ReachedMilestone(name="c", turn=2)),
+    )
+    assert rescore(entry, found, max_turns=8).reward == 0.5
 
 
 def test_every_field_can_be_used():

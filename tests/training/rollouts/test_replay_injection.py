@@ -144,6 +144,12 @@ def test_unusable_entries_are_not_injected(entry: ReplayCandidate) -> None:
     assert run([make_group([0.0] * 8)], [entry])[1] == []
 
 
+def test_an_entry_of_exactly_the_threshold_is_a_success() -> None:
+    entry = candidate(trajectory=make_trajectory(901, 0.5))
+    assert len(run([make_group([0.0] * 8)], [entry], threshold=0.5)[1]) == 1
+    assert run([make_group([0.0] * 8)], [entry], threshold=0.51)[1] == []
+
+
 def test_an_entry_that_is_turned_down_makes_room_for_the_next() -> None:
     entries = [candidate(1, label="gold"), candidate(2)]
     config = CONFIG.model_copy(update={"max_share": 1.0})

@@ -139,6 +139,28 @@ def test_nearly_equal_rewards_do_not_train_at_full_strength(prepare) -> None:
     assert full.advantages[13] == pytest.approx(1.25, rel=1e-2)
 
 
+def test_a_replay_entry_is_never_too_old(prepare, toy_renderer: Renderer) -> None:
+    turns = (make_turn(fingerprint=toy_renderer.fingerprint),)
+    old = turns[0].completion.model_copy(update={"policy_version": 0})
+    turns = (turns[0].model_copy(update={"completion": old}),)
+    trajectory = make_trajectory(99, 1.0, replay_entry_id=9, turns=turns)
+    entry = ReplayCandidate(entry_id=9, label="gold", policy_age=5, trajectory=trajectory)
+    group = make_group([0.0] * 4)
+    for mask_stale_tokens in (False, True):
+        batch = prepare(
+            [group],
+            (entry,),
+            policy_version=3,
+            replay={"enabled": True},
+            algorithm={"max_staleness": 0, "mask_stale_tokens": mask_stale_tokens, "success_likelihood": 0.5},
+        )
+        (replayed,) = [sample for sample in batch.samples if sample.replay_entry_id == 9]
+        assert replayed.num_loss_tokens == 2
+        assert (replayed.as_likelihood, replayed.imitation_weight) == (False, 0.0), "no success of its own"
+        assert [use.entry_id for use in batch.injections] == [9]
+        assert len(batch.samples) == 4
+
+
 def test_a_partly_stale_trajectory_leaves_whole_or_keeps_its_whole_weight(prepare) -> None:
     """Four sequences of two tokens each, of which the first three are too old."""
     turns = []

@@ -105,6 +105,11 @@ def test_samples_of_a_task_that_always_agree_are_worth_one() -> None:
     assert effective_samples(half) == 40, "no variance at all tells nothing of their worth"
 
 
+def test_samples_that_agree_in_part_are_worth_what_the_ratio_estimator_says() -> None:
+    # share 1/2; squares 4 + 1 + 1 + 0; variance 4/3 x 6 / 16^2 = 1/32; worth 1/4 / (1/32)
+    assert effective_samples([(4, 4), (1, 4), (1, 4), (2, 4)]) == pytest.approx(8.0)
+
+
 def test_the_interval_covers_the_success_of_tasks_never_seen() -> None:
     """Tasks of which half are nearly always and half hardly ever solved, three samples each."""
     rng = random.Random(1)

@@ -122,6 +122,13 @@ def test_gspo_has_one_ratio_for_a_sequence_and_counts_only_its_own_tokens() -> N
     assert found.importance_ratio.tolist()[0] == pytest.approx([math.exp(0.2), math.exp(0.2), 0.0])
 
 
+@pytest.mark.parametrize("moved", [-2.0, -0.6, 0.6, 2.0])
+def test_gspo_keeps_the_ratio_of_a_policy_that_moved_far(moved: float) -> None:
+    given = inputs([[moved, moved]], [[0.0, 0.0]], [1.0])
+    found = POLICY_LOSSES["gspo"](given)
+    assert found.importance_ratio.tolist()[0] == pytest.approx([math.exp(moved)] * 2)
+
+
 @pytest.mark.parametrize("name", sorted(GRADIENTS))
 def test_missing_behaviour_logprobs_off_the_mask_poison_nothing(name: str) -> None:
     given = inputs([[-1.0, -1.0]], [[-1.2, math.nan]], [1.0], mask=[[1.0, 0.0]])

@@ -119,6 +119,24 @@ def test_a_bulk_change_is_undone_as_a_whole_but_spares_what_changed_since():
     assert verdicts == ["rejected", "gold", "inbox", "inbox"]
 
 
+def test_a_bulk_change_with_a_tag_keeps_what_each_entry_had():
+    team = make_team()
+    user = make_user("annotator", team=team)
+    entries = [make_replay_entry(team=team) for _ in range(3)]
+    for number, entry in enumerate(entries[:2]):
+        label_entry(entry=entry, user=user, verdict="accepted", tags=[f"t{number}"], note=f"note {number}")
+    assert (
+        label_many(entries=ReplayEntry.objects.filter(team=team), user=user, verdict="gold", add_tag="new")
+        == 3
+    )
+    found = ReplayEntry.objects.filter(team=team).order_by("pk").values_list("verdict", "tags", "note")
+    assert list(found) == [
+        ("gold", ["t0", "new"], "note 0"),
+        ("gold", ["t1", "new"], "note 1"),
+        ("gold", ["new"], ""),
+    ]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

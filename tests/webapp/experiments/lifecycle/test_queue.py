@@ -175,13 +175,24 @@ def test_a_silent_gpu_worker_loses_its_experiment_which_is_queued_again_and_told
     assert attempts.lose_stale_experiments() == []
 
 
-def test_restarts_are_bounded_between_checkpoints() -> None:
+def test_an_attempt_that_has_ended_is_not_lost_again() -> None:
+    experiment = queue()
+    attempt = claim(experiment_id=experiment.pk, attempt_number=1, worker_name="gpu@a")
+    attempts.end_attempt(attempt=attempt, status=AttemptStatus.FINISHED)
+    silent = timezone.now() - timedelta(minutes=1)
+    Experiment.objects.filter(pk=experiment.pk).update(heartbeat_at=silent)
+    assert attempts.lose_stale_experiments() == []
+    attempt.refresh_from_db()
+    assert attempt.status == AttemptStatus.FINISHED
+    assert not Incident.objects.exists()
+
+
+@pytest.mark.parametrize("status", [AttemptStatus.CRASHED, AttemptStatus.LOST])
+def test_restarts_are_bounded_between_checkpoints(status: AttemptStatus) -> None:
     experiment = queue()
     for number in range(1, 4):
         attempt = claim(experiment_id=experiment.pk, attempt_number=number, worker_name="gpu@a")
-        attempts.requeue_after_crash(
-            attempt=attempt, status=AttemptStatus.CRASHED, reason="out of memory", max_restarts=2
-        )
+        attempts.requeue_after_crash(attempt=attempt, status=status, reason="out of memory", max_restarts=2)
     experiment.refresh_from_db()
     assert experiment.status == ExperimentStatus.FAILED
     assert "out of memory" in experiment.message
