@@ -1,4 +1,4 @@
-"""Numbers in words and digits, as every page, message and file shows them: one rounding, one format, one minus.
+"""Numbers as every page, message and file shows them: one rounding, one format, one minus sign.
 
 Half is rounded away from zero on the digits that a number is written with, so that 0.825 is "0.83" here, in
 `static/js/lib/numbers.js` and on paper. Thousands have commas, a negative number has a real minus sign.

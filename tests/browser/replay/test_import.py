@@ -11,6 +11,7 @@ from testing.factories import make_replay_entry, make_trajectory, make_user
 from tests.webapp.replay.test_transfer import line
 from webapp.accounts.models import Role
 from webapp.dispatcher.child_work import Children
+from webapp.replay.imports import run
 from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.replay.models import ReplayEntry, ReplayImport
 from webapp.replay.slime_export import export_line
@@ -18,7 +19,8 @@ from webapp.replay.slime_export import export_line
 
 @pytest.fixture
 def dispatch(child_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch):
-    """Starts the process for what waits, as the dispatcher does."""
+    """Starts the process for what waits, as the dispatcher does; also for a small file."""
+    monkeypatch.setattr(run, "AT_ONCE_BYTES", 0)
     for name in ("DATABASE_URL", "DJANGO_SETTINGS_MODULE"):
         monkeypatch.setenv(name, child_environment[name])
     children = Children()

@@ -56,7 +56,7 @@ AT_ONCE_BYTES = 32_000
 
 
 def run_small_import(job: ReplayImport) -> None:
-    """Do at once what was asked of a small file; a larger one, and what unpacks, is left to the dispatcher."""
+    """Do at once what was asked of a small file; a larger one, and what unpacks, waits for the dispatcher."""
     if job.size_bytes <= AT_ONCE_BYTES and is_of_lines(job):
         run_import(job.pk)
         job.refresh_from_db()
