@@ -16,6 +16,7 @@ from training.contracts.types import Purpose
 from training.planning.model_places import hub_model
 from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.lineage.family_tree import edges_of
+from webapp.experiments.lost_attempts import lost_trajectories
 from webapp.experiments.models import CheckpointRecord, Experiment
 from webapp.experiments.page.metric_series import whole_series
 from webapp.replay.models import ReplayUseRecord
@@ -119,7 +120,8 @@ def _data(experiment: Experiment, checkpoint: CheckpointRecord) -> Iterator[str]
     yield f"Began with the weights `{experiment.settings.model.path}`."
     yield from _ancestors(experiment)
     yield f"Tasks: `{tasks.task_set}`, revision {tasks.revision or 'not recorded'}."
-    rows = Trajectory.objects.filter(group__experiment=experiment).values("purpose").order_by("purpose")
+    kept = Trajectory.objects.filter(group__experiment=experiment).exclude(lost_trajectories())
+    rows = kept.values("purpose").order_by("purpose")
     counts = {row["purpose"]: row["number"] for row in rows.annotate(number=Count("pk"))}
     for purpose in (Purpose.TRAIN, Purpose.EVALUATION):
         yield f"{counts.get(purpose.value, 0)} trajectories for {purpose.value}."

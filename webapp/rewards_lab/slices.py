@@ -18,6 +18,7 @@ from training.contracts.types import Action, Purpose, TrajectoryStatus
 from training.rewards.compute import term_value, weigh
 from training.rewards.expressions import TermError
 from training.rewards.term import ScoredTrajectory, TermValue, TurnFacts, facts_of_action
+from webapp.experiments.lost_attempts import lost_trajectories
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.stored_config import read_stored
 from webapp.lib.request_values import BadValue, row_id
@@ -95,8 +96,9 @@ def rows_of(team_id: int, key: str) -> QuerySet[Trajectory]:
     pk = row_id(number)
     if kind not in ("train", "evaluation") or pk is None:
         raise BadValue("slice", "choose one of the list")
-    purposes = [Purpose.TRAIN] if kind == "train" else [Purpose.EVALUATION]
-    return rows.filter(experiment_id=pk, purpose__in=purposes)
+    if kind == "evaluation":
+        return rows.filter(experiment_id=pk, purpose=Purpose.EVALUATION)
+    return rows.filter(experiment_id=pk, purpose=Purpose.TRAIN).exclude(lost_trajectories())
 
 
 def load_slice(team_id: int, key: str) -> StoredSlice:

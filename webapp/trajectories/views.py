@@ -13,6 +13,7 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import SavedView
 from webapp.accounts.saved_views import hidden_columns, view_menu
+from webapp.experiments.lost_attempts import lost_groups
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.page.equal_rewards import equal_rewards_of
 from webapp.lib.keyset_pages import paginate
@@ -211,6 +212,7 @@ def group_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "nav": "trajectories",
         "group": group,
         "experiment": group.experiment,
+        "is_lost": Group.objects.filter(lost_groups(), pk=pk).exists(),
         "lane": lane,
         "columns": [(row, reward_context(row.trajectory, [])) for row in lane.rows],
         "turns": group_turns(lane, first=whole_number(request.GET.get("from", "") or "0", "from")),

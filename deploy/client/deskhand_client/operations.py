@@ -226,7 +226,7 @@ class Operations(Transport):
         num_shards: int | None = None,
     ) -> Iterator[bytes]:
         """Ended trajectories as one Parquet shard that `datasets` opens: a row each, with screens and
-        turns."""
+        turns. `train` leaves out what a lost attempt sampled and no update used."""
         return self._stream(
             "GET",
             f"/experiments/{_segment(pk)}/trajectories",

@@ -31,6 +31,8 @@ class CheckpointRow:
     """Of its weights: by the experiment itself and on demand, oldest first."""
     runs: list[Experiment] = field(default_factory=list)
     """Evaluations on demand that have no result yet: waiting, running, failed."""
+    equal_steps: list[int] = field(default_factory=list)
+    """Steps of the others of them with the same weights: no update came between them."""
 
 
 def all_evaluations(experiment: Experiment) -> list[Evaluation]:
@@ -66,7 +68,11 @@ def checkpoint_rows(experiment: Experiment, first: int = 0, number: int | None =
     )
     for run in unfinished.defer("config").order_by("id"):
         runs[run.evaluates_id or 0].append(run)
+    steps: dict[int, set[int]] = defaultdict(set)
     for row in rows:
+        steps[row.checkpoint.policy_version].add(row.checkpoint.step)
+    for row in rows:
+        row.equal_steps = sorted(steps[row.checkpoint.policy_version] - {row.checkpoint.step})
         row.results = own[row.checkpoint.policy_version] + demanded[row.checkpoint.pk]
         row.runs = runs[row.checkpoint.pk]
     return rows

@@ -9,15 +9,11 @@ from django.db.models import Case, Count, F, QuerySet, Value, When
 
 from webapp.experiments.checkpoints.usable_checkpoints import with_stage
 from webapp.experiments.models import Evaluation, Experiment
-from webapp.experiments.page.metric_series import Series
+from webapp.experiments.page.metric_series import ROLLED_BACK, Series
 from webapp.experiments.templatetags.deskhand import percent
 
 Marker = dict[str, Any]
 """kind, stage ("sft" or "grpo", whose steps it counts), step, text."""
-
-
-ROLLED_BACK = "checkpoint/rolled_back"
-"""Series with a point at every step after which the weights were rolled back."""
 
 
 def markers_of(

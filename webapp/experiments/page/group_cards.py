@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import BooleanField, Case, Count, Exists, OuterRef, Prefetch, QuerySet, When
 from django.http import HttpRequest
 
 from training.contracts.config.algorithm import AlgorithmConfig
 from training.contracts.types import Purpose, TrajectoryStatus
+from webapp.experiments.lost_attempts import lost_groups
 from webapp.experiments.models import Experiment
 from webapp.experiments.page.equal_rewards import equal_rewards_of, meaning_for
 from webapp.experiments.page.group_filters import PURPOSES, SOLVED, GroupFilter
@@ -41,7 +42,10 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
     limit = NUM_GROUPS if tab == "groups" else NUM_GROUPS_OVERVIEW
     query = request.GET if tab == "groups" else {}
     chosen = GroupFilter.from_query(query, purpose="" if tab == "groups" else Purpose.TRAIN.value)
+    lost = lost_groups()
     rows = chosen.apply(experiment.groups.filter(is_cancelled=False), experiment)
+    if tab != "groups":
+        rows = rows.exclude(lost)
     members_model = experiment.trajectories.model
     begun = members_model.objects.filter(group=OuterRef("pk")).exclude(status=TrajectoryStatus.QUEUED)
     rows = rows.filter(Exists(begun))
@@ -49,6 +53,7 @@ def groups(experiment: Experiment, request: HttpRequest) -> Context:
     if before:
         rows = rows.filter(pk__lt=whole_number(before, "before"))
     algorithm = experiment.settings.algorithm
+    rows = rows.annotate(is_lost=Case(When(lost, then=True), default=False, output_field=BooleanField()))
     found = group_cards(rows.order_by("-id")[: limit + 1], algorithm)
     shown = found[:limit]
     return {

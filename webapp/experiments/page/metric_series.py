@@ -7,11 +7,15 @@ from typing import Any
 
 import numpy as np
 from django.db import transaction
+from django.db.models import Q
 
 from webapp.experiments.checkpoints.checkpoint_table import is_on_demand
+from webapp.experiments.lost_attempts import lost_rows
 from webapp.experiments.models import Evaluation, Experiment
 
 MAX_POINTS = 600
+ROLLED_BACK = "checkpoint/rolled_back"
+"""Series with a point at every step after which the weights were rolled back."""
 ROWS_AT_ONCE = 10_000
 Line = dict[str, list[float]]
 """{"x": steps, "y": values}"""
@@ -28,7 +32,7 @@ def series_of(experiment: Experiment, from_step: int = 0) -> Series:
     """Every series from a step on, in order of its steps, thinned to MAX_POINTS."""
     lines: Series = defaultdict(no_points)
     # As they lie in the database: by name or step, each would be looked up by itself.
-    rows = experiment.metrics.filter(step__gte=from_step).order_by("id")
+    rows = experiment.metrics.filter(step__gte=from_step).filter(_living(experiment)).order_by("id")
     points = rows.values_list("name", "step", "value")
     # Outside of a transaction PostgreSQL copies the whole result before it sends the first row.
     with transaction.atomic(savepoint=False):
@@ -42,11 +46,18 @@ def series_of(experiment: Experiment, from_step: int = 0) -> Series:
 def whole_series(experiment: Experiment, names: list[str]) -> Series:
     """The series of these names, every point of them."""
     lines = {name: no_points() for name in names}
-    rows = experiment.metrics.filter(name__in=names).order_by("step")
+    rows = experiment.metrics.filter(name__in=names).filter(_living(experiment)).order_by("step")
     for name, step, value in rows.values_list("name", "step", "value"):
         lines[name]["x"].append(step)
         lines[name]["y"].append(value)
     return lines
+
+
+def _living(experiment: Experiment) -> Q:
+    """No steps that a lost attempt was ahead; SFT counts its own, and a roll-back happened all the same."""
+    if not experiment.attempts.filter(number__gt=1).exists():
+        return Q()
+    return ~lost_rows() | Q(name__startswith="sft/") | Q(name=ROLLED_BACK)
 
 
 def thinned(line: Line) -> Line:

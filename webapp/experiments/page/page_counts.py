@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, Model, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, JSONObject
 
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.status_changes import stream_of
-from webapp.experiments.models import Attempt, CheckpointRecord, Evaluation, Experiment
+from webapp.experiments.lost_attempts import lost_trajectories
+from webapp.experiments.models import Attempt, CheckpointRecord, Evaluation, Experiment, MetricPoint
+from webapp.experiments.page.metric_series import ROLLED_BACK
 from webapp.live.event_publishing import cursor_of
 
-NO_TRAJECTORIES = {"total": 0, "scored": 0, "truncated": 0, "errored": 0, "parked": 0}
+NO_TRAJECTORIES = dict.fromkeys(("total", "scored", "truncated", "errored", "cancelled", "parked"), 0)
 
 
 def read_with_experiment(pk: int) -> dict[str, Combinable]:
@@ -24,7 +26,9 @@ def read_with_experiment(pk: int) -> dict[str, Combinable]:
         + _number_of(Evaluation, "checkpoint__experiment"),
         "num_checkpoints": _number_of(CheckpointRecord, "experiment"),
         "num_attempts": _number_of(Attempt, "experiment"),
-        "trajectory_counts": _trajectory_counts(),
+        "num_roll_backs": _number_of(MetricPoint, "experiment", name=ROLLED_BACK),
+        "trajectory_counts": _counts(),
+        "lost_counts": _lost_counts(),
     }
 
 
@@ -35,29 +39,51 @@ def tab_counts(experiment: Experiment) -> dict[str, int]:
 
 
 def trajectory_counts(experiment: Experiment) -> dict[str, int]:
-    """How many trajectories it has in all, and by how they ended; no query where they were read with it."""
+    """How many trajectories it has in all, and by how they ended; no query where they were read with it.
+    Those that a lost attempt left behind are counted as `lost` alone."""
     if "trajectory_counts" not in experiment.__dict__:
-        rows = Experiment.objects.filter(pk=experiment.pk).annotate(counts=_trajectory_counts())
-        experiment.trajectory_counts = rows.values_list("counts", flat=True).get()  # type: ignore[attr-defined]
-    return experiment.trajectory_counts or NO_TRAJECTORIES  # type: ignore[attr-defined]
+        rows = Experiment.objects.filter(pk=experiment.pk).annotate(all=_counts(), behind=_lost_counts())
+        found = rows.values_list("all", "behind").get()
+        experiment.__dict__["trajectory_counts"], experiment.__dict__["lost_counts"] = found
+    counts: dict[str, int] = experiment.__dict__["trajectory_counts"] or NO_TRAJECTORIES
+    lost: dict[str, int] = experiment.__dict__["lost_counts"] or NO_TRAJECTORIES
+    return {name: counts[name] - lost[name] for name in NO_TRAJECTORIES} | {"lost": lost["total"]}
 
 
-def _trajectory_counts() -> Subquery:
+def updates_made(experiment: Experiment, start_version: int) -> int:
+    """Steps of GRPO that moved the weights: each raised the policy's version, as a roll-back does."""
+    num_back = experiment.__dict__.get("num_roll_backs")
+    if num_back is None:
+        num_back = experiment.metrics.filter(name=ROLLED_BACK).count()
+    return max(0, min(experiment.step, experiment.policy_version - start_version - num_back))
+
+
+def _counts(only: Q | None = None) -> Subquery:
     """As one JSON object, so that the rows are read once."""
+    model: Any = Experiment._meta.get_field("trajectories").related_model
+    rows = model.objects.filter(only or Q(), experiment=OuterRef("pk")).order_by().values("experiment")
+    return Subquery(rows.annotate(counts=JSONObject(**_numbers())).values("counts"))
+
+
+def _lost_counts() -> Case:
+    """The same of what lost attempts left behind; nothing is looked for where there was one attempt."""
+    second = Attempt.objects.filter(experiment=OuterRef("pk"), number__gt=1)
+    return Case(When(Exists(second), then=_counts(lost_trajectories())))
+
+
+def _numbers() -> dict[str, Count]:
     S = TrajectoryStatus
-    numbers = {
+    return {
         "total": Count("pk"),
         "scored": Count("pk", filter=Q(status__in=[S.TERMINATED, S.TRUNCATED])),
         "truncated": Count("pk", filter=Q(status=S.TRUNCATED)),
         "errored": Count("pk", filter=Q(status=S.ERRORED)),
+        "cancelled": Count("pk", filter=Q(status=S.CANCELLED)),
         "parked": Count("pk", filter=Q(status=S.PARKED)),
     }
-    model: Any = Experiment._meta.get_field("trajectories").related_model
-    rows = model.objects.filter(experiment=OuterRef("pk")).order_by().values("experiment")
-    return Subquery(rows.annotate(counts=JSONObject(**numbers)).values("counts"))
 
 
-def _number_of(model: type[Model], owner: str) -> Coalesce:
+def _number_of(model: type[Model], owner: str, **only: str) -> Coalesce:
     """Rows of a model whose `owner` is the experiment of the outer query."""
-    rows: QuerySet[Any] = model._default_manager.filter(**{owner: OuterRef("pk")}).order_by()
+    rows: QuerySet[Any] = model._default_manager.filter(**{owner: OuterRef("pk")}, **only).order_by()
     return Coalesce(Subquery(rows.values(owner).annotate(number=Count("pk")).values("number")), 0)

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import F, OuterRef, Subquery
 from django.urls import reverse
 
+from training.contracts.stage_names import StageName
 from training.contracts.types import FINAL_STATUSES, TrajectoryStatus
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest
@@ -33,7 +34,7 @@ from webapp.experiments.page import stage_progress
 from webapp.experiments.page.gpu_use import gpus_context
 from webapp.experiments.page.group_cards import groups
 from webapp.experiments.page.log_files import log_files
-from webapp.experiments.page.page_counts import trajectory_counts
+from webapp.experiments.page.page_counts import trajectory_counts, updates_made
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.experiments.stored_config import annotated_yaml
 from webapp.lib.request_values import whole_number
@@ -58,6 +59,8 @@ TABS = {
 TIMED_TRAJECTORIES = 48
 TIMED_TURNS = 240
 """The mean is made of this many newest turns of this many newest trajectories, at most."""
+SFT_STAGES = (StageName.DEMONSTRATIONS, StageName.SFT)
+"""Stages whose steps are no steps of GRPO."""
 NUM_INCIDENTS = 6
 NUM_ALARMS = 2
 MAX_TILES = 64
@@ -112,6 +115,9 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
     settings, evaluations = experiment.settings, list(experiment.evaluations.all())
     pairs = pairs_of(evaluations)
     before = next((pair for pair in pairs if pair.either.name == "before"), None)
+    start = max((found.policy_version for found in evaluations if found.name in ("before", "sft")), default=0)
+    num_steps = experiment.step if experiment.stage not in SFT_STAGES else 0
+    num_updates = updates_made(experiment, start) if num_steps else 0
     return {
         "before": before,
         "last": pairs[-1] if pairs and pairs[-1] is not before else None,
@@ -122,6 +128,8 @@ def summary(experiment: Experiment, request: MemberRequest) -> Context:
         "evaluates_before": settings.evaluation.before and settings.evaluation.num_tasks > 0,
         "evaluates_after": settings.evaluation.after and settings.evaluation.num_tasks > 0,
         "num_steps": settings.algorithm.num_steps,
+        "num_updates": num_updates,
+        "num_still": num_steps - num_updates,
         "time": _time_of_newest_turns(experiment),
     }
 

@@ -90,8 +90,8 @@ def stage_eta(stage: Any, now: datetime) -> float | None:
     if stage.status != StageStatus.RUNNING or stage.started_at is None or not stage.total:
         return None
     since = max(stage.started_at, stage.attempt_at or stage.started_at)
-    before = (stage.resumed_step or 0) if stage.name == StageName.GRPO else 0
-    done = stage.done - before
+    is_resumed = since > stage.started_at and stage.name in (StageName.SFT, StageName.GRPO)
+    done = stage.done - (stage.resumed_step or 0 if is_resumed else 0)
     if done <= 0:
         return None
     return max(0.0, (now - since).total_seconds() / done * (stage.total - stage.done))

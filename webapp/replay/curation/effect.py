@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.db.models import Count, Min, Q, QuerySet
 
 from training.contracts.types import Purpose, Source
+from webapp.experiments.lost_attempts import lost_trajectories
 from webapp.experiments.models import Experiment
 from webapp.replay.models import ReplayEntry, ReplayUseRecord
 from webapp.trajectories.filters import SUCCESS_SCORE
@@ -76,7 +77,7 @@ def _effect(entry: ReplayEntry, experiment: Experiment, first: int) -> Effect:
         source=Source.POLICY,
         score__isnull=False,
         step__range=steps,
-    )
+    ).exclude(lost_trajectories())
     own = entry.trajectory.task_id
     others = rows.exclude(task__in=injected.values("group__task"))
     return Effect(
