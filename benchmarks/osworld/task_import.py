@@ -18,7 +18,7 @@ from benchmarks.report import finish, print_table
 from training.contracts.types import Task
 from training.tasks.importers import load_tasks
 from training.tasks.supported_by.osworld import needs_network
-from training.tasks.supported_by.runtimes import TaskRuntime, reasons_unsupported
+from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons, reasons_unsupported
 from training.tasks.task_json import LoadError
 
 MAX_REASONS = 15
@@ -76,10 +76,8 @@ def _by_family(reasons: list[tuple[Task, dict[str, str]]], runtime: TaskRuntime)
 
 def _most_common(reasons: list[tuple[Task, dict[str, str]]], runtime: TaskRuntime) -> dict[str, int]:
     """Reason without its place in the task -> tasks that have it."""
-    counts: Counter[str] = Counter()
-    for _, missing in reasons:
-        counts.update({part.split(": ", 1)[-1] for part in missing[runtime].split("; ") if part})
-    return dict(counts.most_common(MAX_REASONS))
+    groups = grouped_reasons((task.task_id, missing[runtime]) for task, missing in reasons)
+    return {group.reason: len(group.task_ids) for group in groups[:MAX_REASONS]}
 
 
 def _missing_together(reasons: list[tuple[Task, dict[str, str]]]) -> dict[str, int]:

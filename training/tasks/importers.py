@@ -5,13 +5,14 @@ What cannot be read is refused on its own, with its place and its reason; the re
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from training.contracts.types import Task
+from training.tasks.json_files import numbered_lines, read_json
 from training.tasks.osworld_checkout import checkout_files
 from training.tasks.task_json import LoadError, Split, task_from_osworld
 
@@ -25,7 +26,7 @@ class TaskFields:
     """A task's values as its source has them, not yet judged."""
 
     where: str
-    """File, with the row of a parquet."""
+    """File, with the line of a .jsonl or the row of a parquet."""
     values: Any
     family: str = ""
     task_id: str = ""
@@ -93,16 +94,34 @@ def _source(path: Path) -> Iterator[TaskFields | LoadError]:
 
 
 def _folder(path: Path) -> Iterator[TaskFields | LoadError]:
-    """A folder of tables, or of task JSON at any depth."""
+    """A folder of tables, or of task JSON at any depth.
+
+    An id that tasks of several folders have is known by its folder, too: FOLDER.ID.
+    """
     tables = sorted(file for file in path.iterdir() if file.suffix in TABLES)
     for file in tables:
         yield from TABLES[file.suffix](file)
     if tables:
         return
-    for file in sorted(path.rglob("*.json")):
-        found = _json_file(file, file.parent.name if file.parent != path else "")
-        if isinstance(found, LoadError) or _looks_like_task(found.values):
-            yield found
+    files = sorted(path.rglob("*.json"))
+    found = [
+        (file.parent, _json_file(file, file.parent.name if file.parent != path else "")) for file in files
+    ]
+    folders: dict[str, set[Path]] = defaultdict(set)
+    for folder, item in found:
+        if isinstance(item, TaskFields) and _looks_like_task(item.values):
+            folders[_id_of(item)].add(folder)
+    for folder, item in found:
+        if isinstance(item, LoadError):
+            yield item
+        elif _looks_like_task(item.values):
+            where = ".".join(folder.relative_to(path).parts)
+            is_shared = where and len(folders[_id_of(item)]) > 1
+            yield replace(item, task_id=f"{where}.{_id_of(item)}") if is_shared else item
+
+
+def _id_of(item: TaskFields) -> str:
+    return str(item.values.get("id") or item.values.get("task_id") or "")
 
 
 def _looks_like_task(values: Any) -> bool:
@@ -112,26 +131,29 @@ def _looks_like_task(values: Any) -> bool:
 
 def _json_file(file: Path, family: str = "", task_id: str = "") -> TaskFields | LoadError:
     try:
-        return TaskFields(str(file), json.loads(file.read_text(encoding="utf-8")), family, task_id)
-    except (ValueError, OSError, RecursionError) as error:
+        return TaskFields(str(file), read_json(file.read_bytes()), family, task_id)
+    except (ValueError, OSError) as error:
         return LoadError(f"{file}: not readable as JSON: {error}")
 
 
 def _jsonl(file: Path) -> Iterator[TaskFields | LoadError]:
     """A row a line, with the columns of the parquet; a line may also be a task's own JSON."""
-    rows: list[dict[str, Any]] = []
     try:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines()):
-            if not line.strip():
-                continue
-            row = json.loads(line)
-            if not isinstance(row, dict):
-                raise ValueError(f"line {number + 1} is no object")
-            rows.append(row if "task_config" in row else {"task_config": row})
-    except (ValueError, OSError, RecursionError) as error:
-        yield LoadError(f"{file}: not readable as JSONL: {error}")
+        data = file.read_bytes()
+    except OSError as error:
+        yield LoadError(f"{file}: not readable: {error}")
         return
-    yield from _rows(file, rows)
+    for number, line in numbered_lines(data):
+        where = f"{file} line {number}"
+        try:
+            row = read_json(line)
+        except ValueError as error:
+            yield LoadError(f"{where}: not readable as JSON: {error}")
+            continue
+        if isinstance(row, dict):
+            yield _row(file, where, row if "task_config" in row else {"task_config": row})
+        else:
+            yield LoadError(f"{where}: must be a JSON object")
 
 
 def _parquet(file: Path) -> Iterator[TaskFields | LoadError]:
@@ -149,29 +171,25 @@ def _parquet(file: Path) -> Iterator[TaskFields | LoadError]:
     if "task_config" not in names:
         yield LoadError(f"{file}: column task_config is missing; columns: {', '.join(names)}")
         return
-    yield from _rows(file, table.to_pylist())
+    yield from (_row(file, f"{file} row {number}", row) for number, row in enumerate(table.to_pylist()))
 
 
-def _rows(file: Path, rows: Iterable[dict[str, Any]]) -> Iterator[TaskFields | LoadError]:
-    split = SPLIT_NAMES.get(file.stem)
-    for number, row in enumerate(rows):
-        where = f"{file} row {number}"
-        try:
-            values = _row_config(row, where)
-        except LoadError as error:
-            yield error
-            continue
-        if split:
-            values.setdefault("split", split)
-        yield TaskFields(where, values, str(row.get("domain") or ""))
+def _row(file: Path, where: str, row: dict[str, Any]) -> TaskFields | LoadError:
+    try:
+        values = _row_config(row, where)
+    except LoadError as error:
+        return error
+    if split := SPLIT_NAMES.get(file.stem):
+        values.setdefault("split", split)
+    return TaskFields(where, values, str(row.get("domain") or ""))
 
 
 def _row_config(row: dict[str, Any], where: str) -> dict[str, Any]:
     """The task JSON of a row, with the row's own id and instruction where the JSON has none."""
     config = row["task_config"]
     try:
-        values = json.loads(config) if isinstance(config, str) and config else config or {}
-    except (ValueError, RecursionError) as error:
+        values = read_json(config.encode()) if isinstance(config, str) and config else config or {}
+    except ValueError as error:
         raise LoadError(f"{where}: task_config is not JSON: {error}") from error
     if not isinstance(values, dict):
         raise LoadError(f"{where}: task_config must be a JSON object")

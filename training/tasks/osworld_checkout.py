@@ -7,10 +7,10 @@ Source: https://github.com/xlang-ai/OSWorld, folder evaluation_examples.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from training.tasks.json_files import read_json
 from training.tasks.task_json import LoadError
 
 EXAMPLES = "examples"
@@ -28,18 +28,21 @@ class CheckoutFile:
 
 
 def checkout_files(path: Path) -> list[CheckoutFile] | None:
-    """The task files of a checkout, of its evaluation_examples, or of one index; None for other sources.
+    """The task files of a checkout, of its evaluation_examples, its examples, or one index; None for others.
 
-    Without an index, every file of a domain's folder is a task. Raises LoadError for an unreadable index.
+    Without an index, and in a folder of examples by itself, every file of a domain's folder is a task. Raises
+    LoadError for an unreadable index.
     """
     if path.is_file():
         values = _index(path) if path.suffix == ".json" and (path.parent / EXAMPLES).is_dir() else None
         return None if values is None else _listed(path.parent / EXAMPLES, values)
+    if path.resolve().name.partition("_")[0] == EXAMPLES and (files := _below(path)):
+        return files
     for folder in (path / part for part in HERE):
         if not (folder / EXAMPLES).is_dir():
             continue
         if not (folder / INDEX).is_file():
-            return [CheckoutFile(file.parent.name, file) for file in _below(folder / EXAMPLES)]
+            return _below(folder / EXAMPLES)
         values = _index(folder / INDEX)
         if values is None:
             raise LoadError(f"{folder / INDEX}: expected an object of domains with lists of ids")
@@ -47,23 +50,33 @@ def checkout_files(path: Path) -> list[CheckoutFile] | None:
     return None
 
 
-def _below(examples: Path) -> list[Path]:
+def _below(examples: Path) -> list[CheckoutFile]:
     """Files directly in `examples` are templates."""
-    return sorted(examples.glob("*/*.json"))
+    nested = (file for file in examples.glob("*/*/*.json") if file.stem == file.parent.name)
+    return [
+        CheckoutFile(file.relative_to(examples).parts[0], file)
+        for file in sorted({*examples.glob("*/*.json"), *nested})
+    ]
 
 
 def _listed(examples: Path, index: dict[str, list[str]]) -> list[CheckoutFile]:
     return [
-        CheckoutFile(domain, examples / domain / f"{name}.json")
+        CheckoutFile(domain, _task_file(examples / domain, name))
         for domain, names in index.items()
         for name in names
     ]
 
 
+def _task_file(domain: Path, name: str) -> Path:
+    """ID.json, or as Spider2-V has it ID/ID.json beside the task's other files."""
+    nested = domain / name / f"{name}.json"
+    return nested if nested.is_file() else domain / f"{name}.json"
+
+
 def _index(file: Path) -> dict[str, list[str]] | None:
     """{domain: [id, ...]} of an index; None when the file is JSON of another kind."""
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        values = read_json(file.read_bytes())
     except (ValueError, OSError) as error:
         raise LoadError(f"{file}: not readable as JSON: {error}") from error
     if not isinstance(values, dict) or not values:

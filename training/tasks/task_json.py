@@ -15,7 +15,13 @@ from training.contracts.types import Task
 
 OSWORLD_SCREEN = (1920, 1080)
 Split = Literal["train", "heldout"]
-OWN_KEYS = ("level", "oracle", "max_turns", "milestones", "timezone", "locale")
+OWN_KEYS = ("level", "oracle", "max_turns", "milestones", "os", "timezone", "locale")
+"""Of ours, with a default."""
+PUBLISHED_KEYS = (
+    *("snapshot", "source", "trajectory", "related_apps", "proxy", "fixed_ip"),
+    "possibility_of_env_change",
+)
+"""Keys that describe a task in OSWorld; they are kept as they came."""
 
 
 class LoadError(ValueError):
@@ -35,9 +41,9 @@ def task_from_osworld(
     heldout_fraction: float = 0.2,
     screen: tuple[int, int] = OSWORLD_SCREEN,
 ) -> Task:
-    """One OSWorld task JSON, which may also hold our own fields: family, split, screen and `OWN_KEYS`.
+    """One OSWorld task JSON, which may also hold our own family, split, screen and `OWN_KEYS`.
 
-    Other keys (snapshot, source, related_apps ...) describe the task and are left out. Raises LoadError.
+    Other keys are left out. Raises LoadError.
     """
     if not isinstance(values, dict):
         raise _refused(where, ("", "a task must be a JSON object"))
@@ -46,6 +52,8 @@ def task_from_osworld(
         raise _refused(where, ("id", "is missing"))
     if not isinstance(values.get("instruction"), str):
         raise _refused(where, ("instruction", "is missing"))
+    if not values["instruction"].strip():
+        raise _refused(where, ("instruction", "is empty"))
     own = {key: values[key] for key in OWN_KEYS if key in values}
     try:
         return Task(
@@ -56,6 +64,7 @@ def task_from_osworld(
             config=tuple(values.get("config") or ()),
             evaluator=values.get("evaluator") or {},
             screen=tuple(values.get("screen") or screen),
+            published={key: values[key] for key in PUBLISHED_KEYS if key in values},
             **own,
         )
     except ValidationError as error:
@@ -82,4 +91,4 @@ def split_of(task_id: str, heldout_fraction: float) -> Split:
 def to_osworld(task: Task) -> dict[str, Any]:
     """The inverse of `task_from_osworld`: a file that another import reads back to the same task."""
     values = task.model_dump(mode="json")
-    return {"id": values.pop("task_id"), **values}
+    return {"id": values.pop("task_id"), **values.pop("published", {}), **values}

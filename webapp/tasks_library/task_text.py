@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from training.contracts.types import Action, Task
 from training.tasks.supported_by.deskhand import task_problems
-from training.tasks.task_json import LoadError, task_from_osworld, to_osworld
+from training.tasks.task_json import OWN_KEYS, PUBLISHED_KEYS, LoadError, task_from_osworld, to_osworld
 from webapp.experiments.launch.yaml_keys import lines_of
 from webapp.experiments.models.tasks import MAX_FAMILY, MAX_ID
 from webapp.lib.request_values import BadValue, json_object
@@ -23,14 +23,10 @@ SCREEN_SIDES = (200, 4096)
 """Pixels."""
 MAX_DEPTH = 12
 KEPT = {
-    *("id", "task_id", "instruction", "family", "level", "split", "config", "evaluator"),
-    *("screen", "oracle", "max_turns", "milestones", "timezone", "locale"),
+    *("id", "task_id", "instruction", "family", "split", "config", "evaluator", "screen"),
+    *OWN_KEYS,
+    *PUBLISHED_KEYS,
 }
-OF_OSWORLD = {
-    *("snapshot", "source", "trajectory", "related_apps", "proxy", "fixed_ip"),
-    "possibility_of_env_change",
-}
-"""Keys that describe a task there, and are left out here."""
 PLACE = re.compile(r"(config|evaluator|oracle|milestones)[\w.\[\]]*")
 EVALUATOR_PART = re.compile(r"evaluator\[(\d+)\](?:\.(\w+))?")
 
@@ -81,7 +77,7 @@ def read_task(text: str) -> Reading:
 
 
 def _problems(values: dict[str, Any], reading: Reading) -> Iterator[tuple[str, str, bool]]:
-    for key in sorted(values.keys() - KEPT - OF_OSWORLD):
+    for key in sorted(values.keys() - KEPT):
         yield key, "is no key of a task, and is left out", False
     try:
         task = task_from_osworld(values, where="task", screen=(512, 384))

@@ -5,7 +5,8 @@ import pytest
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
 from training.tasks.sets.first_desk import generate
-from training.tasks.supported_by.runtimes import TaskRuntime, reason_unsupported, runtime_of
+from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
+from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons, reason_unsupported, runtime_of
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})
 OFFICE = DesktopConfig.model_validate(
@@ -115,6 +116,89 @@ def test_a_task_that_wants_the_internet_by_its_words_is_named():
     wanted = task().model_copy(update={"task_id": "osworld/vlc.bba3381f-b5eb-4439-bd9e-80c22218d5a7"})
     assert "it needs the internet" in reason_unsupported(TaskRuntime.OSWORLD_OFFICE, wanted)
     assert reason_unsupported(TaskRuntime.OSWORLD, wanted) == ""
+
+
+def windows_task(**evaluator) -> Task:
+    """One that opens a document, as OSWorld's Windows tasks do."""
+    place = r"C:\Users\User\report.docx"
+    getter = {"type": "vm_file", "path": place, "dest": "a.docx"}
+    compared = {"func": "compare_docx_files", "result": getter, "expected": getter, **evaluator}
+    return Task(task_id="w", instruction="Go.", config=(step("open", path=place),), evaluator=compared)
+
+
+def runs_on(wanted: Task) -> set[str]:
+    return {runtime.value for runtime in TaskRuntime if not reason_unsupported(runtime, wanted)}
+
+
+def test_no_linux_runtime_runs_a_windows_task_and_each_says_why():
+    assert runs_on(windows_task()) == {"osworld-windows"}
+    for runtime in TaskRuntime:
+        if runtime.system == "linux":
+            reason = reason_unsupported(runtime, windows_task())
+            assert reason == "config[0].parameters.path: it is made for Windows, and these desktops run Linux"
+
+
+LINUX = {"own", "own-office", "osworld-here", "osworld-office", "osworld"}
+
+
+@pytest.mark.parametrize(
+    ("verb", "parameters", "is_of_windows"),
+    [
+        ("execute", {"command": ["mkdir", "C:\\Work"]}, True),
+        ("execute", {"command": "del c:/Users/User/x.txt", "shell": True}, True),
+        ("execute", {"command": "explorer.exe ."}, True),
+        ("execute", {"command": ["powershell", "-Command", "ls"]}, True),
+        ("execute", {"command": "type %USERPROFILE%\\a.txt"}, True),
+        ("launch", {"command": ["7z.exe", "x", "a.zip"]}, True),
+        ("execute", {"command": "echo 'file:///home/user/a' https://x.org/a:/b %20temp%20"}, False),
+        ("execute", {"command": "echo a:b"}, False),
+        ("write_file", {"path": "/home/user/a.txt", "content": "C:\\Windows"}, False),
+        ("sleep", {"seconds": 1}, False),
+    ],
+)
+def test_paths_and_programs_say_the_system(verb, parameters, is_of_windows):
+    wanted = task("exact_match", "vm_command_line", step(verb, **parameters))
+    reason = reason_unsupported(TaskRuntime.OWN, wanted)
+    assert ("it is made for Windows" in reason) == is_of_windows
+
+
+def test_a_task_may_say_its_system_itself():
+    assert runs_on(task()) == LINUX | {"windows", "osworld-windows"}
+    said = task().model_copy(update={"os": "windows"})
+    assert runs_on(said) == {"windows", "osworld-windows"}
+    assert reason_unsupported(TaskRuntime.OWN, said).startswith("os: it is made for Windows")
+    assert runs_on(task().model_copy(update={"os": "linux"})) == LINUX
+    assert reason_unsupported(TaskRuntime.OSWORLD, windows_task().model_copy(update={"os": "linux"})) == ""
+
+
+def test_windows_desktops_have_a_runtime_of_their_own():
+    assert runtime_of(DesktopConfig.model_validate({"provider": "windows"})) is TaskRuntime.WINDOWS
+    theirs = {"provider": "osworld", "osworld": {"machines": "docker", "os_type": "Windows"}}
+    assert runtime_of(DesktopConfig.model_validate(theirs)) is TaskRuntime.OSWORLD_WINDOWS
+    keyboard = generate_windows_keyboard(0)
+    assert {frozenset(runs_on(one)) for one in keyboard} == {
+        frozenset({"windows"}),
+        frozenset({"windows", "osworld-windows"}),
+    }
+    assert reason_unsupported(TaskRuntime.WINDOWS, generate()[0]).endswith("these desktops run Windows")
+
+
+def test_all_runtimes_fit_into_their_column():
+    assert len("".join(f"|{runtime}" for runtime in TaskRuntime) + "|") <= 80
+
+
+def test_reasons_are_grouped_by_what_is_missing():
+    groups = grouped_reasons(
+        [
+            ("a", "config[0]: setup verb x is not supported; evaluator.func is missing"),
+            ("b", "config[3]: setup verb x is not supported; config[4]: setup verb x is not supported"),
+            ("c", ""),
+        ]
+    )
+    assert [(group.reason, group.task_ids) for group in groups] == [
+        ("setup verb x is not supported", ("a", "b")),
+        ("evaluator.func is missing", ("a",)),
+    ]
 
 
 def test_a_metric_of_ours_wants_its_own_rule():

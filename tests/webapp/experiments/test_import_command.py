@@ -74,7 +74,8 @@ def test_a_folder_is_imported_and_unsupported_tasks_are_listed_with_the_reason(c
         (folder / f"{values['id']}.json").write_text(json.dumps(values))
     out = run(capsys, str(folder))
     assert "my-tasks: 2 added, 0 changed, 0 unchanged, 0 gone, 1 unsupported" in out
-    assert "unsupported bad: config[0]: setup verb download is not supported" in out
+    assert "1 cannot run on Deskhand's desktops:" in out
+    assert "1: setup verb download is not supported (desktops have no network) (bad)" in out
     assert dict(TaskRecord.objects.values_list("task_id", "status")) == {
         "good": "supported",
         "bad": "unsupported",
@@ -129,3 +130,57 @@ def test_an_import_notes_every_judge_and_experiments_see_what_theirs_can_run(tmp
     assert names(osworld_on_docker) == {"os.plain", "writer.docx", "chrome.tabs"}
     assert "2 can run with provider osworld on our desktops" in capsys.readouterr().out
     assert "no Google Chrome" in TaskRecord.objects.get(task_id="chrome.tabs").reasons["osworld-here"]
+
+
+def test_the_runtime_that_fits_best_comes_first_with_its_reasons_in_groups(tmp_path, capsys):
+    rows = []
+    for number in range(40):
+        getter = {"type": "vm_file", "path": "/home/user/x", "dest": "x"}
+        wanted = evaluator("compare_docx_files", getter)
+        config = [{"type": "googledrive", "parameters": {}}] if number < 30 else []
+        rows.append({"id": f"t{number:02d}", "instruction": "Go.", "config": config, "evaluator": wanted})
+    (tmp_path / "many.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    lines = run(capsys, str(tmp_path / "many.jsonl")).splitlines()
+    assert len(lines) < 20
+    runs = [line.strip() for line in lines if " can run " in line]
+    assert runs[0] == "40 can run with provider osworld on OSWorld's own machines"
+    assert runs[1] == "10 can run with provider osworld on our desktops"
+    assert "  30 cannot run with provider osworld on our desktops:" in lines
+    assert lines[-1].startswith("    30: googledrive: it needs a Google account (t00, t01, t02 and 27 more)")
+
+
+def test_conditions_that_no_runtime_gives_are_kept_and_said(tmp_path, capsys):
+    plain = {"id": "a", "instruction": "Go.", "evaluator": {"func": "infeasible"}}
+    rows = [
+        {**plain, "proxy": True, "fixed_ip": True, "possibility_of_env_change": "low"},
+        {**plain, "id": "b", "proxy": True, "fixed_ip": False, "possibility_of_env_change": "high"},
+        {**plain, "id": "c", "proxy": False},
+        {**plain, "id": "d"},
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    out = run(capsys, str(tmp_path / "t.jsonl"))
+    assert "2 ask for a proxy, which no runtime here sets (proxy)" in out
+    assert "1 ask for a fixed IP address, which no runtime here gives (fixed_ip)" in out
+    assert "1 use sites that may have changed" in out
+    assert TaskRecord.objects.get(task_id="a").spec["published"]["proxy"] is True
+    assert "published" not in TaskRecord.objects.get(task_id="d").spec
+
+
+def test_a_bad_line_is_listed_with_its_number_and_the_others_come_in(tmp_path, capsys):
+    good = {"id": "a", "instruction": "Go.", "evaluator": {"func": "infeasible"}}
+    text = "\n".join([json.dumps(good), "{oops", json.dumps({**good, "id": "b"})])
+    (tmp_path / "t.jsonl").write_text(text)
+    out = run(capsys, str(tmp_path / "t.jsonl"))
+    assert "t: 2 added" in out
+    assert "1 refused" in out
+    assert "t.jsonl line 2: not readable as JSON" in out
+
+
+def test_windows_tasks_are_run_by_windows_machines_alone(capsys):
+    out = run(capsys, "windows-keyboard")
+    assert "47 can run on Windows machines" in out
+    assert "0 can run on Deskhand's desktops" in out
+    windows = DesktopConfig.model_validate({"provider": "windows"})
+    assert TaskRecord.objects.runnable(windows).count() == 47
+    assert TaskRecord.objects.runnable(DesktopConfig()).count() == 0
+    assert TaskRecord.objects.first().needs_windows

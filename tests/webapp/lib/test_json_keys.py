@@ -20,6 +20,7 @@ NO_TEXTS = {
     "spec__evaluator": "an object",
     "spec__max_turns": "a number",
     "spec__milestones": "a list",
+    "spec__published": "an object",
     "task__spec__max_turns": "a number",
     "task__spec__screen": "a list",
     "config__desktops__num_desktops": "a number",

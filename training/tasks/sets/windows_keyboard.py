@@ -86,6 +86,7 @@ def _numbered(specs: Iterable[Spec]) -> Iterator[Task]:
             screen=SCREEN,
             oracle={"actions": [a.model_dump(mode="json", exclude_defaults=True) for a in spec.actions]},
             max_turns=MAX_TURNS[spec.level],
+            os="windows",
         )
 
 

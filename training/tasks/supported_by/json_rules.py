@@ -41,7 +41,7 @@ def match_of(rule: Any) -> Match:
         return _of_distance(method, rest, ref)
     if name == "range" and len(rest) == 2 and set(rest) <= set(BOUNDS):
         return _of_range(rest, ref)
-    raise ValueError(f"check_json has no method {method!r}; it has {METHODS}")
+    raise ValueError(f"check_json has no method {method!r}, only {METHODS}")
 
 
 def _of_pattern(method: str, ref: Any) -> Match:

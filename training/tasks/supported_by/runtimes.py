@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from training.contracts.config import DesktopConfig, OsworldConfig
+from training.contracts.config.providers.windows import WindowsConfig
 from training.contracts.config.providers.x11 import OFFICE
 from training.contracts.types import Task
 from training.tasks.supported_by.deskhand import unsupported_reason
@@ -15,6 +20,7 @@ from training.tasks.supported_by.desktop_programs import (
     Programs,
     office_machine,
 )
+from training.tasks.supported_by.operating_system import System, system_gap
 from training.tasks.supported_by.osworld import osworld_reason
 
 
@@ -31,19 +37,33 @@ class TaskRuntime(StrEnum):
     """DesktopEnv on virtual machines of the image debian-office."""
     OSWORLD = "osworld"
     """DesktopEnv on machines of its own providers, with everything that OSWorld's image has."""
+    WINDOWS = "windows"
+    """Deskhand's verbs and evaluators on Windows machines."""
+    OSWORLD_WINDOWS = "osworld-windows"
+    """DesktopEnv on Windows machines of its own providers."""
+
+    @property
+    def system(self) -> System:
+        """What its desktops run."""
+        return "windows" if self in (TaskRuntime.WINDOWS, TaskRuntime.OSWORLD_WINDOWS) else "linux"
 
 
+PLACE = re.compile(r"^(?:config|evaluator|milestones|os|instruction)[\w.\[\]]*: ")
+"""Where in a task a reason begins."""
 PROGRAMS: dict[TaskRuntime, Programs] = {
     TaskRuntime.OWN: DESK,
     TaskRuntime.OWN_OFFICE: WITH_OFFICE,
     TaskRuntime.OSWORLD_HERE: DESK,
     TaskRuntime.OSWORLD_OFFICE: office_machine(),
+    TaskRuntime.WINDOWS: DESK,
 }
 
 
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     """The runtime of an experiment with these desktops."""
     section = desktops.provider_section
+    if isinstance(section, WindowsConfig):
+        return TaskRuntime.WINDOWS
     if not isinstance(section, OsworldConfig):
         has_office = section.desktop_fields().get("image") in (OFFICE_IMAGE, OFFICE)
         return TaskRuntime.OWN_OFFICE if has_office else TaskRuntime.OWN
@@ -54,13 +74,15 @@ def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
 def osworld_runtime(section: OsworldConfig, image: str) -> TaskRuntime:
     """The runtime of provider osworld; `image` is its virtual machines', "" on x11."""
     if not section.machine_provider:
-        return TaskRuntime.OSWORLD
+        return TaskRuntime.OSWORLD_WINDOWS if section.os_type == "Windows" else TaskRuntime.OSWORLD
     return TaskRuntime.OSWORLD_OFFICE if image == OFFICE_IMAGE else TaskRuntime.OSWORLD_HERE
 
 
 def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:
     """Why `runtime` cannot run `task`, in words; "" when it can."""
-    if runtime in (TaskRuntime.OWN, TaskRuntime.OWN_OFFICE):
+    if gap := system_gap(task, runtime.system):
+        return gap
+    if runtime in (TaskRuntime.OWN, TaskRuntime.OWN_OFFICE, TaskRuntime.WINDOWS):
         return unsupported_reason(task, PROGRAMS[runtime])
     # Whether host code may run is an experiment's choice; the environment asks again.
     return osworld_reason(task, programs=PROGRAMS.get(runtime), allow_host_code=True)
@@ -69,3 +91,22 @@ def reason_unsupported(runtime: TaskRuntime, task: Task) -> str:
 def reasons_unsupported(task: Task) -> dict[str, str]:
     """Every runtime with its reason."""
     return {runtime.value: reason_unsupported(runtime, task) for runtime in TaskRuntime}
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGroup:
+    """Tasks that miss the same."""
+
+    reason: str
+    """Without its place in a task."""
+    task_ids: tuple[str, ...]
+
+
+def grouped_reasons(reasons: Iterable[tuple[str, str]]) -> list[ReasonGroup]:
+    """(task id, why a runtime cannot run it) of many tasks, by what is missing; the largest group first."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for task_id, reason in reasons:
+        for part in filter(None, reason.split("; ")):
+            found[PLACE.sub("", part)][task_id] = None
+    groups = [ReasonGroup(reason, tuple(ids)) for reason, ids in found.items()]
+    return sorted(groups, key=lambda group: -len(group.task_ids))

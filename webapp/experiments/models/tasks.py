@@ -157,3 +157,8 @@ class TaskRecord(models.Model):
     def needs_office(self) -> bool:
         """Of our desktops, only those with LibreOffice and Chromium can run it."""
         return self.status == TaskStatus.UNSUPPORTED and f"|{TaskRuntime.OWN_OFFICE}|" in self.runs_on
+
+    @property
+    def needs_windows(self) -> bool:
+        """Of our desktops, only Windows machines can run it."""
+        return self.status == TaskStatus.UNSUPPORTED and f"|{TaskRuntime.WINDOWS}|" in self.runs_on

@@ -10,17 +10,29 @@ from training.tasks.importers import LoadedTasks, load_tasks
 from training.tasks.sets.desk_office import generate as generate_desk_office
 from training.tasks.sets.first_desk_level_4 import generate_all
 from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
-from training.tasks.supported_by.runtimes import TaskRuntime
+from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons
 from training.tasks.task_json import LoadError
 from webapp.experiments.import_task_set import Import, import_task_set
-from webapp.experiments.models import TaskSet, TaskStatus
+from webapp.experiments.models import TaskSet
 
-ELSEWHERE = {
+RUNS = {
+    TaskRuntime.OWN: "on Deskhand's desktops",
     TaskRuntime.OWN_OFFICE: "on desktops with LibreOffice and Chromium",
     TaskRuntime.OSWORLD_HERE: "with provider osworld on our desktops",
     TaskRuntime.OSWORLD_OFFICE: "with provider osworld on virtual machines of debian-office",
     TaskRuntime.OSWORLD: "with provider osworld on OSWorld's own machines",
+    TaskRuntime.WINDOWS: "on Windows machines",
+    TaskRuntime.OSWORLD_WINDOWS: "with provider osworld on OSWorld's own Windows machines",
 }
+CONDITIONS = {
+    "proxy": "ask for a proxy, which no runtime here sets",
+    "fixed_ip": "ask for a fixed IP address, which no runtime here gives",
+    "possibility_of_env_change": "use sites that may have changed since they were written",
+}
+"""What a source says of a task, kept in `published`: scores on live sites are not the published ones."""
+CALM = (None, False, "", "low", "none")
+MAX_GROUPS = 12
+MAX_NAMED = 3
 GENERATED = {
     "first-desk": generate_all,
     "desk-office": generate_desk_office,
@@ -73,8 +85,31 @@ class Command(BaseCommand):
         )
         for reason in refused:
             self.stdout.write(f"  refused {reason}")
-        for runtime, where in ELSEWHERE.items():
-            self.stdout.write(f"  {result.runnable[runtime]} can run {where}")
-        rows = result.task_set.tasks.current().filter(status=TaskStatus.UNSUPPORTED)
-        for row in rows.order_by("task_id"):
-            self.stdout.write(f"  unsupported {row.task_id}: {row.reason}")
+        rows = result.task_set.tasks.current().order_by("task_id")
+        columns = list(rows.values_list("task_id", "reasons", "spec__published"))
+        published = [found or {} for *_, found in columns]
+        for key, what in CONDITIONS.items():
+            if num := sum(found.get(key) not in CALM for found in published):
+                self.stdout.write(f"  {num} {what} ({key})")
+        best_first = sorted(RUNS, key=lambda runtime: -result.runnable[runtime])
+        for runtime in best_first:
+            self.stdout.write(f"  {result.runnable[runtime]} can run {RUNS[runtime]}")
+        for runtime in best_first:
+            reasons = [(name, found.get(runtime, "")) for name, found, _ in columns]
+            if any(reason for _, reason in reasons):
+                self._report_reasons(runtime, reasons)
+                break
+
+    def _report_reasons(self, runtime: TaskRuntime, reasons: list[tuple[str, str]]) -> None:
+        """What keeps the others from the runtime that fits best, of those that cannot run all."""
+        num = sum(bool(reason) for _, reason in reasons)
+        self.stdout.write(f"  {num} cannot run {RUNS[runtime]}:")
+        groups = grouped_reasons(reasons)
+        for group in groups[:MAX_GROUPS]:
+            more = len(group.task_ids) - MAX_NAMED
+            names = ", ".join(group.task_ids[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+            self.stdout.write(f"    {len(group.task_ids)}: {group.reason} ({names})")
+        if len(groups) > MAX_GROUPS:
+            self.stdout.write(
+                f"    and {len(groups) - MAX_GROUPS} more reasons; each task's page has its own"
+            )
