@@ -17,6 +17,7 @@ from testing.factories import (
     make_experiment,
     make_group,
     make_replay_entry,
+    make_task,
     make_team,
     make_trajectory,
     make_user,
@@ -29,6 +30,8 @@ from webapp.accounts.models import Membership, Scope
 from webapp.experiments.lifecycle.status_changes import change_status
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page.log_files import log_folder
+from webapp.replay.imports.jobs import MAX_OPEN
+from webapp.replay.models import ReplayEntry, ReplayImport
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,6 +140,45 @@ def test_entries_are_labelled_and_exported(terminal, team, tmp_path):
     terminal.run("unlabel")
     assert [row["verdict"] for row in terminal.json("entries")] == ["inbox"]
     assert not list(tmp_path.glob("*.part"))
+
+
+SCREEN = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+def test_a_checked_file_is_counted_and_leaves_nothing_open(terminal, team, tmp_path):
+    task = make_task()
+    said = {"role": "assistant", "content": '{"action":"terminate","status":"success"}'}
+    line = {"messages": [{"role": "user", "content": "<image>\nSave it."}, said], "images": [SCREEN]}
+    good = json.dumps({**line, "task_id": task.task_id, "reward": 1.0})
+    bad, whole = tmp_path / "one_bad.jsonl", tmp_path / "whole.jsonl"
+    bad.write_text(f"{good}\n{{oops\n")
+    whole.write_text(good)
+    words = ("--task-set", task.task_set.name, "--check")
+    for _ in range(MAX_OPEN + 1):
+        told = terminal.run("import", str(bad), *words, code=5).stdout
+    assert "1 new, 0 here already, 1 bad" in told
+    assert "line 2: not JSON" in told
+    assert "1 new, 0 here already, 0 bad" in terminal.run("import", str(whole), *words).stdout
+    assert terminal.json("import", str(bad), *words, code=5)["problems"][0]["line"] == 2
+    assert not ReplayImport.objects.exclude(status="cancelled").exists()
+    assert not ReplayEntry.objects.exists()
+
+    told = terminal.run("import", str(bad), *words[:2]).stdout
+    assert "finished. 1 new, 1 stored, 0 here already, 1 bad" in told
+    assert "1 new" not in terminal.run("import", str(whole), *words).stdout
+
+
+def test_a_check_that_is_cut_off_leaves_nothing_open(terminal, tmp_path, monkeypatch):
+    task = make_task()
+    file = tmp_path / "long.jsonl"
+    file.write_text("x" * 2**20)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("deskhand_client.cli.curate._waited", interrupted)
+    terminal.run("import", str(file), "--task-set", task.task_set.name, "--check", code=1)
+    assert [job.status for job in ReplayImport.objects.all()] == ["cancelled"]
 
 
 def test_groups_tasks_frames_and_machines(terminal, team, tmp_path):

@@ -22,6 +22,7 @@ from testing.factories import (
 )
 from testing.replay_imports import check_lines, import_lines
 from webapp.experiments.models import TaskRecord, TaskSet
+from webapp.lib.json_keys import text_of
 from webapp.replay.exports import ChosenEntries, chosen_entries
 from webapp.replay.imports.jobs import approve_import, request_import
 from webapp.replay.imports.known_tasks import demonstrations_of
@@ -89,11 +90,27 @@ VARIANTS = {
         "images": [URL],
     },
 }
+CALLED = {"name": "computer_use", "arguments": {"action": "left_click", "coordinate": [12, 40]}}
+CALLS = {
+    "tool_calls": {"tool_calls": [{"id": "1", "type": "function", "function": CALLED}]},
+    "tool_calls with arguments as text": {
+        "tool_calls": [
+            {"type": "function", "function": {**CALLED, "arguments": json.dumps(CALLED["arguments"])}}
+        ]
+    },
+    "tool_calls without function": {"tool_calls": [CALLED]},
+    "tool_calls as JSON text": {"tool_calls": json.dumps([{"function": CALLED}])},
+    "function_call": {"function_call": CALLED},
+}
+for name, call in CALLS.items():
+    for content in ("", None, "I click."):
+        said = {"role": "assistant", "content": content, **call}
+        VARIANTS[f"{name}, content {content!r}"] = {"messages": [USER, said], "images": [URL]}
 CLICK = {"kind": "click", "x": 12, "y": 40}
 
 
-def test_there_are_all_seventeen():
-    assert len(VARIANTS) == 17
+def test_there_are_all_thirty_two():
+    assert len(VARIANTS) == 32
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -146,7 +163,7 @@ def shown(entry: ReplayEntry) -> list:
         "action",
         "observation_text",
         "is_context",
-        "completion__text",
+        text_of("completion__text"),
     )
     return list(entry.trajectory.turns.values_list(*columns))
 
@@ -165,6 +182,72 @@ def test_good_lines_come_in_and_bad_ones_are_listed_with_their_number_and_reason
     assert approve_import(job=job, user=user)
     run_import(job.pk)
     assert ReplayEntry.objects.filter(team=team).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        ({"tool_calls": [7]}, "messages[1].tool_calls[0]: no function with a name and arguments"),
+        ({"tool_calls": [{"function": {"arguments": {}}}]}, "messages[1].tool_calls[0]: no function"),
+        (
+            {"tool_calls": [{"function": {"name": "x", "arguments": "{"}}]},
+            "[0].arguments: not JSON",
+        ),
+        ({"tool_calls": [{"function": {"name": "x", "arguments": [1]}}]}, "[0].arguments: not an object"),
+        (
+            {"tool_calls": [{"function": CALLED}, {"function": CALLED}]},
+            "tool_calls: 2 calls; one action per turn",
+        ),
+        ({"function_call": {"name": "x"}}, "messages[1].function_call.arguments: not an object"),
+        ({"tool_calls": []}, "messages[1].content: neither text nor a list"),
+    ],
+)
+def test_a_call_that_cannot_be_read_is_named(call, problem):
+    task, team = make_task(), make_team()
+    said = {"role": "assistant", "content": None, **call}
+    line = {"messages": [USER, said], "images": [URL], "task_id": task.task_id, "reward": 1.0}
+    user = make_user(team=team)
+    job = check_lines(lines=[json.dumps(line)], team=team, task_set=task.task_set, user=user)
+    assert problem in job.problems[0][1]
+
+
+GOOD = {"messages": [USER, SAID], "images": [URL], "reward": 1.0}
+MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"
+
+
+@pytest.mark.parametrize("chunk", [7, 2**20])
+@pytest.mark.parametrize(
+    ("text", "num_good", "bad"),
+    [
+        (f"{MARK}<1>", 1, []),
+        (f"{MARK}<1>\r\n<2>\r\n", 2, []),
+        ("<1>\r\n<2>", 2, []),
+        ("<1>\r<2>\r", 2, []),
+        ("<1>\n\n\r\n{oops\r<2>", 2, [4]),
+        ("<1>\n{oops\n", 1, [2]),
+        (f"<1>\n{MARK}<2>\n", 2, []),
+        ("<separated>\n{oops\n<2>", 2, [2]),
+        ('\n\n<1>\n[]\n"x"\n7\nnull\n', 1, [4, 5, 6, 7]),
+    ],
+)
+def test_lines_are_counted_as_an_editor_counts_them(text, num_good, bad, chunk, monkeypatch):
+    monkeypatch.setattr("webapp.replay.imports.file_rows.READ_BYTES", chunk)
+    task, team = make_task(), make_team()
+    first = json.dumps({**GOOD, "task_id": task.task_id})
+    lines = {"1": first, "2": first.replace("[12, 40]", "[13, 40]"), "separated": first}
+    lines["separated"] = first.replace("Open the", "Open\N{LINE SEPARATOR}the\x85")
+    for name, line in lines.items():
+        text = text.replace(f"<{name}>", line)
+    user = make_user(team=team)
+    upload = SimpleUploadedFile("x.jsonl", text.encode())
+    job = request_import(team=team, user=user, task_set=task.task_set, upload=upload)
+    run_import(job.pk)
+    job.refresh_from_db()
+    assert (job.num_new, [number for number, _ in job.problems]) == (num_good, bad)
+    assert approve_import(job=job, user=user)
+    run_import(job.pk)
+    job.refresh_from_db()
+    assert (job.status, job.num_stored) == ("finished", num_good)
 
 
 def test_unknown_tasks_come_in_as_demonstrations_only_when_asked():

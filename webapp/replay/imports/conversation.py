@@ -2,11 +2,12 @@
 
 `messages` or `conversations`, as a list or as JSON text; {role, content} or {from, value}; content as text
 with `<image>` marks, or as a list of parts; images beside the messages (null, texts, {bytes, path}) or inside
-parts.
+parts; an assistant's call in its text, or beside it as OpenAI has it.
 """
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 from dataclasses import dataclass
 from typing import Any
@@ -94,9 +95,34 @@ def _message(place: int, message: Any, waiting: list[str]) -> Message:
     if not role:
         raise ReadProblem(f"{where}.role", "not system, user or assistant")
     content = message.get("content", message.get("value"))
+    call = _call(message, where) if role == "assistant" else ""
+    if content is None and call:
+        content = ""
     text, images = _content(content, where, waiting if role == "user" else None)
+    text = "\n".join(filter(None, (text, call)))
     is_learned = _loss_mask(message, where)
     return Message(place, role, text, images, is_learned)
+
+
+def _call(message: dict[str, Any], where: str) -> str:
+    """OpenAI's `tool_calls`, or the older `function_call`, as the text that a model writes for it."""
+    name = "tool_calls" if message.get("tool_calls") else "function_call"
+    call = as_json(message.get(name), f"{where}.{name}")
+    at = f"{where}.{name}"
+    if isinstance(call, list) and len(call) == 1:
+        call, at = call[0], f"{at}[0]"
+    if not call:
+        return ""
+    if isinstance(call, list):
+        raise ReadProblem(at, f"{len(call)} calls; one action per turn")
+    function = call.get("function", call) if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise ReadProblem(at, "no function with a name and arguments")
+    arguments = as_json(function.get("arguments"), f"{at}.arguments")
+    if not isinstance(arguments, dict):
+        raise ReadProblem(f"{at}.arguments", "not an object")
+    body = json.dumps({"name": function["name"], "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{body}\n</tool_call>"
 
 
 def _content(content: Any, where: str, waiting: list[str] | None) -> tuple[str, tuple[str, ...]]:

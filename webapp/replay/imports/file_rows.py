@@ -6,6 +6,7 @@ Its first bytes tell which.
 from __future__ import annotations
 
 from base64 import b64encode
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -17,11 +18,13 @@ import pyarrow.parquet as pq
 from django.core.files import File
 from django.core.files.storage import default_storage
 
+from training.tasks.json_files import LINE_END
 from webapp.lib.request_values import check_plain, json_object
 from webapp.replay.atif.archive import UNREADABLE, ArchivedDocument, documents
 from webapp.replay.models import ReplayImport
 
 BATCH_LINES = 32
+READ_BYTES = 2**20
 PARQUET = b"PAR1"
 ARCHIVE = b"PK\x03\x04"
 Row = bytes | dict[str, Any] | ArchivedDocument
@@ -59,7 +62,7 @@ def is_of_lines(job: ReplayImport) -> bool:
 def data_of(row: Row) -> dict[str, Any]:
     """The object of a row. Raises BadValue, ReadProblem."""
     if isinstance(row, bytes):
-        return json_object(row, "")
+        return json_object(row.removeprefix(BOM_UTF8), "")
     if isinstance(row, ArchivedDocument):
         return row.line()
     data = {name: _plain(value) for name, value in row.items() if value is not None}
@@ -70,13 +73,30 @@ def data_of(row: Row) -> dict[str, Any]:
 
 def _line_batches(file: File[Any], job: ReplayImport) -> Iterator[Batch]:
     file.seek(job.done_bytes)
-    number = job.done_lines
-    while lines := list(islice(iter(file.readline, b""), BATCH_LINES)):
+    number, done = job.done_lines, job.done_bytes
+    found = _lines(file)
+    while lines := list(islice(found, BATCH_LINES)):
         numbered: dict[int, Row] = {
             number + place: line for place, line in enumerate(lines, start=1) if line.strip()
         }
         number += len(lines)
-        yield Batch(numbered, number, file.tell())
+        done += sum(map(len, lines))
+        yield Batch(numbered, number, done)
+
+
+def _lines(file: File[Any]) -> Iterator[bytes]:
+    """With their ends: LF, CR LF, or CR alone. U+2028 ends none."""
+    kept, searched = b"", 0
+    while more := file.read(READ_BYTES):
+        kept, start = kept + more, 0
+        for end in LINE_END.finditer(kept, searched):
+            if end.end() == len(kept) and end[0] == b"\r":
+                break  # the LF of a CR LF may follow
+            yield kept[start : end.end()]
+            start = end.end()
+        kept = kept[start:]
+        searched = max(0, len(kept) - 1)
+    yield from kept.splitlines(keepends=True)
 
 
 def _table_batches(file: File[Any], job: ReplayImport) -> Iterator[Batch]:

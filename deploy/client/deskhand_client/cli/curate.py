@@ -12,6 +12,8 @@ from deskhand_client.cli.files import write_file
 from deskhand_client.cli.output import OF_STATUS, Caller, Exit, calls, fail
 from deskhand_client.client import POLL_S
 
+SHOWN_LINES = 20
+"""Of the bad ones; `--json` has all that the server lists."""
 ENTRY = ("id", "trajectory_id", "family", "verdict", "tags", "labelled_by", "num_uses")
 
 
@@ -120,17 +122,41 @@ def export_checkpoint(caller: Caller, pk: int, which: str, dtype: str, output: P
 @click.option("--task-set", required=True, help="Whose tasks the lines are of.")
 @click.option("--keep-labels", is_flag=True, help="Take verdicts as they stand in the file.")
 @click.option("--unknown", "takes_unknown", is_flag=True, help="Take other tasks as demonstrations only.")
-@click.option("--check", "only_check", is_flag=True, help="Only say what it would store.")
+@click.option("--check", "only_check", is_flag=True, help="Only say what it would store; 5 for bad lines.")
 @calls
 def import_(caller: Caller, file: Path, task_set: str, only_check: bool, **how: bool) -> None:
     """Read trajectories from a file into the replay buffer: checked first, then stored."""
     with file.open("rb") as stream:
         job = caller.client.check_import(file=stream, task_set=task_set, **how)
-    job = _waited(caller, job, ("queued", "checking"))
-    if job["status"] == "checked" and not only_check:
-        job = _waited(caller, caller.client.start_import(job["id"]), ("approved", "storing"))
-    caller.show(job, f"Import {job['id']}: {job['status']}. {job['message']}")
-    raise SystemExit(int(OF_STATUS.get(job["status"], Exit.OK)))
+    if only_check:
+        job = _only_checked(caller, job)
+    else:
+        job = _waited(caller, job, ("queued", "checking"))
+        if job["status"] == "checked":
+            job = _waited(caller, caller.client.start_import(job["id"]), ("approved", "storing"))
+    caller.show(job, _in_words(job))
+    code = OF_STATUS.get(job["status"], Exit.OK)
+    raise SystemExit(int(Exit.FAILED if only_check and job["num_bad"] else code))
+
+
+def _only_checked(caller: Caller, job: Any) -> Any:
+    """What the check found; the import is cancelled then, also where the waiting is cut off."""
+    try:
+        job = _waited(caller, job, ("queued", "checking"))
+    finally:
+        if job["status"] in ("queued", "checking", "checked"):
+            caller.client.cancel_import(job["id"])
+    return job
+
+
+def _in_words(job: Any) -> str:
+    """Counts, and the bad lines by number."""
+    stored = f", {job['num_stored']} stored" if job["num_stored"] else ""
+    counts = f"{job['num_new']} new{stored}, {job['num_known']} here already, {job['num_bad']} bad"
+    bad = [f"  line {found['line']}: {found['reason']}" for found in job["problems"][:SHOWN_LINES]]
+    if job["num_bad"] > len(bad):
+        bad.append(f"  and {job['num_bad'] - len(bad)} more")
+    return "\n".join([f"Import {job['id']}: {job['status']}. {counts}. {job['message']}".rstrip(), *bad])
 
 
 def _waited(caller: Caller, job: Any, while_: tuple[str, ...]) -> Any:
