@@ -12,12 +12,12 @@ Life of a status:  queued -> resetting -> running -> evaluating -> terminated | 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from training.contracts.milestone import Milestone, ReachedMilestone
-from training.contracts.time_zones import Locale, TimeZone
+from training.contracts.milestone import ReachedMilestone
+from training.contracts.task import Task as Task
 from training.contracts.turn_trace import SpentMs
 from training.contracts.wire import Wire
 
@@ -156,37 +156,6 @@ class ParsedCompletion(Wire):
     """Which parser row matched: json, pyautogui, keyboard ..."""
     thought: str = ""
     """Text before the action."""
-
-
-class Task(Wire):
-    """One desktop problem in OSWorld's schema, plus what Deskhand adds."""
-
-    task_id: str
-    instruction: str
-    family: str = ""
-    """Name of the generator, e.g. "menu"; empty for imported tasks."""
-    level: int = 1
-    """Difficulty, 1 = easiest."""
-    split: Literal["train", "heldout"] = "train"
-    config: tuple[dict[str, Any], ...] = ()
-    """OSWorld setup steps: [{"type": "launch", "parameters": {...}}, ...]."""
-    evaluator: dict[str, Any] = Field(default_factory=dict)
-    """OSWorld evaluator: {"func", "result", "expected", "options", "conj"}."""
-    screen: tuple[int, int] = (512, 384)
-    """Desktop width and height in pixels."""
-    oracle: dict[str, Any] = Field(default_factory=dict)
-    """What the family's oracle needs to solve it; never shown to the policy."""
-    max_turns: int | None = None
-    """Overrides the experiment's limit."""
-    milestones: tuple[Milestone, ...] = Field(default=(), exclude_if=lambda found: not found)
-    timezone: TimeZone = Field(default="", exclude_if=lambda name: not name)
-    """IANA name of the desktop's time zone, e.g. "Asia/Kolkata"; "" = UTC."""
-    locale: Locale = Field(default="", exclude_if=lambda name: not name)
-    """Of the desktop's programs, e.g. "de_DE.UTF-8"; "" = C.UTF-8."""
-    os: Literal["", "linux", "windows"] = Field(default="", exclude_if=lambda found: not found)
-    """The system that it is made for; "" = what its paths and programs say."""
-    published: dict[str, Any] = Field(default_factory=dict, exclude_if=lambda found: not found)
-    """What OSWorld says of it beside set-up and evaluator: proxy, fixed_ip, related_apps, ..."""
 
 
 class Observation(Wire):

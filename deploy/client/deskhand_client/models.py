@@ -1276,6 +1276,8 @@ class Task(TypedDict):
     oracle: NotRequired[dict[str, Any]]
     max_turns: NotRequired[int | None]
     milestones: NotRequired[list[Milestone]]
+    timezone: NotRequired[str]
+    locale: NotRequired[str]
     os: NotRequired[Literal["", "linux", "windows"]]
     published: NotRequired[dict[str, Any]]
 

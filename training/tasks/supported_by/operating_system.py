@@ -20,7 +20,8 @@ WINDOWS_PLACE = re.compile(
     re.IGNORECASE,
 )
 WINDOWS_PROGRAMS = frozenset((
-    "cmd", "powershell", "pwsh", "explorer", "notepad", "reg", "regedit", "schtasks", "taskkill", "tasklist", "wmic", "msedge", "mspaint",
+    "cmd", "powershell", "pwsh", "explorer", "notepad", "reg", "regedit",
+    "schtasks", "taskkill", "tasklist", "wmic", "msedge", "mspaint",
 ))  # fmt: skip
 LINUX_PLACE = re.compile(r"(?<![\w.:/%])(?:/(?:home|usr|etc|tmp|opt|var|bin|root|mnt|proc)/|~/)")
 NO_PLACES = frozenset((
