@@ -1,6 +1,7 @@
 """Plain functions that make rows of the fleet; everything unnamed is unremarkable."""
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -34,7 +35,9 @@ def make_sample(host: Host, at: datetime, **values: float) -> None:
     record_sample(host, at, **counts | {"reset_p50_s": 0.0, "reset_p99_s": 0.0} | values)
 
 
-def make_joined_host(name: str = "far", secret: str = "s") -> JoinedHost:
+def make_joined_host(
+    name: str = "far", secret: str = "s", *, roles: Sequence[str] = ("env", "gpu")
+) -> JoinedHost:
     now = timezone.now()
     digest = hashlib.sha256(secret.encode()).hexdigest()
     return JoinedHost.objects.create(
@@ -44,6 +47,7 @@ def make_joined_host(name: str = "far", secret: str = "s") -> JoinedHost:
         heard_at=now,
         joined_at=now,
         invited_by_name="admin",
+        roles=list(roles),
     )
 
 

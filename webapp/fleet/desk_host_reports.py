@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from webapp.fleet import history_rows
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
+from webapp.fleet.reported_values import HostValues
 from webapp.lib.statements.short_statements import execute
 from webapp.live.event_publishing import publish
 
@@ -80,8 +81,7 @@ class FailedBoot:
 class HostState:
     """All that a report says of a host."""
 
-    values: dict[str, Any]
-    """Columns of `models.Host`."""
+    values: HostValues
     desktops: Sequence[DesktopState]
     failures: Sequence[FailedBoot]
 
@@ -90,8 +90,8 @@ class HostState:
 class HostChanges:
     """What differs from what the mirror told last."""
 
-    values: dict[str, Any]
-    """Columns of `models.Host` with another value."""
+    values: HostValues
+    """Those that differ."""
     desktops: Sequence[DesktopState]
     """That changed for people."""
     figures: dict[str, DesktopFigures]
@@ -114,10 +114,10 @@ def record_host(*, host: str, state: HostState) -> None:
     before = Host.objects.select_for_update().get(name=host)
     Host.objects.filter(pk=before.pk).update(**state.values, heartbeat_at=now, problem="")
     _record_failures(before, state.failures)
-    providers = {provider["provider"] for provider in state.values["providers"]}
+    providers = {provider["provider"] for provider in state.values.get("providers", [])}
     if _record_desktops(host, state.desktops, providers):
         return  # it has published
-    is_new = before.problem or bool(before.leaks) != bool(state.values["leaks"])
+    is_new = before.problem or bool(before.leaks) != bool(state.values.get("leaks"))
     if is_new or before.heartbeat_at is None:
         publish("fleet", "host.updated", {"host": host})
 
@@ -164,6 +164,7 @@ def _record_desktops(host: str, desktops: Sequence[DesktopState], providers: Set
 
 def _write(host: str, told: Sequence[tuple[Desktop, DesktopState]], unique: str = "") -> None:
     """One statement for all; `unique`: the column by which rows that there are already are found."""
+    told = _without_others(host, told)
     if not told:
         return
     now = timezone.now()
@@ -184,6 +185,16 @@ def _write(host: str, told: Sequence[tuple[Desktop, DesktopState]], unique: str 
         )
     else:
         Desktop.objects.bulk_create(rows)
+
+
+def _without_others(
+    host: str, told: Sequence[tuple[Desktop, DesktopState]]
+) -> Sequence[tuple[Desktop, DesktopState]]:
+    """Rows of another host that lives stay as they are: a name in a report is no right to them."""
+    names = [state.name for _, state in told]
+    others = Desktop.objects.filter(name__in=names).exclude(host=host).exclude(mirrored_at=None)
+    taken = set(others.exclude(phase=DesktopPhase.GONE).values_list("name", flat=True))
+    return [one for one in told if one[1].name not in taken] if taken else told
 
 
 def _write_figures(host: str, told: dict[str, DesktopFigures]) -> None:

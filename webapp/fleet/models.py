@@ -102,6 +102,8 @@ class JoinedHost(models.Model):
     heard_at = models.DateTimeField()
     joined_at = models.DateTimeField()
     invited_by_name = models.CharField(max_length=150)
+    roles = models.JSONField(default=list)
+    """Of `joined_identity.ROLES`: what it may be used for."""
     revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
@@ -160,6 +162,8 @@ class JoinToken(models.Model):
     made_by_name = models.CharField(max_length=150)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+    roles = models.JSONField(default=list)
+    """What the host may be used for."""
 
     def __str__(self) -> str:
         return f"join token {self.pk} of {self.made_by_name}"

@@ -7,7 +7,8 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
+from webapp.fleet.models import Desktop, DesktopPhase, Host, JoinedHost, Worker, WorkerStatus
+from webapp.fleet.reported_values import ReportedGpu
 from webapp.lib.silence import silent_for
 from webapp.lib.statements.short_statements import first_row
 from webapp.live.event_publishing import publish
@@ -18,10 +19,14 @@ JOINED_TIMEOUT = timedelta(seconds=120)
 """Of a joined host, which works on while the web is away: a restart or an upgrade costs no trajectory."""
 
 
+class NameTaken(Exception):
+    """Raised when a worker comes by a name that belongs to another host; the message says what to do."""
+
+
 BEAT_AGAIN = """
 UPDATE fleet_worker
-SET queue = %s, host = %s, slots = %s, version = %s, is_joined = %s, heartbeat_at = %s
-WHERE name = %s AND pid = %s AND status = %s
+SET slots = %s, version = %s, heartbeat_at = %s
+WHERE name = %s AND queue = %s AND host = %s AND is_joined = %s AND pid = %s AND status = %s
 RETURNING is_draining
 """
 """Every worker's, every two seconds."""
@@ -31,16 +36,20 @@ def beat_again(
     *, name: str, queue: str, host: str, pid: int, slots: int, version: str, is_joined: bool = False
 ) -> bool | None:
     """The heartbeat of a worker that is online: whether it is being drained; None when it is not online."""
-    values = [queue, host, slots, version, is_joined, timezone.now()]
-    found = first_row(BEAT_AGAIN, [*values, name, pid, WorkerStatus.ONLINE.value])
+    values = [slots, version, timezone.now(), name, queue, host, is_joined, pid]
+    found = first_row(BEAT_AGAIN, [*values, WorkerStatus.ONLINE.value])
     return bool(found[0]) if found else None
 
 
 @transaction.atomic
 def beat_worker(*, name: str, host: str, **told: Any) -> Worker:
-    """Record that a worker is alive, as `beat_again`; one coming back under its name is online again."""
+    """Record that a worker is alive, as `beat_again`; one coming back under its name is online again.
+
+    Raises NameTaken when the row is of another host, which would hand over all that it runs.
+    """
     if beat_again(name=name, host=host, **told) is not None:
         return Worker.objects.get(name=name)
+    _require_free(name, host, is_joined=told.get("is_joined", False))
     now = timezone.now()
     values = {**told, "host": host, "status": WorkerStatus.ONLINE, "heartbeat_at": now, "started_at": now}
     # A host that is being drained stays so for workers that join it.
@@ -51,7 +60,16 @@ def beat_worker(*, name: str, host: str, **told: Any) -> Worker:
     return worker
 
 
-def record_gpus(*, name: str, gpus: list[dict[str, Any]], cpu_places: int = 0, address: str = "") -> None:
+def _require_free(name: str, host: str, *, is_joined: bool) -> None:
+    """Raise NameTaken when the worker's or the host's name belongs to another host."""
+    known = Worker.objects.filter(name=name).first()
+    if known is not None and (known.is_joined != is_joined or (is_joined and known.host != host)):
+        raise NameTaken(f"worker {name} is of another host; give one of the two another host name")
+    if not is_joined and JoinedHost.objects.filter(host__name=host, revoked_at=None).exists():
+        raise NameTaken(f"a joined host is called {host}, too; revoke it, or rename one of the two")
+
+
+def record_gpus(*, name: str, gpus: list[ReportedGpu], cpu_places: int = 0, address: str = "") -> None:
     """Which GPUs a gpu worker sees; an empty list says that it looked and there is none.
 
     `address`: where other gpu hosts reach its own; "" = they do not.
@@ -89,20 +107,30 @@ def lose_stale_workers() -> list[Worker]:
 
 
 @transaction.atomic
-def record_desktop(*, name: str, phase: DesktopPhase, **values: Any) -> Desktop:
-    """The desktop that a trajectory uses. Its phase is taken only while no desk host tells of it."""
+def record_desktop(*, name: str, host: str, phase: DesktopPhase, **values: Any) -> Desktop:
+    """The desktop that a trajectory uses. Its phase is taken only while no desk host tells of it.
+
+    Raises NameTaken when another host's desk host has one of this name.
+    """
     known = Desktop.objects.filter(name=name).first()
     if known is not None and known.mirrored_at is not None:
+        if known.host != host:
+            raise NameTaken(f"desktop {name} is of another host, {known.host}")
         return known
-    desktop, _ = Desktop.objects.update_or_create(name=name, defaults={"phase": phase, **values})
+    values |= {"host": host, "phase": phase}
+    desktop, _ = Desktop.objects.update_or_create(name=name, defaults=values)
     if known is None or known.phase != phase:
         publish("fleet", "desktop.updated", {"desktop": name, "phase": phase})
     return desktop
 
 
 @transaction.atomic
-def end_remote_desktop(*, name: str) -> None:
-    """A desktop of a remote service was closed; of its own desktops a desk host tells by itself."""
+def end_remote_desktop(*, name: str, host: str = "") -> None:
+    """A desktop of a remote service was closed; of its own desktops a desk host tells by itself.
+
+    `host`: only one that is used from there; "" = any.
+    """
     remote = Desktop.objects.filter(name=name, mirrored_at=None).exclude(phase=DesktopPhase.GONE)
+    remote = remote.filter(host=host) if host else remote
     if remote.update(phase=DesktopPhase.GONE, updated_at=timezone.now()):
         publish("fleet", "desktop.updated", {"desktop": name, "phase": DesktopPhase.GONE})

@@ -16,7 +16,8 @@ from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import turn_of
-from webapp.worker_door.rows import patient_question, require_host
+from webapp.worker_door.job_tickets import require_ticket
+from webapp.worker_door.rows import env_host, require_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +64,15 @@ class Assignment:
     """Set when it is continued from another trajectory's state."""
 
 
-@patient_question
-def claim(trajectory_id: int, worker_name: str) -> Assignment | None:
-    """Take the trajectory for the worker; None when another has it, it was cancelled, or none may begin."""
+@env_host.patient_question
+def claim(trajectory_id: int, worker_name: str, ticket: str = "") -> Assignment | None:
+    """Take the trajectory for the worker; None when another has it, it was cancelled, or none may begin.
+
+    `ticket`: what a joined host got it with.
+    """
+    require_worker(worker_name)
+    require_ticket(ticket, trajectory_id)
     worker = Worker.objects.get(name=worker_name)
-    require_host(worker.host)
     if worker.is_draining or disk_room.shortages(*disk_room.OF_EPISODES):
         hand_back_job(trajectory_id=trajectory_id)
         return None

@@ -16,7 +16,7 @@ from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
 from webapp.experiments.pinned_models import pin_models, record_config, with_models
 from webapp.experiments.placement.pool import Share
 from webapp.trajectories import lifecycle as trajectories
-from webapp.worker_door.rows import caller, own_attempt, patient_question, question, report, require_worker
+from webapp.worker_door.rows import caller, gpu_host, own_attempt, require_worker
 
 STOP_TEXTS = {
     ExperimentStatus.CANCELLING: (AttemptStatus.CANCELLED, ExperimentStatus.CANCELLED, "Cancelled."),
@@ -75,7 +75,7 @@ def held(row: Attempt) -> HeldAttempt:
     )
 
 
-@patient_question
+@gpu_host.patient_question
 def claim_attempt(experiment_id: int, number: int, worker_name: str) -> HeldAttempt | None:
     """Take a queued experiment that was placed on this worker; None when another job has it (redelivery)."""
     require_worker(worker_name)
@@ -96,7 +96,7 @@ def _claimed_before(experiment_id: int, number: int, worker_name: str) -> Attemp
     return claimed.filter(experiment_id=experiment_id, number=number).first()
 
 
-@patient_question
+@gpu_host.patient_question
 def runnable_config(attempt_id: int) -> RunnableConfig:
     """With folders for checkpoints' names, and commits of the hub that the server knows."""
     experiment = own_attempt(attempt_id, or_of_gang=True).experiment
@@ -106,14 +106,14 @@ def runnable_config(attempt_id: int) -> RunnableConfig:
         return RunnableConfig(None, error.problems)
 
 
-@patient_question
+@gpu_host.patient_question
 def record_pinned(attempt_id: int, model: str, reference: str) -> None:
     """Commits of the hub that the attempt's own host knows."""
     experiment = own_attempt(attempt_id).experiment
     record_config(experiment, with_models(experiment.settings, model, reference))
 
 
-@question
+@gpu_host.question
 def beat_attempt(attempt_id: int) -> AttemptNow:
     """Its worker is alive."""
     row = own_attempt(attempt_id)
@@ -122,13 +122,13 @@ def beat_attempt(attempt_id: int) -> AttemptNow:
     return AttemptNow(True, attempts.beat_experiment(row.experiment_id))
 
 
-@patient_question
+@gpu_host.patient_question
 def is_current(attempt_id: int) -> bool:
     """False once it has ended where it runs."""
     return own_attempt(attempt_id, or_of_gang=True).ended_at is None
 
 
-@patient_question
+@gpu_host.patient_question
 def start_attempt(attempt_id: int, policy_url: str, policy_token: str, policy_certificate: str) -> None:
     """The policy server answers: env workers may come."""
     attempts.start_attempt(
@@ -140,30 +140,30 @@ def start_attempt(attempt_id: int, policy_url: str, policy_token: str, policy_ce
     fill_free_slots()
 
 
-@patient_question
+@gpu_host.patient_question
 def record_gpus_held(attempt_id: int, number: int) -> None:
     attempts.record_gpus_held(attempt=own_attempt(attempt_id), number=number)
 
 
-@report
+@gpu_host.report
 def tell_start(attempt_id: int, message: str) -> None:
     """What it waits for while it starts."""
     show_start(own_attempt(attempt_id).experiment_id, message)
 
 
-@report
+@gpu_host.report
 def tell_disk_wait(attempt_id: int, shortage: str) -> None:
     """What its next checkpoint waits for; "" = nothing."""
     show_disk_wait(own_attempt(attempt_id).experiment_id, shortage)
 
 
-@report
+@gpu_host.report
 def end_finished(attempt_id: int) -> None:
     if (row := _open(attempt_id)) is not None:
         _end(row, AttemptStatus.FINISHED, "", ExperimentStatus.FINISHED, "Finished.")
 
 
-@report
+@gpu_host.report
 def end_stopped(attempt_id: int, reason: str) -> None:
     """Cancelled or paused, whichever the people asked for; else it goes on from where it was saved."""
     if (row := _open(attempt_id)) is None:
@@ -176,21 +176,21 @@ def end_stopped(attempt_id: int, reason: str) -> None:
     _end(row, status, reason, to, message)
 
 
-@report
+@gpu_host.report
 def end_crashed(attempt_id: int, reason: str, max_restarts: int | None) -> None:
     """The next one is queued, or its experiment fails when there were too many; None: as its config says."""
     if (row := _open(attempt_id)) is not None:
         _requeue(row, reason, max_restarts)
 
 
-@report
+@gpu_host.report
 def end_incomplete(attempt_id: int, reason: str) -> None:
     """Its hosts did not all come: they are called again, and no restart is used up."""
     if (row := _open(attempt_id)) is not None:
         attempts.requeue_incomplete(attempt=row, reason=reason)
 
 
-@report
+@gpu_host.report
 def cancel_groups(attempt_id: int, up_to_own: bool) -> None:
     """All that its experiment still samples; `up_to_own`: not what a later attempt asked for."""
     row = own_attempt(attempt_id)

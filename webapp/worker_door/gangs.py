@@ -6,16 +6,18 @@ from kombu.exceptions import OperationalError
 
 from webapp.experiments.lifecycle import gangs
 from webapp.experiments.lifecycle.gangs import Gathering
+from webapp.experiments.models import Attempt
 from webapp.lib.send_job import JOIN_GANG, send_job
 from webapp.worker_door.attempts import HeldAttempt, held
-from webapp.worker_door.rows import own_attempt, patient_question, require_worker
+from webapp.worker_door.rows import NotYours, caller, gpu_host, own_attempt, require_worker
 
 
-@patient_question
+@gpu_host.patient_question
 def call_gang(attempt_id: int, workers: list[str], secret: str) -> str:
     """Send the others of `workers`, in the order of their ranks, their jobs; "" or why they could not be
     called. `secret` (PEM) lets their hosts know each other."""
     row = own_attempt(attempt_id)
+    _require_placed(row, workers)
     if row.gang.exists():  # an answer was lost
         return ""
     gangs.call_gang(attempt=row, workers=workers, secret=secret)
@@ -27,7 +29,14 @@ def call_gang(attempt_id: int, workers: list[str], secret: str) -> str:
     return ""
 
 
-@patient_question
+def _require_placed(row: Attempt, workers: list[str]) -> None:
+    """Raise NotYours when a joined host calls others than those that its experiment was placed on."""
+    placed = {row.worker_name, *(one["worker"] for one in row.experiment.placed_members)}
+    if caller.get() and not set(workers) <= placed:
+        raise NotYours(f"{', '.join(sorted(set(workers) - placed))}: not placed for attempt {row.pk}")
+
+
+@gpu_host.patient_question
 def come(attempt_id: int, host: int, worker_name: str, address: str) -> HeldAttempt | None:
     """A host is there; None when it was not called, has come to another address, or the attempt has ended."""
     require_worker(worker_name)
@@ -35,14 +44,14 @@ def come(attempt_id: int, host: int, worker_name: str, address: str) -> HeldAtte
     return held(row) if row else None
 
 
-@patient_question
+@gpu_host.patient_question
 def leave(attempt_id: int, host: int, problem: str, is_left_alone: bool) -> None:
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
-    own_attempt(attempt_id, or_of_gang=True)
+    require_worker(*gangs.called_as(attempt_id=attempt_id, host=host))
     gangs.leave(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)
 
 
-@patient_question
+@gpu_host.patient_question
 def gathering(attempt_id: int) -> Gathering:
     """What the members have told."""
     own_attempt(attempt_id, or_of_gang=True)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 from webapp.experiments.lifecycle.trainer_reports import GpuLook
 from webapp.experiments.lifecycle.trainer_reports import record_gpu_sample as store_sample
 from webapp.experiments.page.log_files import append_log
 from webapp.fleet import worker_reports
-from webapp.worker_door.rows import own_attempt, question, report, require_worker
+from webapp.fleet.reported_values import ReportedGpu
+from webapp.worker_door.rows import gpu_host, own_attempt, require_worker
 
 LogName = Literal["trainer", "policy"]
 
 
-@question
-def record_gpus(name: str, gpus: list[dict[str, Any]], cpu_places: int, address: str) -> None:
+@gpu_host.question
+def record_gpus(name: str, gpus: list[ReportedGpu], cpu_places: int, address: str) -> None:
     """Which GPUs worker `name` sees; an empty list says that it looked and there is none.
 
     `address`: where other gpu hosts reach its own; "" = they do not.
@@ -23,14 +24,14 @@ def record_gpus(name: str, gpus: list[dict[str, Any]], cpu_places: int, address:
     worker_reports.record_gpus(name=name, gpus=gpus, cpu_places=cpu_places, address=address)
 
 
-@question
+@gpu_host.question
 def record_gpu_sample(attempt_id: int, look: GpuLook) -> None:
     """One look at the attempt's GPUs."""
     row = own_attempt(attempt_id)
     store_sample(experiment_id=row.experiment_id, attempt=row.number, look=look)
 
 
-@report
+@gpu_host.report
 def tell_log(attempt_id: int, name: LogName, text: str) -> None:
     """Lines of a child process of a joined host, in order: pages read the server's own files."""
     row = own_attempt(attempt_id)

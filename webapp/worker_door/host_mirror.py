@@ -10,7 +10,7 @@ from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import Operation, OperationStatus
 from webapp.trajectories import desktop_demand
 from webapp.trajectories.lifecycle import desktop_taken_away
-from webapp.worker_door.rows import own_trajectory, question, require_host
+from webapp.worker_door.rows import env_host, own_of, own_trajectory, require_host, require_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,63 +34,64 @@ class DesktopsWanted:
     count: int
 
 
-@question
+@env_host.question
 def claim_mirror(host: str, by: str, again: bool) -> HostNow | None:
     """Worker `by` mirrors `host` from now on, or still does; None when another one does.
 
     `again`: it did in its last round, and the desk host answered.
     """
     require_host(host)
+    require_worker(by)
     return mirror_claim.claim_mirror(host=host, by=by, again=again, queued=desktop_demand.queued_sql())
 
 
-@question
+@env_host.question
 def wanted_desktops(host: str) -> list[DesktopsWanted]:
     """What queued trajectories want, for a machine that has free slots."""
     require_host(host)
     return [DesktopsWanted(*kind, count) for kind, count in desktop_demand.waiting_desktops().items()]
 
 
-@question
+@env_host.question
 def hand_over_mirror(host: str, by: str) -> None:
     require_host(host)
     mirror_claim.hand_over_mirror(host=host, by=by)
 
 
-@question
+@env_host.question
 def record_problem(host: str, problem: str) -> None:
     """The desk host does not answer."""
     require_host(host)
     desk_host_reports.record_problem(host=host, problem=problem)
 
 
-@question
+@env_host.question
 def record_host(host: str, state: HostState) -> None:
     """Everything of a report."""
     require_host(host)
     desk_host_reports.record_host(host=host, state=state)
 
 
-@question
+@env_host.question
 def record_changes(host: str, by: str, changes: HostChanges) -> bool:
     """What differs from what `by` told last; False when it has to tell everything."""
     require_host(host)
     return desk_host_reports.record_changes(host=host, by=by, changes=changes)
 
 
-@question
+@env_host.question
 def sample_host(host: str) -> None:
     """One point of the history charts."""
     require_host(host)
     desk_host_reports.sample_host(host=host)
 
 
-@question
+@env_host.question
 def forget_old() -> None:
     desk_host_reports.forget_old()
 
 
-@question
+@env_host.question
 def take_operations(host: str) -> list[AskedOperation]:
     """Claim what is asked of a host's desktops, oldest first."""
     require_host(host)
@@ -100,7 +101,7 @@ def take_operations(host: str) -> list[AskedOperation]:
     ]
 
 
-@question
+@env_host.question
 def end_operation(operation_id: int, outcome: str, is_done: bool) -> None:
     """Say what became of it."""
     operation = Operation.objects.get(pk=operation_id)
@@ -109,12 +110,14 @@ def end_operation(operation_id: int, outcome: str, is_done: bool) -> None:
     operator_requests.end_operation(operation=operation, status=status, outcome=outcome)
 
 
-@question
+@env_host.question
 def live_on_desktop(name: str) -> list[int]:
-    return desktop_taken_away.live_on_desktop(name)
+    """Trajectories on a desktop; a joined host hears of its own."""
+    live = desktop_taken_away.live_on_desktop(name)
+    return own_of(live)
 
 
-@question
+@env_host.question
 def take_away(trajectory_id: int, error: str) -> bool:
     own_trajectory(trajectory_id)
     return desktop_taken_away.take_away(trajectory_id=trajectory_id, error=error)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from training.contracts.types import Action
 from webapp.screens import relay_tickets, screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
-from webapp.worker_door.rows import caller, own_trajectory, patient_question, question, report
+from webapp.worker_door.rows import caller, env_host, own_trajectory, require_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class HumanAction:
     ended_at: datetime | None
 
 
-@question
+@env_host.question
 def read_ticket(ticket: str) -> int | None:
     """The trajectory of a relay's ticket; None for a forged or old one. Raises NotYours for another host's.
 
@@ -47,19 +47,20 @@ def read_ticket(ticket: str) -> int | None:
     return trajectory_id
 
 
-@report
+@env_host.report
 def open_screen(trajectory_id: int, addresses: list[str]) -> None:
     screen_control.open_screen(trajectory_id=own_trajectory(trajectory_id).pk, addresses=addresses)
 
 
-@report
+@env_host.report
 def close_screen(trajectory_id: int) -> None:
     screen_control.close_screen(trajectory_id=own_trajectory(trajectory_id).pk)
 
 
-@patient_question
+@env_host.patient_question
 def active_control(trajectory_id: int) -> ControlNow | None:
     """The control that is requested or held, after ending one that was not renewed."""
+    require_own(trajectory_id)
     found = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
     if found is None:
         return None
@@ -67,13 +68,13 @@ def active_control(trajectory_id: int) -> ControlNow | None:
     return now if now.status in ACTIVE_CONTROLS else None
 
 
-@patient_question
+@env_host.patient_question
 def grant_control(control_id: int) -> bool:
     """Pause the agent for this person; False when they no longer want it."""
     return screen_control.grant_control(control=_own(control_id))
 
 
-@patient_question
+@env_host.patient_question
 def refresh_control(control_id: int) -> ControlNow:
     """The same control as it is now."""
     control = _own(control_id)
@@ -83,7 +84,7 @@ def refresh_control(control_id: int) -> ControlNow:
     return ControlNow(control.pk, ControlStatus(control.status), control.claim, control.is_drained)
 
 
-@patient_question
+@env_host.patient_question
 def human_actions(control_id: int, first: int) -> list[HumanAction]:
     """What the person did from number `first` on, in order."""
     rows = HumanInput.objects.filter(control=_own(control_id), index__gte=first).order_by("index")

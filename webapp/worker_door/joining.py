@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import secrets
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -23,6 +24,7 @@ from webapp.experiments.lifecycle.attempts import lose_attempt
 from webapp.experiments.models import Attempt
 from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatus
 from webapp.lib.host_links.certificates import Authority
+from webapp.lib.host_links.joined_identity import SHARED_VARIABLES
 from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle import RUNNING, end_trajectory
 from webapp.trajectories.models import Trajectory
@@ -30,11 +32,6 @@ from webapp.worker_door.contract import version
 
 TOKEN_HOURS = 1
 HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,99}")
-SHARED_VARIABLES = (
-    *("DESKHAND_REMOTE_NETWORKS", "DESKHAND_GATEWAY_VENDORS", "DESKHAND_OSWORLD_PYTHONS"),
-    *("DESKHAND_OSWORLD_DIRS", "DESKHAND_OSWORLD_VARIABLES", "DESKHAND_ALLOW_HOST_CODE"),
-)
-"""What this installation allows configs to do on its hosts."""
 
 
 class JoinRefused(Exception):
@@ -52,11 +49,13 @@ class Welcome:
 
 
 @transaction.atomic
-def make_token(*, user: User) -> str:
-    """SECRET or SECRET.FINGERPRINT, of our own authority: good for one host within the hour."""
+def make_token(*, user: User, roles: Sequence[str]) -> str:
+    """SECRET or SECRET.FINGERPRINT, of our own authority: good for one host of these roles, for an hour."""
     secret = secrets.token_hex(24)  # a shell and a Makefile take it as it is
     until = timezone.now() + timedelta(hours=TOKEN_HOURS)
-    JoinToken.objects.create(digest=_digest(secret), made_by_name=user.get_username(), expires_at=until)
+    JoinToken.objects.create(
+        digest=_digest(secret), made_by_name=user.get_username(), expires_at=until, roles=list(roles)
+    )
     log_action(AuditAction.OPERATED, person=user, team=only_team(user), kind="host", verb="invite")
     if settings.HOSTS_SERVER.is_local:  # a proxy with a certificate of its own stands in front
         return secret
@@ -69,7 +68,7 @@ def join_command(token: str, roles: Sequence[str]) -> str:
 
 
 @transaction.atomic
-def join(*, token: str, name: str, sent_version: str) -> Welcome:
+def join(*, token: str, name: str, roles: Sequence[str], sent_version: str) -> Welcome:
     """Take a host in. Raises JoinRefused."""
     if not HOST_NAME.fullmatch(name):
         raise JoinRefused(f"name: {name!r} is no host name; set DESKHAND_HOST_NAME")
@@ -81,10 +80,9 @@ def join(*, token: str, name: str, sent_version: str) -> Welcome:
         raise JoinRefused(
             "token: unknown, used before, or older than an hour; Fleet > Add a host makes a new one"
         )
-    if JoinedHost.objects.filter(host__name=name, revoked_at=None).exists():
-        raise JoinRefused(
-            f"name: a host {name} has joined; revoke it on the fleet page, or set DESKHAND_HOST_NAME"
-        )
+    if not set(roles) or not set(roles) <= set(found.roles):
+        raise JoinRefused(f"roles: this token is for {', '.join(found.roles)}, not for {', '.join(roles)}")
+    _require_free(name)
     JoinToken.objects.filter(pk=found.pk).update(used_at=now)
     secret = secrets.token_urlsafe(32)
     host, _ = Host.objects.get_or_create(name=name)
@@ -99,12 +97,25 @@ def join(*, token: str, name: str, sent_version: str) -> Welcome:
             "heard_at": now,
             "joined_at": now,
             "invited_by_name": found.made_by_name,
+            "roles": list(dict.fromkeys(roles)),
             "revoked_at": None,
         },
     )
     publish("fleet", "host.updated", {"host": name})
     shared = {variable: os.environ[variable] for variable in SHARED_VARIABLES if os.environ.get(variable)}
     return Welcome(name, secret, shared)
+
+
+def _require_free(name: str) -> None:
+    """Raise JoinRefused when a machine of this name is here already: what is its own stays its own."""
+    if JoinedHost.objects.filter(host__name__iexact=name, revoked_at=None).exists():
+        raise JoinRefused(
+            f"name: a host {name} has joined; revoke it on the fleet page, or set DESKHAND_HOST_NAME"
+        )
+    is_known = Host.objects.filter(name__iexact=name, joined=None).exists()
+    is_used = Worker.objects.filter(host__iexact=name, is_joined=False).exists()
+    if is_known or is_used or name.lower() == socket.gethostname().lower():
+        raise JoinRefused(f"name: {name} is a machine of this installation's own; set DESKHAND_HOST_NAME")
 
 
 def find_host(name: str, secret: str) -> JoinedHost | None:

@@ -23,7 +23,7 @@ def host_add(request: MemberRequest) -> HttpResponse:
     token, roles = "", list(ROLES[:1])
     if request.method == "POST" and server:
         roles = [role for role in ROLES if role in request.POST.getlist("role")] or roles
-        token = joining.make_token(user=request.user)
+        token = joining.make_token(user=request.user, roles=roles)
     context = {
         "nav": "fleet",
         "server": server,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from training.contracts.config import ExperimentConfig, GatewayConfig
@@ -12,26 +13,28 @@ from webapp.experiments.models import Experiment
 from webapp.fleet import worker_reports
 from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.rows import own_trajectory, patient_question, question, report
+from webapp.worker_door.rows import caller, env_host, own_trajectory, own_workers
 from webapp.worker_door.trajectories import end_errored
 
 
-@question
+@env_host.question
 def unended_trajectories() -> list[int]:
-    return list(Trajectory.objects.filter(ended_at=None).values_list("pk", flat=True))
+    """All of them, or those of the calling joined host."""
+    rows = Trajectory.objects.filter(ended_at=None)
+    return list(_own(rows).values_list("pk", flat=True))
 
 
-@question
+@env_host.question
 def gateways_in_use() -> list[GatewayConfig]:
-    """The clusters of experiments that ran in the last day."""
-    recent = Trajectory.objects.filter(created_at__gt=timezone.now() - timedelta(days=1))
+    """The clusters of experiments that ran in the last day; on a joined host, that ran there."""
+    recent = _own(Trajectory.objects.filter(created_at__gt=timezone.now() - timedelta(days=1)))
     rows = Experiment.objects.filter(
         config__desktops__provider="gateway", pk__in=recent.values("experiment_id")
     )
     return list({ExperimentConfig.model_validate(row.config).desktops.gateway for row in rows})
 
 
-@report
+@env_host.report
 def park(
     trajectory_id: int,
     reason: str,
@@ -53,14 +56,18 @@ def park(
         end_errored(row.pk, "desktop_quota", reason)  # it ran already; a cancelled one stays cancelled
 
 
-@patient_question
+@env_host.patient_question
 def unpark(trajectory_id: int) -> bool:
     """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
     row = own_trajectory(trajectory_id)
     return row.status != TrajectoryStatus.PARKED or parked_trajectories.unpark_trajectory(trajectory=row)
 
 
-@report
+@env_host.report
 def end_remote_desktop(desktop_id: str) -> None:
     """Record that a slot closed a desktop; one of a remote service ends by that."""
-    worker_reports.end_remote_desktop(name=desktop_id)
+    worker_reports.end_remote_desktop(name=desktop_id, host=caller.get())
+
+
+def _own(rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
+    return rows.filter(worker__in=own_workers()) if caller.get() else rows

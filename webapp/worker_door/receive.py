@@ -28,7 +28,7 @@ class SentReport(BaseModel):
     """One report of a batch."""
 
     model_config = ConfigDict(extra="forbid")
-    number: int = Field(ge=1)
+    number: int = Field(ge=1, lt=2**63)
     name: str
     body: str
     """The arguments as JSON."""
@@ -109,7 +109,7 @@ def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[i
     try:
         with transaction.atomic():
             for sent in _count(host, stream, together):
-                _call(sent)
+                _call(sent, host)
     except Exception as error:  # the edge to another host: one bad report stops no other
         if passes(error):
             raise
@@ -123,10 +123,11 @@ def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[i
     return {}
 
 
-def _call(sent: SentReport) -> None:
+def _call(sent: SentReport, host: JoinedHost) -> None:
     row = row_named(sent.name)
     if row is None or not row.is_report:
         raise LookupError(f"no report is called {sent.name}")
+    row.require_role(host.roles)
     row.call(sent.body.encode())
 
 

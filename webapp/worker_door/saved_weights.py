@@ -8,14 +8,13 @@ from pathlib import Path
 from webapp.experiments.checkpoints import checkpoint_copies, exports
 from webapp.experiments.checkpoints.checkpoint_copies import SavedCheckpoint
 from webapp.experiments.models import Attempt, CheckpointExport, CheckpointRecord
-from webapp.fleet.models import Worker
 from webapp.reports.model_card import model_card
 from webapp.worker_door.rows import (
     NotYours,
     caller,
+    gpu_host,
     own_attempt,
-    patient_question,
-    question,
+    own_workers,
     require_host,
     require_worker,
     works_for,
@@ -46,25 +45,25 @@ class HeldExport:
     """Where its copy lies in the place of copies."""
 
 
-@patient_question
+@gpu_host.patient_question
 def checkpoints_to_resume(attempt_id: int) -> list[SavedCheckpoint]:
     """Those that are kept, the newest first; none when the attempt is to begin at the beginning."""
     return checkpoint_copies.checkpoints_to_resume(own_attempt(attempt_id))
 
 
-@patient_question
+@gpu_host.patient_question
 def why_not_here(attempt_id: int, newest: SavedCheckpoint, why: str) -> str:
     """Why the attempt cannot go on, and what helps."""
     return str(checkpoint_copies.not_on_this_host(own_attempt(attempt_id), newest, why))
 
 
-@patient_question
+@gpu_host.patient_question
 def go_on_from_older(attempt_id: int, chosen: SavedCheckpoint, newest: SavedCheckpoint, why: str) -> None:
     """Record that steps are trained anew, since the newest checkpoint was lost with its host."""
     checkpoint_copies.go_on_from_older(own_attempt(attempt_id), chosen, newest, why)
 
 
-@patient_question
+@gpu_host.patient_question
 def copied_checkpoint(model_path: str) -> SavedCheckpoint | None:
     """The one whose folder, or model's folder, `model_path` names, when it has a copy."""
     found = checkpoint_copies.copied_checkpoint(model_path)
@@ -73,33 +72,33 @@ def copied_checkpoint(model_path: str) -> SavedCheckpoint | None:
     return found
 
 
-@question
+@gpu_host.question
 def wanting_copies() -> list[SavedCheckpoint]:
     """Kept checkpoints that were not copied since they were reported; of a joined host its own."""
     return [one for one in checkpoint_copies.wanting_copies() if _wrote(one.pk)]
 
 
-@question
+@gpu_host.question
 def record_copy(checkpoint_id: int, copy_sha256: str) -> None:
     """Its copy is complete."""
     _require_wrote(checkpoint_id)
     checkpoint_copies.record_copy(checkpoint_id, copy_sha256)
 
 
-@question
+@gpu_host.question
 def unneeded_copies() -> list[SavedCheckpoint]:
     """Of checkpoints that were deleted."""
     return [one for one in checkpoint_copies.unneeded_copies() if _wrote(one.pk)]
 
 
-@question
+@gpu_host.question
 def forget_copy(checkpoint_id: int) -> None:
     """Its copy is gone."""
     _require_wrote(checkpoint_id)
     checkpoint_copies.forget_copy(checkpoint_id)
 
 
-@question
+@gpu_host.question
 def waiting_exports(worker_name: str) -> list[WaitingExport]:
     """The oldest ones; of a joined host only those of checkpoints that it wrote."""
     require_worker(worker_name)
@@ -110,7 +109,7 @@ def waiting_exports(worker_name: str) -> list[WaitingExport]:
     ]
 
 
-@question
+@gpu_host.question
 def claim_export(export_id: int, worker_name: str, host: str, folder: str) -> HeldExport | None:
     """To be written to a new folder below `folder`; None when another worker has it."""
     require_host(host)
@@ -120,52 +119,52 @@ def claim_export(export_id: int, worker_name: str, host: str, folder: str) -> He
     return _held(row) if claimed else None
 
 
-@question
+@gpu_host.question
 def card_of(export_id: int) -> str:
     """The model card, as Markdown."""
     row = _own_export(export_id)
     return model_card(row.checkpoint, row.dtype)
 
 
-@question
+@gpu_host.question
 def report_export(export_id: int, done_bytes: int, total_bytes: int) -> None:
     """Heartbeat of a running export, with its progress."""
     exports.report_export(export=_own_export(export_id), done_bytes=done_bytes, total_bytes=total_bytes)
 
 
-@question
+@gpu_host.question
 def finish_export(export_id: int, size_bytes: int) -> None:
     """Its folder is complete."""
     exports.finish_export(export=_own_export(export_id), size_bytes=size_bytes)
 
 
-@question
+@gpu_host.question
 def fail_export(export_id: int, message: str) -> None:
     """It could not be written; `message` says what to do."""
     exports.fail_export(export=_own_export(export_id), message=message)
 
 
-@question
+@gpu_host.question
 def uncopied_exports(host: str) -> list[HeldExport]:
     """Finished ones of `host` that other hosts cannot have yet."""
     require_host(host)
     return [_held(row) for row in exports.uncopied_exports(host=host)]
 
 
-@question
+@gpu_host.question
 def record_export_copy(export_id: int, copy_sha256: str) -> None:
     """Its copy is complete."""
     exports.record_export_copy(export=_own_export(export_id), copy_sha256=copy_sha256)
 
 
-@question
+@gpu_host.question
 def removable_exports(host: str) -> list[HeldExport]:
     """Exports on `host` whose files are to be removed."""
     require_host(host)
     return [_held(row) for row in exports.removable_exports(host=host)]
 
 
-@question
+@gpu_host.question
 def confirm_removal(export_id: int) -> None:
     """Its files are gone."""
     exports.confirm_removal(export=_own_export(export_id))
@@ -182,10 +181,9 @@ def _own_export(export_id: int) -> CheckpointExport:
 
 
 def _wrote(checkpoint_id: int) -> bool:
-    host = caller.get()
-    if not host:
+    if not caller.get():
         return True
-    mine = Worker.objects.filter(host=host).values("name")
+    mine = own_workers().values("name")
     return Attempt.objects.filter(experiment__checkpoints=checkpoint_id, worker_name__in=mine).exists()
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from webapp.trajectories import kept_desktop_snapshots
-from webapp.worker_door.rows import own_trajectory, question, report, require_host
+from webapp.worker_door.rows import env_host, own_open_trajectory, own_trajectory, require_host
 
 
-@report
+@env_host.report
 def record_snapshot(
     trajectory_id: int, turn: int, host: str, name: str, size_mb: float, pause_s: float, took_s: float
 ) -> None:
     require_host(host)
     kept_desktop_snapshots.record_snapshot(
-        trajectory_id=own_trajectory(trajectory_id).pk,
+        trajectory_id=own_open_trajectory(trajectory_id).pk,
         turn=turn,
         host=host,
         name=name,
@@ -24,20 +24,20 @@ def record_snapshot(
     )
 
 
-@report
+@env_host.report
 def record_snapshot_problem(trajectory_id: int, problem: str) -> None:
     """The trajectory goes on without it."""
     kept_desktop_snapshots.record_problem(trajectory_id=own_trajectory(trajectory_id).pk, problem=problem)
 
 
-@report
+@env_host.report
 def record_lost_snapshot(host: str, name: str) -> None:
     """The machine's desk host does not have it any more."""
     require_host(host)
     kept_desktop_snapshots.lose_snapshot(host=host, name=name)
 
 
-@question
+@env_host.question
 def unknown_snapshots(host: str, created: dict[str, float], asked_at: datetime) -> set[str]:
     """Of what the machine's desk host keeps (name -> seconds since the epoch), what no row knows.
 

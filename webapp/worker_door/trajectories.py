@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Annotated
 
 from django.db import connection, transaction
+from pydantic import Field
 
+from training.contracts.config import RewardConfig
 from training.contracts.evaluator_check import EvaluatorCheck
 from training.contracts.milestone import ReachedMilestone
 from training.contracts.turn_trace import SpentMs
@@ -19,6 +22,7 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
+from training.rewards import rescore
 from webapp.attacks.runs import note_scripted_run
 from webapp.fleet import worker_reports
 from webapp.fleet.models import DesktopPhase
@@ -28,14 +32,16 @@ from webapp.screens.models import ACTIVE_CONTROLS
 from webapp.trajectories import frames
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Frame, Trajectory
+from webapp.trajectories.row_to_types import trajectory_of, turn_limit
 from webapp.worker_door.rows import (
+    any_host,
     caller,
+    env_host,
+    own_of,
+    own_open_trajectory,
     own_trajectory,
-    patient_question,
-    question,
-    report,
-    report_of_turns,
-    require_own,
+    require_host,
+    require_own_open,
     require_team,
     works_for,
 )
@@ -61,16 +67,16 @@ class TrajectoryNow:
     wants_snapshots: bool = False
 
 
-@question
+@env_host.question
 def beat_trajectories(trajectory_ids: list[int]) -> None:
     """The heartbeat of those that a worker runs, or whose last reports are on their way."""
-    trajectories.beat_trajectories(_own(trajectory_ids))
+    trajectories.beat_trajectories(own_of(trajectory_ids))
 
 
-@patient_question
+@env_host.patient_question
 def look_at(trajectory_ids: list[int]) -> dict[int, TrajectoryNow]:
     """What was decided about them meanwhile."""
-    own = _own(trajectory_ids)
+    own = own_of(trajectory_ids)
     if not own:
         return {}
     statement = LOOK.format(statuses=marks(ACTIVE_CONTROLS), ids=marks(own))
@@ -82,21 +88,13 @@ def look_at(trajectory_ids: list[int]) -> dict[int, TrajectoryNow]:
         }
 
 
-def _own(trajectory_ids: list[int]) -> list[int]:
-    """Those that the caller's workers run."""
-    if not (host := caller.get()):
-        return trajectory_ids
-    return list(
-        Trajectory.objects.filter(pk__in=trajectory_ids, worker__host=host).values_list("pk", flat=True)
-    )
-
-
-@report
+@env_host.report
 def begin_running(
     trajectory_id: int, desktop_id: str, host: str, provider: str, screen: tuple[int, int]
 ) -> None:
     """The desktop is set up."""
-    row = own_trajectory(trajectory_id)
+    require_host(host)
+    row = own_open_trajectory(trajectory_id)
     desktop = worker_reports.record_desktop(
         name=desktop_id,
         phase=DesktopPhase.LEASED,
@@ -109,17 +107,18 @@ def begin_running(
     trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.RUNNING, desktop=desktop)
 
 
-@report
+@env_host.report
 def begin_evaluating(trajectory_id: int) -> None:
-    trajectories.move_trajectory(trajectory=own_trajectory(trajectory_id), to=TrajectoryStatus.EVALUATING)
+    row = own_open_trajectory(trajectory_id)
+    trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
 
 
-@report_of_turns
+@env_host.report_of_turns
 def open_turn(
     trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
 ) -> None:
     """The screenshot is stored; this is the turn that shows it."""
-    require_own(trajectory_id)
+    require_own_open(trajectory_id)
     trajectories.open_turn(
         trajectory_id=trajectory_id,
         index=index,
@@ -129,11 +128,11 @@ def open_turn(
     )
 
 
-@report_of_turns
+@env_host.report_of_turns
 def close_turn(
     trajectory_id: int, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None
 ) -> None:
-    require_own(trajectory_id)
+    require_own_open(trajectory_id)
     trajectories.close_turn(
         trajectory_id=trajectory_id,
         turn=turn,
@@ -143,32 +142,32 @@ def close_turn(
     )
 
 
-@report_of_turns
+@env_host.report_of_turns
 def record_final_screen(trajectory_id: int, frame: str) -> None:
     """What the evaluator is about to judge."""
-    trajectories.record_final_frame(trajectory=own_trajectory(trajectory_id), frame=frame)
+    trajectories.record_final_frame(trajectory=own_open_trajectory(trajectory_id), frame=frame)
 
 
-@report_of_turns
+@env_host.report_of_turns
 def record_checks(trajectory_id: int, checks: list[EvaluatorCheck]) -> None:
     """What the evaluator looked at, for people."""
     rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
-    trajectories.record_checks(trajectory=own_trajectory(trajectory_id), checks=rows)
+    trajectories.record_checks(trajectory=own_open_trajectory(trajectory_id), checks=rows)
 
 
-@report_of_turns
+@env_host.report_of_turns
 def record_milestones(trajectory_id: int, reached: list[ReachedMilestone]) -> None:
     """All milestones of its task that were reached up to now."""
     rows = [one.model_dump(mode="json") for one in reached]
-    trajectories.record_milestones(trajectory=own_trajectory(trajectory_id), reached=rows)
+    trajectories.record_milestones(trajectory=own_open_trajectory(trajectory_id), reached=rows)
 
 
-@report
+@env_host.report
 @transaction.atomic
 def finish(
     trajectory_id: int,
     status: TrajectoryStatus,
-    score: float,
+    score: Annotated[float, Field(ge=0.0, le=1.0)],
     reward: float,
     terms: list[RewardTerm],
     turn_terms: dict[int, list[RewardTerm]],
@@ -179,7 +178,9 @@ def finish(
 
     All at once: a reader of the finished group finds them, and no worker dies in between.
     """
-    row = own_trajectory(trajectory_id)
+    row = own_open_trajectory(trajectory_id)
+    if caller.get():
+        reward, terms, turn_terms = _as_its_config_says(row, score)
     by_turn = {index: _plain(found) for index, found in turn_terms.items()}
     trajectories.record_turn_terms(trajectory=row, terms=by_turn)
     trajectories.record_fingerprint(trajectory=row, fingerprint=fingerprint)
@@ -195,7 +196,18 @@ def finish(
         inbox_admission.offer_to_inbox(trajectory=row)
 
 
-@report
+def _as_its_config_says(
+    row: Trajectory, score: float
+) -> tuple[float, list[RewardTerm], dict[int, list[RewardTerm]]]:
+    """Reward, terms and terms by turn of what was recorded: those that another machine sends are its word."""
+    recorded = trajectory_of(row).model_copy(update={"score": score})
+    rewards = row.experiment.settings.rewards if row.experiment else RewardConfig()
+    found = rescore(recorded, rewards, max_turns=turn_limit(row))
+    by_turn = {turn.index: list(turn.terms) for turn in found.turns if turn.terms}
+    return found.reward or 0.0, list(found.terms), by_turn
+
+
+@env_host.report
 def end_errored(trajectory_id: int, kind: str, error: str) -> None:
     """Infrastructure failed: never a reward; its place in the group is run again."""
     own_trajectory(trajectory_id)
@@ -207,13 +219,13 @@ def end_errored(trajectory_id: int, kind: str, error: str) -> None:
     )
 
 
-@report
+@env_host.report
 def end_cancelled(trajectory_id: int) -> None:
     own_trajectory(trajectory_id)
     trajectories.end_trajectory(trajectory_id=trajectory_id, status=TrajectoryStatus.CANCELLED)
 
 
-@patient_question
+@any_host.patient_question
 def read_screenshot(sha256: str) -> bytes:
     """The lossless PNG of an observation."""
     if caller.get():

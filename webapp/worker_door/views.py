@@ -12,7 +12,7 @@ from functools import partial, wraps
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import ObjectDoesNotExist
-from django.db import Error
+from django.db import DataError, Error
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
@@ -40,6 +40,7 @@ class JoinRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
     token: str
     name: str
+    roles: list[str]
     version: str
 
 
@@ -67,7 +68,7 @@ def for_hosts(view: HostView) -> HostView:
         token, hearing = caller.set(host.name), hears.set(partial(_hear, request, host))
         try:
             return view(request, host, *args, **kwargs)
-        except (ValidationError, TooLong) as error:
+        except (ValidationError, TooLong, OverflowError, DataError) as error:  # a number that no column holds
             words = problems_of(error) if isinstance(error, ValidationError) else str(error)
             return _refuse(400, "bad_request", words)
         except (ObjectDoesNotExist, FileNotFoundError) as error:
@@ -97,6 +98,7 @@ def host_ask(request: HttpRequest, host: JoinedHost, name: str) -> HttpResponse:
     row = row_named(name)
     if row is None or row.is_report:
         return _refuse(404, "unknown", f"no question is called {name}")
+    row.require_role(host.roles)
     answer = row.call(_body(request))
     return HttpResponse(row.answer.dump_json(answer), content_type="application/json")
 
@@ -116,7 +118,9 @@ def host_join(request: HttpRequest) -> HttpResponse:
     """Take a host in that shows a token."""
     try:
         asked = JoinRequest.model_validate_json(_body(request))
-        welcome = joining.join(token=asked.token, name=asked.name, sent_version=asked.version)
+        welcome = joining.join(
+            token=asked.token, name=asked.name, roles=asked.roles, sent_version=asked.version
+        )
     except (ValidationError, TooLong) as error:
         return _refuse(400, "bad_request", str(error))
     except joining.JoinRefused as refused:

@@ -16,14 +16,25 @@ from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.rows import caller, hears, question, report, require_host
+from webapp.worker_door.job_tickets import make_ticket
+from webapp.worker_door.rows import (
+    NotYours,
+    any_host,
+    caller,
+    env_host,
+    gpu_host,
+    hears,
+    require_host,
+    require_own_name,
+    require_worker,
+)
 
 log = logging.getLogger(__name__)
 NEEDS_REDIS = "remote"
 """Provider whose slots are counted in Redis, which a joined host does not reach."""
 
 
-@question
+@any_host.question
 def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version: str) -> bool:
     """Record that a worker is alive; True while it is being drained."""
     require_host(host)
@@ -32,23 +43,30 @@ def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version:
     told: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
     told |= {"version": version, "is_joined": bool(caller.get())}
     is_draining = worker_reports.beat_again(**told)
-    return worker_reports.beat_worker(**told).is_draining if is_draining is None else is_draining
+    if is_draining is not None:
+        return is_draining
+    require_own_name(name, queue)
+    try:
+        return worker_reports.beat_worker(**told).is_draining
+    except worker_reports.NameTaken as error:
+        raise NotYours(str(error)) from error
 
 
-@question
+@any_host.question
 def stop_worker(name: str, pid: int, host: str) -> None:
     """A worker said goodbye."""
     require_host(host)
+    require_worker(name)
     worker_reports.stop_worker(name=name, pid=pid)
 
 
-@report
+@any_host.report
 def begin_anew(worker_name: str) -> None:
     """The worker was started: what it ran before ended with its last process."""
     worker = Worker.objects.filter(name=worker_name).first()
     if worker is None:
         return
-    require_host(worker.host)
+    require_worker(worker_name)
     for pk in Trajectory.objects.filter(worker=worker, status__in=RUNNING).values_list("pk", flat=True):
         trajectories.end_trajectory(
             trajectory_id=pk,
@@ -69,25 +87,27 @@ class GpuJob:
     arguments: tuple[int, int]
 
 
-@question
+@gpu_host.question
 def take_gpu_jobs(worker_name: str) -> list[GpuJob]:
     """What was placed on a gpu worker that does not reach Redis: the oldest job, or none."""
-    worker = Worker.objects.get(name=worker_name)
-    require_host(worker.host)
+    require_worker(worker_name)
     found = send_job.take_placed(worker_name)
     return [GpuJob(*found)] if found else []
 
 
-@question
-def take_jobs(worker_name: str, count: int) -> list[int]:
-    """Trajectories that were sent to env workers, taken from Redis for a host that does not reach it."""
+@env_host.question
+def take_jobs(worker_name: str, count: int) -> dict[int, str]:
+    """Trajectories that were sent to env workers, taken from Redis for a host that does not reach it.
+
+    id -> ticket to claim it with
+    """
+    require_worker(worker_name)
     worker = Worker.objects.get(name=worker_name)
-    require_host(worker.host)
     found = send_job.take_jobs(send_job.RUN_TRAJECTORY, host=worker.host, count=count)
-    taken = []
+    taken: dict[int, str] = {}
     for row in Trajectory.objects.filter(pk__in=found).select_related("group", "experiment"):
         if row.desktop_config.provider == NEEDS_REDIS:
             hand_back_job(trajectory_id=row.pk)
         else:
-            taken.append(row.pk)
+            taken[row.pk] = make_ticket(row.pk, worker.host)
     return taken

@@ -40,10 +40,10 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
 """Errors after which the environment is still good -> the kind that is recorded."""
 
 
-def run(trajectory_id: int) -> None:
-    """Body of the env job."""
+def run(trajectory_id: int, ticket: str = "") -> None:
+    """Body of the env job; `ticket`: what a joined host got it with."""
     with log_about(trajectory_id=trajectory_id):
-        assignment = claim(trajectory_id)
+        assignment = claim(trajectory_id, ticket)
         if assignment is None:
             return
         experiment_id = assignment.row.experiment_id

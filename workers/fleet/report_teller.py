@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 from workers.desktops.host.messages import BootFailure, HostReport
 from workers.fleet import reporting
@@ -77,9 +77,10 @@ class ReportTeller:
             others = states.keys() - {state.name for state in changed}
             moved = {name: states[name].figures for name in others if _has_moved(states[name], told)}
         changes = HostChanges(
-            values={
-                name: value for name, value in values.items() if _differs(name, value, told.values[name])
-            },
+            values=cast(
+                reporting.HostValues,
+                {name: value for name, value in values.items() if _differs(name, value, told.values[name])},
+            ),
             desktops=changed,
             figures=moved,
             gone=[name for name in told.desktops if name not in states],

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from django.utils import timezone
 
 from webapp.fleet.desk_host_reports import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
 from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import DesktopPhase, Verb
+from webapp.fleet.reported_values import HostValues
 from webapp.worker_door import host_mirror as door
 from webapp.worker_door import snapshots as snapshots_door
 from webapp.worker_door.host_mirror import AskedOperation as Operation
@@ -20,7 +21,16 @@ from workers import identity
 from workers.desktops.host.messages import BootFailure, DesktopStatus, HostReport, KeptSnapshot
 from workers.door.through import through
 
-__all__ = ["DesktopFigures", "DesktopState", "DesktopsWanted", "HostChanges", "HostNow", "Operation", "Verb"]
+__all__ = [
+    "DesktopFigures",
+    "DesktopState",
+    "DesktopsWanted",
+    "HostChanges",
+    "HostNow",
+    "HostValues",
+    "Operation",
+    "Verb",
+]
 
 claim_mirror = through(door.claim_mirror)
 wanted_desktops = through(door.wanted_desktops)
@@ -68,7 +78,7 @@ def host_values(report: HostReport) -> dict[str, Any]:
 def host_state(report: HostReport) -> HostState:
     """The report as rows of the database hold it."""
     return HostState(
-        values=host_values(report),
+        values=cast(HostValues, host_values(report)),
         desktops=[desktop_state(status) for status in report.desktops],
         failures=[failed_boot(failure) for failure in report.failures],
     )

@@ -51,9 +51,9 @@ class JoinedEnvWorker(JoinedWorker):
         wanted = self._num_slots + 1 - len(self._running)
         if wanted <= 0:
             return
-        for trajectory_id in _take_jobs(identity.current().name, wanted):
+        for trajectory_id, ticket in _take_jobs(identity.current().name, wanted).items():
             self._running.add(trajectory_id)
-            self._threads.submit(self._run_one, trajectory_id)
+            self._threads.submit(self._run_one, trajectory_id, ticket)
 
     def beat(self) -> None:
         beat_held()
@@ -61,9 +61,9 @@ class JoinedEnvWorker(JoinedWorker):
     def end(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run_one(self, trajectory_id: int) -> None:
+    def _run_one(self, trajectory_id: int, ticket: str) -> None:
         try:
-            trajectory_job.run(trajectory_id)
+            trajectory_job.run(trajectory_id, ticket)
         except Exception:  # the edge of a thread: the trajectory was recorded as errored
             log.exception("trajectory %s", trajectory_id)
         finally:

@@ -50,8 +50,8 @@ ME = "gpu1@far"
 @pytest.fixture
 def host(settings, live_server, tmp_path) -> Iterator[SimpleNamespace]:
     """This process is the gpu host `far` of the installation that the live server is."""
-    token = joining.make_token(user=make_user("admin"))
-    welcome = joining.join(token=token, name="far", sent_version=version())
+    token = joining.make_token(user=make_user("admin"), roles=["gpu"])
+    welcome = joining.join(token=token, name="far", roles=["gpu"], sent_version=version())
     before = identity.current()
     settings.DATA_DIR = tmp_path
     settings.EXPERIMENTS_DIR = tmp_path / "experiments"

@@ -22,6 +22,7 @@ from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_tr
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.worker_door import assignments, joining, receive, workers
 from webapp.worker_door.contract import version
+from webapp.worker_door.job_tickets import make_ticket
 from webapp.worker_door.rows import row_named
 from workers import identity, worker_row
 from workers.door import https_door, through
@@ -38,8 +39,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def host(settings, live_server, tmp_path, machine) -> Iterator[SimpleNamespace]:  # noqa: F811
     """This process is the env host `far` of the installation that the live server is."""
     user = make_user("admin")
-    token = joining.make_token(user=user)
-    welcome = joining.join(token=token, name="far", sent_version=version())
+    token = joining.make_token(user=user, roles=["env"])
+    welcome = joining.join(token=token, name="far", roles=["env"], sent_version=version())
     settings.JOINED = JoinedIdentity(live_server.url, "far", welcome.secret, "", {})
     spool = Spool(tmp_path / "spool.sqlite3")
     through.open_door.cache_clear()
@@ -61,6 +62,14 @@ def queued(size: int = 1) -> Trajectory:
     return create_group(request=request, team_id=make_team().pk).trajectories.first()
 
 
+def run_given(row: Trajectory) -> None:
+    trajectory_job.run(row.pk, make_ticket(row.pk, "far"))
+
+
+def claim_given(row: Trajectory) -> assignments.Assignment | None:
+    return trajectory_job.claim(row.pk, make_ticket(row.pk, "far"))
+
+
 def deliver_all() -> int:
     door, count = through.https_door(), 0
     while sent := door.deliver():
@@ -70,7 +79,7 @@ def deliver_all() -> int:
 
 def test_an_episode_is_recorded_as_on_one_machine(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     row.refresh_from_db()
     assert row.status == "resetting", "nothing was delivered yet"
     assert deliver_all() > 8
@@ -97,7 +106,7 @@ def test_the_web_may_be_away_from_the_claim_to_the_end(host, settings):
             door._http = closed
 
         working.event_hooks = {"request": [claim_then_leave]}
-        trajectory_job.run(row.pk)
+        run_given(row)
         assert reached == ["/hosts/ask/claim/"]
         with pytest.raises(DoorClosed):
             door.deliver()
@@ -113,7 +122,7 @@ def test_the_web_may_be_away_from_the_claim_to_the_end(host, settings):
 def test_a_claim_whose_answer_was_lost_is_run_again_while_its_host_goes_on(host):
     """The web stood still: it took the claim when nothing waited for the answer any more."""
     row = queued()
-    answered = assignments.claim(row.pk, identity.current().name)
+    answered = assignments.claim(row.pk, identity.current().name, make_ticket(row.pk, "far"))
     assert answered is not None
     told = Trajectory.objects.get(pk=row.pk).heartbeat_at
     for seconds, lost in ((20, []), (40, [row.pk])):
@@ -121,7 +130,7 @@ def test_a_claim_whose_answer_was_lost_is_run_again_while_its_host_goes_on(host)
         assert lose_stale_trajectories() == lost
     again = row.group.trajectories.get(status="queued")
     assert again.retry_of_id == row.pk
-    trajectory_job.run(again.pk)
+    run_given(again)
     deliver_all()
     again.refresh_from_db()
     assert (again.status, again.score) == ("terminated", 1.0)
@@ -129,7 +138,7 @@ def test_a_claim_whose_answer_was_lost_is_run_again_while_its_host_goes_on(host)
 
 def test_what_is_sent_twice_is_recorded_once(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     waiting = door.spool.oldest(100)
     batch = batch_of(door, waiting)
@@ -150,7 +159,7 @@ def batch_of(door, reports) -> receive.Batch:
 
 def test_of_reports_that_share_a_transaction_only_the_new_ones_are_recorded(host, monkeypatch):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     names = [one.name for one in door.spool.oldest(100)]
     middle = names.index("open_turn") + 2
@@ -168,7 +177,7 @@ def test_of_reports_that_share_a_transaction_only_the_new_ones_are_recorded(host
 
 def test_of_reports_that_share_a_transaction_a_wrong_one_is_refused_alone(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     wrong = next(one.number for one in door.spool.oldest(100) if one.name == "close_turn")
     with door.spool._database as database:
@@ -182,9 +191,9 @@ def test_of_reports_that_share_a_transaction_a_wrong_one_is_refused_alone(host):
 
 def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     other = queued()
-    trajectory_job.claim(other.pk)
+    claim_given(other)
     through.open_door.cache_clear()  # killed: the next process opens the same file
     through.through(workers.begin_anew)("env1@far")
     deliver_all()
@@ -196,7 +205,7 @@ def test_a_spool_outlives_its_process_and_a_new_process_gives_up_what_it_ran(hos
 
 def test_screenshots_travel_with_the_reports_that_name_them(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door, sent = through.https_door(), []
     door._http.event_hooks = {"request": [lambda request: sent.append(request.url.path)]}
     assert door.deliver() > 8
@@ -207,7 +216,7 @@ def test_screenshots_travel_with_the_reports_that_name_them(host):
 
 def test_a_screenshot_that_the_server_has_deleted_is_sent_again(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     door._known_frames.update(named := door.spool.frames_until(door.spool.newest()))
     deliver_all()
@@ -217,7 +226,7 @@ def test_a_screenshot_that_the_server_has_deleted_is_sent_again(host):
 
 def test_a_wrong_screenshot_holds_up_no_report(host):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     (team_id, sha256), *_ = door.spool.frames_until(door.spool.newest())
     with door.spool._database as database:
@@ -230,7 +239,7 @@ def test_a_wrong_screenshot_holds_up_no_report(host):
 
 def test_a_host_brings_screenshots_only_to_teams_that_it_works_for(host):
     row, foreign = queued(), make_team()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     (_, sha256), *_ = door.spool.frames_until(door.spool.newest())
     frame = SpooledFrame(foreign.pk, sha256, door.spool.read_frame(row.team_id, sha256))
@@ -242,7 +251,7 @@ def test_a_host_brings_screenshots_only_to_teams_that_it_works_for(host):
 
 def test_a_batch_ends_before_its_screenshots_are_too_long(host, monkeypatch):
     row = queued()
-    trajectory_job.run(row.pk)
+    run_given(row)
     door = through.https_door()
     monkeypatch.setattr(https_door, "BATCH_BYTES", 1)
     assert door.deliver() == 1
@@ -253,8 +262,8 @@ def test_a_batch_ends_before_its_screenshots_are_too_long(host, monkeypatch):
 
 def test_a_report_that_cannot_be_recorded_holds_up_no_other(host):
     doomed, row = queued(), queued()
-    trajectory_job.run(doomed.pk)
-    trajectory_job.run(row.pk)
+    run_given(doomed)
+    run_given(row)
     Trajectory.objects.filter(pk=doomed.pk).delete()
     deliver_all()
     row.refresh_from_db()
@@ -264,7 +273,7 @@ def test_a_report_that_cannot_be_recorded_holds_up_no_other(host):
 
 def test_a_cancel_reaches_the_host_with_its_heartbeat(host):
     row = queued()
-    trajectory_job.claim(row.pk)
+    claim_given(row)
     with held(row.pk):
         Trajectory.objects.filter(pk=row.pk).update(status="cancelled")
         assert not look_at(row.pk).has_ended
@@ -289,19 +298,19 @@ def test_a_host_touches_only_what_it_runs(host):
 
 
 def test_tokens_are_good_once_and_versions_have_to_match(host):
-    token = joining.make_token(user=host.user)
+    token = joining.make_token(user=host.user, roles=["env"])
     with pytest.raises(joining.JoinRefused, match="this host runs Deskhand 0.0.1, the server"):
-        joining.join(token=token, name="b", sent_version="0.0.1")
+        joining.join(token=token, name="b", roles=["env"], sent_version="0.0.1")
     with pytest.raises(joining.JoinRefused, match="a host far has joined; revoke it"):
-        joining.join(token=token, name="far", sent_version=version())
-    joining.join(token=token, name="b", sent_version=version())
+        joining.join(token=token, name="far", roles=["env"], sent_version=version())
+    joining.join(token=token, name="b", roles=["env"], sent_version=version())
     with pytest.raises(joining.JoinRefused, match="used before"):
-        joining.join(token=token, name="c", sent_version=version())
+        joining.join(token=token, name="c", roles=["env"], sent_version=version())
 
 
 def test_a_revoked_host_is_out_and_its_work_is_run_again(host):
     row = queued()
-    trajectory_job.claim(row.pk)
+    claim_given(row)
     joining.revoke(host=JoinedHost.objects.get(), user=host.user)
     row.refresh_from_db()
     assert (row.status, row.error_kind) == ("errored", "worker_lost")

@@ -250,7 +250,7 @@ def invite_host(request: MemberRequest, body: InviteIn) -> Any:
     server = settings.HOSTS_URL
     if not server:
         raise Conflict("This installation takes no hosts: set DESKHAND_HOSTS_URL.")
-    token = joining.make_token(user=request.user)
+    token = joining.make_token(user=request.user, roles=body.roles)
     command = joining.join_command(token, body.roles)
     return Status(201, {"server": server, "token": token, "command": command})
 

@@ -46,6 +46,12 @@ def come(*, attempt_id: int, host: int, worker_name: str, address: str) -> Attem
     return Attempt.objects.select_related("experiment__team").get(pk=attempt_id)
 
 
+def called_as(*, attempt_id: int, host: int) -> list[str]:
+    """The worker that was called as this host of the gang; [] when none was."""
+    rows = GangMember.objects.filter(attempt=attempt_id, host=host)
+    return list(rows.values_list("worker_name", flat=True))
+
+
 def leave(*, attempt_id: int, host: int, problem: str, is_left_alone: bool = False) -> None:
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
     GangMember.objects.filter(attempt=attempt_id, host=host, problem="").update(

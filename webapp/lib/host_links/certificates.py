@@ -80,6 +80,12 @@ def fingerprint_of(certificate: str) -> str:
     return x509.load_pem_x509_certificate(certificate.encode()).fingerprint(HASH).hex()
 
 
+def first_certificate(text: str) -> str:
+    """The first PEM certificate of a text, encoded anew. Raises ValueError when there is none."""
+    certificate = x509.load_pem_x509_certificate(text.encode())
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
 def context_trusting(authority: str) -> ssl.SSLContext:
     """For a client that trusts only this authority (PEM), or with "" those of the system."""
     return ssl.create_default_context(cadata=authority or None)

@@ -10,6 +10,11 @@ from pathlib import Path
 FILE = "host.json"
 ROLES = ("env", "gpu")
 """Desktops with their rollouts; trainers with their policy servers."""
+SHARED_VARIABLES = (
+    *("DESKHAND_REMOTE_NETWORKS", "DESKHAND_GATEWAY_VENDORS", "DESKHAND_OSWORLD_PYTHONS"),
+    *("DESKHAND_OSWORLD_DIRS", "DESKHAND_OSWORLD_VARIABLES", "DESKHAND_ALLOW_HOST_CODE"),
+)
+"""What an installation allows configs to do on its hosts: the only settings that a host takes from it."""
 
 
 @dataclass(frozen=True, slots=True)

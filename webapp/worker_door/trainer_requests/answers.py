@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.worker_door.rows import own_attempt, patient_question, report
+from webapp.worker_door.rows import gpu_host, own_attempt
 from webapp.worker_door.trainer_requests import reports, rollouts
 from webapp.worker_door.trainer_requests.contract import Handler, RequestRefused, TrainerCall
 
@@ -24,7 +24,7 @@ class TrainerAnswer:
     """What was wrong, of any other."""
 
 
-@patient_question
+@gpu_host.patient_question
 def answer_trainer(attempt_id: int, route: str, request: str, key: str) -> TrainerAnswer:
     """`request`: the JSON of what the route asks, which its coordinator has read. `key` names it when it is
     sent again."""
@@ -36,7 +36,7 @@ def answer_trainer(attempt_id: int, route: str, request: str, key: str) -> Train
     return TrainerAnswer(200, answer.decode())
 
 
-@report
+@gpu_host.report
 def take_report(attempt_id: int, route: str, request: str) -> None:
     """Raises RequestRefused, also of an attempt that has ended: what the next one tells counts."""
     _answer(_by_name[route], attempt_id, request, "")

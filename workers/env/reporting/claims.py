@@ -19,12 +19,15 @@ class NoPolicy(Exception):
     """Raised when the experiment's policy server is not (or no longer) there."""
 
 
-def claim(trajectory_id: int) -> Assignment | None:
-    """Take the trajectory for this worker; None when another worker has it or it was cancelled."""
+def claim(trajectory_id: int, ticket: str = "") -> Assignment | None:
+    """Take the trajectory for this worker; None when another worker has it or it was cancelled.
+
+    `ticket`: what a joined host got the job with.
+    """
     close_old_connections()
     name = identity.current().name
     try:
-        return _claim(trajectory_id, name)
+        return _claim(trajectory_id, name, ticket)
     except Worker.DoesNotExist:  # its first heartbeat is still to come
         worker_row.beat()
-        return _claim(trajectory_id, name)
+        return _claim(trajectory_id, name, ticket)

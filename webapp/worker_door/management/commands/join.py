@@ -10,8 +10,8 @@ import httpx
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.lib.host_links.certificates import context_trusting, fingerprint_of
-from webapp.lib.host_links.joined_identity import ROLES, JoinedIdentity
+from webapp.lib.host_links.certificates import context_trusting, fingerprint_of, first_certificate
+from webapp.lib.host_links.joined_identity import ROLES, SHARED_VARIABLES, JoinedIdentity
 
 TIMEOUT_S = 20.0
 
@@ -52,13 +52,15 @@ class Command(BaseCommand):
         secret, _, fingerprint = options["token"].partition(".")
         authority = fetch_authority(server, fingerprint) if fingerprint else ""
         name = os.environ.get("DESKHAND_HOST_NAME") or socket.gethostname()
-        welcome = ask_to_join(server, authority, secret, name)
+        welcome = ask_to_join(server, authority, secret, name, roles)
         identity = JoinedIdentity(
             server=server,
             name=welcome["name"],
             secret=welcome["secret"],
             authority=authority,
-            environment=welcome["environment"],
+            environment={
+                name: str(value) for name, value in welcome["environment"].items() if name in SHARED_VARIABLES
+            },
             roles=roles,
         )
         identity.write(settings.DATA_DIR)
@@ -66,28 +68,33 @@ class Command(BaseCommand):
 
 
 def fetch_authority(server: str, fingerprint: str) -> str:
-    """The server's own authority (PEM). Raises CommandError unless it is the one that the token names."""
+    """The server's own authority (PEM): that one certificate and nothing that came with it.
+
+    Raises CommandError unless it is the one that the token names.
+    """
     # Not verified: what comes is compared with the token, which came another way.
     try:
         answer = httpx.get(f"{server}/hosts/authority.pem", verify=False, timeout=TIMEOUT_S, trust_env=False)
-        found = fingerprint_of(answer.text)
+        authority = first_certificate(answer.text)
     except (httpx.TransportError, ValueError) as error:
         raise CommandError(
             f"--server {server}: {error}; is it the address of the page Add a host?"
         ) from error
-    if found != fingerprint:
+    if fingerprint_of(authority) != fingerprint:
         raise CommandError(
             f"--server {server}: its certificate is not the one that the token names. Another machine may "
             "stand in between; nothing was sent to it"
         )
-    return answer.text
+    return authority
 
 
-def ask_to_join(server: str, authority: str, secret: str, name: str) -> dict[str, Any]:
+def ask_to_join(
+    server: str, authority: str, secret: str, name: str, roles: tuple[str, ...]
+) -> dict[str, Any]:
     """What the server gives this host. Raises CommandError with its words."""
     from webapp.worker_door.contract import version  # models: after the settings
 
-    body = {"token": secret, "name": name, "version": version()}
+    body = {"token": secret, "name": name, "roles": roles, "version": version()}
     try:
         with httpx.Client(verify=context_trusting(authority), timeout=TIMEOUT_S, trust_env=False) as client:
             answer = client.post(f"{server}/hosts/join/", json=body)

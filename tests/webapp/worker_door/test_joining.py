@@ -1,0 +1,112 @@
+"""Who may join, by which name and role, and what a host believes of the server that it joins."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from django.core.management.base import CommandError
+
+from testing.factories import make_user
+from testing.fleet_rows import make_host, make_joined_host, make_worker
+from webapp.fleet.models import JoinedHost, JoinToken
+from webapp.fleet.worker_reports import NameTaken, beat_worker
+from webapp.lib.host_links.certificates import Authority, fingerprint_of, make_self_signed
+from webapp.worker_door import joining
+from webapp.worker_door.contract import version
+from webapp.worker_door.management.commands.join import fetch_authority
+
+
+def join(name: str, *, invited_as: tuple[str, ...] = ("env",), roles: tuple[str, ...] = ("env",)) -> None:
+    token = joining.make_token(user=make_user("admin"), roles=invited_as)
+    joining.join(token=token, name=name, roles=roles, sent_version=version())
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["server", "Server", "mirrored"])
+def test_no_host_joins_under_the_name_of_a_machine_of_the_installations_own(name):
+    make_worker("env@server", host="server")
+    make_host("mirrored")
+    with pytest.raises(joining.JoinRefused, match="machine of this installation's own"):
+        join(name)
+    assert not JoinedHost.objects.exists()
+    assert JoinToken.objects.get().used_at is None, "the token is still good"
+
+
+@pytest.mark.django_db
+def test_no_worker_of_the_installations_own_comes_from_a_machine_called_as_a_joined_host():
+    make_joined_host("far")
+    with pytest.raises(NameTaken, match="a joined host is called far, too"):
+        make_worker("env@far", host="far")
+
+
+@pytest.mark.django_db
+def test_a_worker_of_one_host_never_becomes_that_of_another():
+    make_worker("env1@far", host="server")
+    with pytest.raises(NameTaken, match=r"worker env1@far is of another host"):
+        beat_worker(name="env1@far", queue="env", host="far", pid=2, slots=1, version="1", is_joined=True)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("roles", [("gpu",), ("env", "gpu"), (), ("root",)])
+def test_a_host_joins_only_for_what_its_token_invites(roles):
+    with pytest.raises(joining.JoinRefused, match="roles: this token is for env"):
+        join("far", invited_as=("env",), roles=roles)
+    assert not JoinedHost.objects.exists()
+
+
+@pytest.mark.django_db
+def test_roles_are_kept_with_the_host():
+    join("far", invited_as=("env", "gpu"), roles=("gpu",))
+    assert JoinedHost.objects.get().roles == ["gpu"]
+
+
+@pytest.fixture
+def between(tmp_path) -> Iterator[dict[str, str]]:
+    """A machine that stands in between, and answers with `authority` for the server's."""
+    pair = make_self_signed("127.0.0.1", days=1)
+    (tmp_path / "between.pem").write_text(pair.certificate + pair.key)
+    answer: dict[str, str] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer["authority"].encode())
+
+        def log_message(self, *_: object) -> None:
+            """Says nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "between.pem")
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    answer["url"] = f"https://127.0.0.1:{server.server_port}"
+    answer["own"] = pair.certificate
+    yield answer
+    server.shutdown()
+    server.server_close()
+
+
+def test_of_an_authority_only_the_certificate_that_was_compared_is_trusted(between, tmp_path):
+    authority = Authority.of(tmp_path)
+    for sent in (
+        authority.certificate + between["own"],
+        f"words before\n{authority.certificate}\n{between['own']}",
+    ):
+        between["authority"] = sent
+        trusted = fetch_authority(between["url"], authority.fingerprint)
+        assert trusted.count("BEGIN CERTIFICATE") == 1
+        assert fingerprint_of(trusted) == authority.fingerprint
+        assert "words" not in trusted
+
+
+def test_another_authority_is_refused(between, tmp_path):
+    authority = Authority.of(tmp_path)
+    between["authority"] = between["own"] + authority.certificate
+    with pytest.raises(CommandError, match="not the one that the token names"):
+        fetch_authority(between["url"], authority.fingerprint)

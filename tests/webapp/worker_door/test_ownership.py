@@ -1,0 +1,199 @@
+"""Every call of the contract, by a joined host, about rows of each kind of owner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from testing.factories import make_team
+from tests.webapp.worker_door.owned_world import SECRET, Owner, call_table, make_owner
+from webapp.experiments.models import Experiment, GangMember
+from webapp.fleet.models import Host, JoinedHost
+from webapp.trajectories.models import TurnRecord
+from webapp.worker_door.contract import version
+from webapp.worker_door.rows import all_rows, row_named
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
+
+CALLS = sorted(row.name for row in all_rows())
+OF_THE_TEAM = {"copied_checkpoint", "read_screenshot"}
+"""Hosts that work for a team read its checkpoints' copies and screenshots, whichever host wrote them."""
+BLANK = ([], {}, None, "", False)
+
+
+@pytest.fixture
+def own() -> Owner:
+    return make_owner("ours", make_team())
+
+
+@pytest.fixture
+def others(own) -> list[Owner]:
+    """A host of the same team, one of another, and the server itself."""
+    return [
+        make_owner("theirs", own.team),
+        make_owner("foreign", make_team()),
+        make_owner("server", own.team, is_joined=False),
+    ]
+
+
+def test_each_call_has_its_row_in_the_table(own):
+    assert sorted(call_table(own)) == CALLS
+
+
+def test_a_host_is_served_for_what_is_its_own(own):
+    refused = {}
+    for call, arguments in call_table(own).items():
+        with undone():
+            status, answer = send(own, call, arguments)
+        if status != 200:
+            refused[call] = (status, answer)
+    assert refused == {}
+
+
+def test_a_host_neither_changes_nor_reads_what_others_own(own, others):
+    for victim in others:
+        before = rows_of(victim)
+        for call, arguments in call_table(victim).items():
+            with undone():
+                status, answer = send(own, call, arguments)
+                assert rows_of(victim) == before, f"{call} changed rows of {victim.name}"
+            is_shared = call in OF_THE_TEAM and victim.team == own.team
+            if arguments and not is_shared:
+                assert status in (403, 404) or answer in BLANK, f"{call} of {victim.name}: {answer}"
+            if status == 200:
+                assert victim.name not in json.dumps(answer) or is_shared, f"{call} told of {victim.name}"
+
+
+def test_one_name_of_another_among_its_own_helps_no_host(own, others):
+    table, victim = call_table(own), others[0]
+    before = rows_of(victim)
+    for call, arguments in call_table(victim).items():
+        for key, value in arguments.items():
+            if value != table[call][key]:
+                with undone():
+                    send(own, call, table[call] | {key: value})
+                    assert rows_of(victim) == before, f"{call} with {key} of {victim.name}"
+
+
+def test_a_host_of_another_role_and_a_revoked_one_are_refused(own):
+    before = rows_of(own)
+    for call, arguments in call_table(own).items():
+        for role in {"env", "gpu"} - row_named(call).roles:
+            with undone():
+                JoinedHost.objects.update(roles=[role])
+                assert send(own, call, arguments)[0] == 403, call
+                assert rows_of(own) == before
+        with undone():
+            JoinedHost.objects.update(revoked_at=timezone.now())
+            assert send(own, call, arguments)[0] == 401, call
+            assert rows_of(own) == before
+
+
+@contextmanager
+def undone() -> Iterator[None]:
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def send(caller: Owner, call: str, arguments: dict[str, Any]) -> tuple[int, Any]:
+    """Status and answer; a report that was refused as not its own has status 403, another one 500."""
+    body, path = json.dumps(arguments), f"/hosts/ask/{call}/"
+    is_report = row_named(call).is_report
+    if is_report:
+        row = JoinedHost.objects.get(host__name=caller.name)
+        report = {"number": row.received + 1, "name": call, "body": body}
+        path, body = "/hosts/reports/", json.dumps({"stream": "one", "reports": [report]}) + "\n"
+    response = post(caller, path, body)
+    answer = json.loads(response.content)
+    if is_report and response.status_code == 200:
+        why = "".join(answer["refused"].values())
+        return (403 if why.startswith("NotYours") else 500 if why else 200), why
+    return response.status_code, answer
+
+
+def post(caller: Owner, path: str, body: str) -> HttpResponse:
+    headers = {"Authorization": f"Bearer {caller.name}:{SECRET}", "X-Deskhand-Version": version()}
+    headers["X-Deskhand-Clock"] = "1"
+    return Client().post(path, body, content_type="application/json", headers=headers)
+
+
+def rows_of(owner: Owner) -> list[Any]:
+    """Everything of its rows."""
+    objects = [value for value in vars(owner).values() if hasattr(value, "pk")]
+    found = [type(one).objects.filter(pk=one.pk).values().get() for one in objects]
+    experiments = [owner.attempt.experiment_id, owner.placed.experiment_id]
+    return [
+        *found,
+        *Experiment.objects.filter(pk__in=experiments).order_by("pk").values(),
+        *Host.objects.filter(name=owner.name).values(),
+        *TurnRecord.objects.filter(trajectory=owner.running).order_by("pk").values(),
+        *GangMember.objects.filter(attempt=owner.attempt).values(),
+    ]
+
+
+def test_a_report_of_a_host_writes_only_what_a_desk_host_knows(own):
+    table = call_table(own)
+    for values in ({"name": "server"}, {"is_draining": True}, {"mirrored_by": "x"}, {"cores": 2**63}):
+        state = table["record_host"]["state"] | {"values": values}
+        assert send(own, "record_host", table["record_host"] | {"state": state})[0] == 400
+        changes = table["record_changes"]["changes"] | {"values": values}
+        assert send(own, "record_changes", table["record_changes"] | {"changes": changes})[0] == 400
+    assert Host.objects.get().name == "ours"
+
+
+def test_a_queued_trajectory_is_claimed_only_by_the_host_that_was_given_it(own, others):
+    claim = call_table(own)["claim"]
+    for ticket in ("", "x", call_table(others[0])["claim"]["ticket"]):
+        assert send(own, "claim", claim | {"ticket": ticket})[0] == 403
+    assert send(own, "claim", claim)[0] == 200
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, 1e308, "NaN"])
+def test_a_score_outside_its_range_is_refused(own, score):
+    status, why = send(own, "finish", call_table(own)["finish"] | {"score": score})
+    assert (status, "score" in why) == (500, True)
+    own.running.refresh_from_db()
+    assert own.running.status == "running"
+
+
+def test_the_reward_is_what_the_config_makes_of_what_was_recorded(own):
+    forged = {"name": "solved.v1", "value": 1e308, "weight": 1.0, "contribution": 1e308}
+    finish = call_table(own)["finish"] | {"score": 0.0, "reward": 1e308, "terms": [forged]}
+    send(own, "begin_evaluating", {"trajectory_id": own.running.pk})
+    assert send(own, "finish", finish)[0] == 200
+    own.running.refresh_from_db()
+    assert own.running.status == "terminated"
+    assert abs(own.running.reward) <= 1.0
+    assert own.running.reward == pytest.approx(sum(term["contribution"] for term in own.running.terms))
+
+
+def test_a_trajectory_with_its_score_takes_no_further_turn(own):
+    table = call_table(own)
+    send(own, "begin_evaluating", {"trajectory_id": own.running.pk})
+    send(own, "finish", table["finish"])
+    before = rows_of(own)
+    for call in ("open_turn", "close_turn", "record_final_screen", "record_milestones", "finish"):
+        assert send(own, call, table[call])[0] == 403, call
+    assert rows_of(own) == before
+    assert send(own, "close_screen", table["close_screen"])[0] == 200
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**200])
+def test_numbers_that_no_column_holds_are_a_bad_request(own, number):
+    assert send(own, "take_away", {"trajectory_id": number, "error": "e"})[0] in (400, 404)
+    status, _ = send(own, "end_errored", {"trajectory_id": number, "kind": "k", "error": "e"})
+    assert status == 500, "refused, and passed by what follows"
+    report = {"number": number, "name": "end_cancelled", "body": "{}"}
+    assert (
+        post(own, "/hosts/reports/", json.dumps({"stream": "s", "reports": [report]}) + "\n").status_code
+        == 400
+    )
