@@ -20,6 +20,7 @@ from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
 from webapp.experiments.checkpoints.usable_checkpoints import paths_in_use
 from webapp.experiments.models import CheckpointExport, Experiment, ExperimentStatus, ExportStatus
+from webapp.fleet.models import Worker
 from webapp.lib.copies.place import copies_place
 from webapp.live.event_publishing import publish
 from webapp.replay.models import ReplayEntry, Verdict
@@ -120,11 +121,17 @@ def _set_free(experiment: Experiment) -> None:
 
 
 def _folders(experiment: Experiment) -> list[Path]:
-    """Its own folders on this machine: logs, and checkpoints wherever the config put them."""
-    own = Path(settings.EXPERIMENTS_DIR) / str(experiment.pk)
-    allowed = [own, *(Path(folder) for folder in settings.CHECKPOINT_DIRS)]
-    saved = [Path(path) for path in experiment.checkpoints.values_list("path", flat=True)]
-    return [own, *(path for path in saved if any(path.is_relative_to(folder) for folder in allowed))]
+    """Its own folders on this machine: logs, and checkpoints wherever the config put them.
+
+    A path that was reported is followed to where it really leads; none of a joined host is of this machine.
+    """
+    own = (Path(settings.EXPERIMENTS_DIR) / str(experiment.pk)).resolve()
+    joined = Worker.objects.filter(is_joined=True).values("name")
+    if experiment.attempts.filter(worker_name__in=joined).exists():
+        return [own]
+    allowed = [own, *(Path(folder).resolve() for folder in settings.CHECKPOINT_DIRS)]
+    saved = [Path(path).resolve() for path in experiment.checkpoints.values_list("path", flat=True)]
+    return [own, *(path for path in saved if any(folder in path.parents for folder in allowed))]
 
 
 def _copies(experiment: Experiment) -> list[str]:

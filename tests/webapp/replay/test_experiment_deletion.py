@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 
 from testing.factories import (
+    make_attempt,
     make_experiment,
     make_group,
     make_replay_entry,
@@ -15,8 +16,9 @@ from testing.factories import (
 )
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role
-from webapp.experiments.models import Experiment, MetricPoint, Sweep
+from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint, Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.fleet.worker_reports import beat_worker
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.frames import read_frame
@@ -127,3 +129,41 @@ def test_a_run_of_a_sweep_stays():
     experiment.save()
     with pytest.raises(DeletionRefused, match="run of a sweep"):
         delete(experiment)
+
+
+@pytest.mark.parametrize("reported", ["up", "link", "joined"])
+def test_a_reported_path_leads_no_deletion_out_of_the_folders_of_checkpoints(
+    settings, tmp_path, reported, django_capture_on_commit_callbacks
+):
+    root, others = tmp_path / "checkpoints", tmp_path / "others"
+    settings.CHECKPOINT_DIRS = [root]
+    for folder in (root / "mine", others):
+        folder.mkdir(parents=True)
+        (folder / "weights").touch()
+    (root / "link").symlink_to(others)
+    paths = {"up": root / ".." / "others", "link": root / "link", "joined": root / "mine"}
+    experiment = ended()
+    if reported == "joined":
+        beat_worker(name="gpu1@far", queue="gpu", host="far", pid=1, slots=1, version="1", is_joined=True)
+        make_attempt(experiment, worker_name="gpu1@far")
+    CheckpointRecord.objects.create(
+        experiment=experiment, step=1, policy_version=1, path=str(paths[reported])
+    )
+    with django_capture_on_commit_callbacks(execute=True):
+        delete(experiment)
+    assert (others / "weights").exists()
+    assert (root / "mine" / "weights").exists()
+
+
+def test_a_checkpoint_that_this_machine_saved_goes_with_its_experiment(
+    settings, tmp_path, django_capture_on_commit_callbacks
+):
+    settings.CHECKPOINT_DIRS = [tmp_path]
+    saved = tmp_path / "mine" / "step-1"
+    saved.mkdir(parents=True)
+    experiment = ended()
+    CheckpointRecord.objects.create(experiment=experiment, step=1, policy_version=1, path=str(saved))
+    with django_capture_on_commit_callbacks(execute=True):
+        delete(experiment)
+    assert not saved.exists()
+    assert tmp_path.exists()
