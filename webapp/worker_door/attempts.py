@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from django.db import transaction
-
 from training.contracts.config import ConfigError, ExperimentConfig
 from webapp.dispatcher.send_waiting import fill_free_slots
 from webapp.experiments.installation_limits import require_runnable
-from webapp.experiments.lifecycle import attempts, status_changes
+from webapp.experiments.lifecycle import attempts
 from webapp.experiments.lifecycle.disk_wait_text import tell_disk_wait as show_disk_wait
 from webapp.experiments.lifecycle.engine_wait_text import tell_start as show_start
 from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
@@ -160,7 +158,13 @@ def tell_disk_wait(attempt_id: int, shortage: str) -> None:
 @gpu_host.report
 def end_finished(attempt_id: int) -> None:
     if (row := _open(attempt_id)) is not None:
-        _end(row, AttemptStatus.FINISHED, "", ExperimentStatus.FINISHED, "Finished.")
+        attempts.close_attempt(
+            attempt=row,
+            status=AttemptStatus.FINISHED,
+            reason="",
+            to=ExperimentStatus.FINISHED,
+            message="Finished.",
+        )
 
 
 @gpu_host.report
@@ -173,7 +177,7 @@ def end_stopped(attempt_id: int, reason: str) -> None:
         _requeue(row, reason, None)
         return
     status, to, message = asked
-    _end(row, status, reason, to, message)
+    attempts.close_attempt(attempt=row, status=status, reason=reason, to=to, message=message)
 
 
 @gpu_host.report
@@ -201,12 +205,6 @@ def cancel_groups(attempt_id: int, up_to_own: bool) -> None:
 def _open(attempt_id: int) -> Attempt | None:
     row = own_attempt(attempt_id)
     return row if row.ended_at is None else None
-
-
-@transaction.atomic
-def _end(row: Attempt, status: AttemptStatus, reason: str, to: ExperimentStatus, message: str) -> None:
-    attempts.end_attempt(attempt=row, status=status, reason=reason)
-    status_changes.change_status(row.experiment_id, to, message=message)
 
 
 def _requeue(row: Attempt, reason: str, max_restarts: int | None) -> None:

@@ -24,6 +24,11 @@ from webapp.lib.storable_text import storable
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A gpu worker beats every 2 s while it holds an experiment; one of a joined host may be silent as long as
 its host."""
+SETTLED = {
+    ExperimentStatus.CANCELLING: (ExperimentStatus.CANCELLED, "Cancelled."),
+    ExperimentStatus.PAUSING: (ExperimentStatus.PAUSED, "Paused. Resume goes on from the last checkpoint."),
+}
+"""What people asked for -> how an experiment ends on which nothing works."""
 MAX_GATHERINGS = 10
 """Attempts in a row whose hosts may be called and do not all come."""
 
@@ -193,6 +198,30 @@ def _go_on(attempt: Attempt, kind: str, reason: str, *, failed: str, queued: str
     return change_status(experiment_id, ExperimentStatus.QUEUED, message=queued, dispatched_at=None)
 
 
+def close_attempt(
+    *, attempt: Attempt, status: AttemptStatus, reason: str, to: ExperimentStatus, message: str
+) -> None:
+    """End an attempt and its experiment together; what people asked for meanwhile goes first."""
+    with transaction.atomic():
+        end_attempt(attempt=attempt, status=status, reason=reason)
+        if not change_status(attempt.experiment_id, to, message=message):
+            settle(attempt.experiment_id, reason or "its attempt ended")
+
+
+@transaction.atomic
+def settle(experiment_id: int, reason: str) -> bool:
+    """End an active experiment that no open attempt works on: as people asked, or queued again."""
+    row = Experiment.objects.select_for_update().get(pk=experiment_id)
+    if row.status not in ACTIVE_STATUSES or row.attempts.filter(ended_at=None).exists():
+        return False
+    to, message = SETTLED.get(
+        ExperimentStatus(row.status),
+        (ExperimentStatus.QUEUED, f"Will resume from the last checkpoint: {reason}"),
+    )
+    values = {"dispatched_at": None} if to == ExperimentStatus.QUEUED else {}
+    return change_status(experiment_id, to, message=message, **values)
+
+
 def lose_attempt(attempt: Attempt, reason: str) -> None:
     """Its worker is gone: the next one goes on from the last checkpoint."""
     limit = attempt.experiment.settings.checkpoints.max_restarts
@@ -205,8 +234,9 @@ def lose_stale_experiments() -> list[int]:
     joined = Q(placed_worker__in=Worker.objects.filter(is_joined=True).values("name"))
     silent = (~joined & silent_for(HEARTBEAT_TIMEOUT)) | (joined & silent_for(JOINED_TIMEOUT))
     for experiment in Experiment.objects.filter(silent, status__in=ACTIVE_STATUSES):
-        attempt = experiment.attempts.order_by("-number").first()
-        if attempt is None or attempt.ended_at is not None:
+        attempt = experiment.attempts.filter(ended_at=None).order_by("-number").first()
+        if attempt is None:
+            settle(experiment.pk, "no attempt works on it")
             continue
         lose_attempt(attempt, f"gpu worker {attempt.worker_name} stopped answering")
         lost.append(experiment.pk)
