@@ -87,10 +87,8 @@ class JoinedHost(models.Model):
     """A host that works for this installation over HTTPS alone, and how far its reports have come."""
 
     host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="joined")
-    digest = models.CharField(max_length=64)
-    """sha256 of its secret."""
-    version = models.CharField(max_length=40)
-    """Of its program, when it was last heard."""
+    digest = models.CharField(max_length=64)  # sha256 of its secret
+    version = models.CharField(max_length=40)  # of its program, when it was last heard
     stream = models.CharField(max_length=32, blank=True)
     """Its spool; a new one counts from 1 again."""
     received = models.BigIntegerField(default=0)
@@ -102,8 +100,7 @@ class JoinedHost(models.Model):
     heard_at = models.DateTimeField()
     joined_at = models.DateTimeField()
     invited_by_name = models.CharField(max_length=150)
-    roles = models.JSONField(default=list)
-    """Of `joined_identity.ROLES`: what it may be used for."""
+    roles = models.JSONField(default=list)  # of `joined_identity.ROLES`: what it may be used for
     revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
@@ -162,8 +159,7 @@ class JoinToken(models.Model):
     made_by_name = models.CharField(max_length=150)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
-    roles = models.JSONField(default=list)
-    """What the host may be used for."""
+    roles = models.JSONField(default=list)  # what the host may be used for
 
     def __str__(self) -> str:
         return f"join token {self.pk} of {self.made_by_name}"

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
+from typing import cast
 
 from django.conf import settings
 from pynvml import NVMLError
 
 from workers.door.repeated_step import RepeatedStep
 from workers.gpu.nvml import Gpus, open_gpus
-from workers.gpu.webapp_imports import GpuLook, record_gpu_sample, record_gpus
+from workers.gpu.webapp_imports import GpuLook, ReportedGpu, record_gpu_sample, record_gpus
 
 EVERY_S = 10.0
 
@@ -22,7 +23,7 @@ def announce_gpus(worker_name: str) -> None:
     gpus = open_gpus()
     record_gpus(
         worker_name,
-        gpus.describe() if gpus else [],
+        cast(list[ReportedGpu], gpus.describe()) if gpus else [],
         0 if gpus else settings.CPU_PLACES,
         _gang_address(has_gpus=bool(gpus)),
     )

@@ -8,6 +8,7 @@ from webapp.experiments.lifecycle.gangs import Gathering
 from webapp.experiments.lifecycle.trainer_reports import GpuLook
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.pinned_models import with_models
+from webapp.fleet.reported_values import ReportedGpu
 from webapp.lib.copies.folder_copy import (
     CopyDamaged,
     Manifest,
@@ -97,6 +98,7 @@ __all__ = [
     "HeldExport",
     "LogName",
     "Manifest",
+    "ReportedGpu",
     "RequestRefused",
     "SavedCheckpoint",
     "TrainerAnswer",
