@@ -33,11 +33,8 @@ caller: ContextVar[str] = ContextVar("caller", default="")
 hears: ContextVar[Callable[[], None] | None] = ContextVar("hears", default=None)
 """Notes when and how that host was heard; None for a worker of this machine."""
 
-
 NAMES = ("experiment", "group", "worker", "status")
 """Of a trajectory: whom its reports are told to. A turn needs no more of its forty columns."""
-
-
 SCORED = (TrajectoryStatus.TERMINATED, TrajectoryStatus.TRUNCATED)
 OWNER = ("worker__host", "worker__is_joined")
 
