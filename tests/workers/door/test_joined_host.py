@@ -334,7 +334,7 @@ def test_to_read_an_identity_changes_no_variable(tmp_path, monkeypatch):
 def test_only_a_heartbeat_notes_how_a_host_was_heard(host):
     JoinedHost.objects.update(clock_skew_s=500)
     joined_at = JoinedHost.objects.get().heard_at
-    trajectory_job.claim(queued().pk)
+    claim_given(queued())
     assert JoinedHost.objects.get().heard_at == joined_at
     worker_row.beat()
     heard = JoinedHost.objects.get()
