@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from training.contracts.types import Completion, Trajectory
+from training.render.prompt_digest import prompt_digest
 from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
 
@@ -223,13 +224,20 @@ def _check_recorded(samples: Sequence[Sample], trajectory: Trajectory, where: st
 
 
 def _check_places(sequences: Sequence[RenderedSequence], trajectory: Trajectory) -> None:
-    """Raise ValueError unless every completion has as many tokens before it as the policy server counted."""
+    """Raise ValueError unless every completion has the tokens before it that the policy server had."""
     for rendered in sequences:
         for turn, (start, _) in zip(rendered.turns, rendered.spans, strict=True):
             completion = trajectory.turns[turn].completion
+            where = f"trajectory {trajectory.trajectory_id}, turn {turn}"
             counted = completion.num_prompt_tokens if completion is not None else 0
             if counted and counted != start:
                 raise ValueError(
-                    f"trajectory {trajectory.trajectory_id}, turn {turn}: {start} tokens before its "
-                    f"completion, but the policy server had {counted}: it saw another context"
+                    f"{where}: {start} tokens before its completion, but the policy server had {counted}: it "
+                    "saw another context"
+                )
+            seen = completion.prompt_digest if completion is not None else ""
+            if seen and seen != prompt_digest(rendered.token_ids[:start]):
+                raise ValueError(
+                    f"{where}: the {start} tokens before its completion are others than the policy server "
+                    "had: it saw other words"
                 )

@@ -1,8 +1,7 @@
 """The values that travel between processes: tasks, actions, turns, trajectories, groups.
 
-The only wire format: everything here is JSON by pydantic (`model_dump_json` /
-`model_validate_json`). Images never travel; they are named by the sha256 of the lossless
-PNG that the model saw.
+The only wire format: everything here is JSON by pydantic (`model_dump_json` / `model_validate_json`).
+Images never travel; they are named by the sha256 of the lossless PNG that the model saw.
 
 Life of a status:  queued -> resetting -> running -> evaluating -> terminated | truncated
                    resetting <-> parked, while the lender of the desktops has none free
@@ -186,6 +185,8 @@ class Completion(Wire):
     """Weights that generated each token, when new ones came meanwhile. [num_tokens] or empty = one"""
     finish_reason: Literal["stop", "length"] = "stop"
     num_prompt_tokens: int = 0
+    prompt_digest: str = Field(default="", max_length=16, exclude_if=lambda digest: not digest)
+    """Of the ids of the tokens before it (`training.render.prompt_digest`); "" = not recorded."""
     fingerprint: str = Field(default="", max_length=300, pattern=r"^[ -~]*$")
     """What made its token ids (`training.contracts.context_fingerprint`); "" = unknown."""
     waited_s: float = Field(default=0.0, ge=0, exclude_if=lambda waited: not waited)

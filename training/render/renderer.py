@@ -27,11 +27,9 @@ from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Trajectory, Turn
 from training.render.context_fingerprint import fingerprint_of
 from training.render.history_window import LEFT_OUT, Context, SeenTurn, first_told_turn, keeps_image
+from training.render.plain_words import PlainWords, marker_id
 from training.render.prompts import action_words, first_text, later_text, system_text
 from training.render.rendered_sequence import Grid, RenderedSequence
-
-MAX_ENCODED = 10_000
-"""Texts whose tokens are remembered: instructions and headers come again and again."""
 
 
 class Renderer:
@@ -43,19 +41,16 @@ class Renderer:
         self.tokenizer = tokenizer
         self.image_processor = image_processor
         self.prompt = prompt
-        self.stop_id: int = tokenizer.convert_tokens_to_ids("<|im_end|>")
-        self.pad_id: int = tokenizer.convert_tokens_to_ids("<|endoftext|>")
-        self.image_pad_id: int = tokenizer.convert_tokens_to_ids("<|image_pad|>")
-        self.banned_ids: list[int] = [
-            self.image_pad_id,
-            tokenizer.convert_tokens_to_ids("<|video_pad|>"),
-        ]
+        self.words = PlainWords(tokenizer)
+        self.stop_id = marker_id(tokenizer, "<|im_end|>")
+        self.pad_id = marker_id(tokenizer, "<|endoftext|>")
+        self.image_pad_id = marker_id(tokenizer, "<|image_pad|>")
+        self.banned_ids = [self.image_pad_id, marker_id(tokenizer, "<|video_pad|>")]
         """Never sampled: a pad in a completion would claim to be a part of an image."""
         self.merge: int = image_processor.merge_size
-        self._im_start: int = tokenizer.convert_tokens_to_ids("<|im_start|>")
+        self._im_start = marker_id(tokenizer, "<|im_start|>")
         self._level_table: np.ndarray | None = None
-        self._encoded: dict[str, list[int]] = {}
-        self._vision = [tokenizer.convert_tokens_to_ids(f"<|vision_{end}|>") for end in ("start", "end")]
+        self._vision = [marker_id(tokenizer, f"<|vision_{end}|>") for end in ("start", "end")]
 
     @classmethod
     def from_folder(cls, folder: str | Path, model: ModelConfig, prompt: PromptConfig) -> Renderer:
@@ -72,13 +67,8 @@ class Renderer:
         return fingerprint_of(self.tokenizer, self.image_processor, self.prompt, sample)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of plain words; markers such as <|im_end|> inside them stay plain words."""
-        if text not in self._encoded:
-            if len(self._encoded) >= MAX_ENCODED:
-                self._encoded.clear()
-            ids = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-            self._encoded[text] = ids
-        return list(self._encoded[text])
+        """Token ids of words from outside; markers such as <|im_end|> or <tool_call> stay plain words."""
+        return self.words.encode(text)
 
     def decode(self, token_ids: list[int]) -> str:
         """The text of a completion without its stop token."""
@@ -105,7 +95,9 @@ class Renderer:
         ids: list[int] = []
         if turn_index == 0:
             system = system_text(self.prompt)
-            ids += self._message("system", self.encode(system)) + self.encode("\n") if system else []
+            ids += (
+                self._message("system", self.words.encode_own(system)) + self.encode("\n") if system else []
+            )
             words = first_text(self.prompt, text, previous_actions)
         else:
             ids += ([] if previous_stopped else [self.stop_id]) + self.encode("\n")
@@ -137,8 +129,11 @@ class Renderer:
         return [self._im_start, *self.encode(f"{role}\n"), *content, self.stop_id]
 
     def completion_ids(self, text: str) -> list[int]:
-        """Token ids of a completion that a person or an oracle wrote, stop token included."""
-        return [*self.encode(text), self.stop_id]
+        """Token ids of a completion that a person or an oracle wrote, stop token included.
+
+        A marker alone on its line is the model's own token, as a policy writes it around a call or a thought.
+        """
+        return [*self.words.encode_completion(text), self.stop_id]
 
     def context(self, turns: Sequence[SeenTurn]) -> Context:
         """Everything in front of the completion of the last of `turns`: the policy server's prompt and the

@@ -17,6 +17,7 @@ from training.contracts.context_fingerprint import differences
 from training.contracts.policy_server import PREFIX, PrefixRequest, PrefixTaken, PrefixTurn
 from training.contracts.types import Completion
 from training.render.history_window import SeenTurn, keeps_image
+from training.render.prompt_digest import prompt_digest
 from training.sampler.sessions import PolicyService, ServiceError, Session, image_size, json_answer
 
 MAX_PREFIX_BYTES = 64 * 1024 * 1024
@@ -74,12 +75,16 @@ def _check_fit(service: PolicyService, turns: list[SeenTurn], completions: list[
             message = f"turn {place} was sampled with {', '.join(changed)}"
             raise ServiceError(409, "prefix_mismatch", message)
         here = replace(turns[place], completion=())
-        length = len(service.renderer.context([*turns[:place], here]).token_ids)
+        before = service.renderer.context([*turns[:place], here]).token_ids
+        length, seen = len(before), completion.prompt_digest
         if not completion.token_ids or length != completion.num_prompt_tokens:
             message = (
                 f"turn {place} was sampled after {completion.num_prompt_tokens} tokens, with this model and "
                 f"prompt it would stand after {length}"
             )
+            raise ServiceError(409, "prefix_mismatch", message)
+        if seen and seen != prompt_digest(before):
+            message = f"turn {place} was sampled after other words than this model and prompt make of it"
             raise ServiceError(409, "prefix_mismatch", message)
 
 

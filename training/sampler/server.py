@@ -33,6 +33,7 @@ from training.sampler.engines.request_batching import BatchingEngine
 from training.sampler.engines.sglang_engine import start_sglang
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.sampler.routes import HANDLERS, guarded
+from training.sampler.sampling_seed import sampling_seed
 from training.sampler.sessions import PolicyService
 from training.sampler.sglang.server_arguments import SglangInstallation, log_folder_beside
 from training.sampler.weights.select_receiver import receiver_of
@@ -42,7 +43,7 @@ SHUTDOWN_S = 5
 """Requests that still run at the end get this long."""
 
 
-def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Renderer]:
+def load_transformers(model: str, config: ExperimentConfig, attempt: int = 0) -> tuple[Engine, Renderer]:
     """Engine and renderer in this process; slow."""
     renderer = Renderer.from_folder(model, config.model, config.prompt)
     engine = TransformersEngine(
@@ -50,7 +51,7 @@ def load_transformers(model: str, config: ExperimentConfig) -> tuple[Engine, Ren
         renderer,
         dtype=config.model.dtype,
         fp32_logits=config.model.fp32_logits,
-        seed=config.optimiser.seed,
+        seed=sampling_seed(config.optimiser.seed, attempt),
     )
     return BatchingEngine(engine, renderer.pixels), renderer
 
@@ -63,6 +64,8 @@ class ServedModel:
     """Checkpoint folder."""
     config: ExperimentConfig
     token: str
+    attempt: int = 0
+    """At the experiment, from 1: each generates other random numbers; 0 = none."""
     sglang: SglangInstallation | None = None
     """Needed by the engine sglang."""
 
@@ -73,10 +76,15 @@ async def load_engine(
     """The engine that the config names. Raises EngineError, OSError or ValueError."""
     if served.config.engine.name == "transformers":
         progress("loading the model")
-        return await asyncio.to_thread(load_transformers, served.model, served.config)
+        return await asyncio.to_thread(load_transformers, served.model, served.config, served.attempt)
     assert served.sglang is not None, "main finds the installation"
     engine = await start_sglang(
-        served.model, served.config, served.sglang, progress=progress, on_failure=on_failure
+        served.model,
+        served.config,
+        served.sglang,
+        attempt=served.attempt,
+        progress=progress,
+        on_failure=on_failure,
     )
     return engine, engine.renderer
 
@@ -142,6 +150,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--model", required=True, help="checkpoint folder in transformers format")
     parser.add_argument("--config", help="experiment config (YAML)")
+    parser.add_argument("--attempt", type=int, default=0, help="number of the attempt at the experiment")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0, help="0 = any free port")
     parser.add_argument("--port-file", help="file that gets the port")
@@ -172,7 +181,10 @@ def main(arguments: list[str] | None = None) -> int:
         except EngineError as error:
             log.error("%s", error)
             return 1
-    app = build_app(ServedModel(model=options.model, config=config, token=token, sglang=sglang), fail)
+    served = ServedModel(
+        model=options.model, config=config, token=token, attempt=options.attempt, sglang=sglang
+    )
+    app = build_app(served, fail)
     server = uvicorn.Server(
         uvicorn.Config(
             app,

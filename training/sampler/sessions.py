@@ -25,6 +25,7 @@ from training.contracts.turn_trace import TurnPart, rounded
 from training.contracts.types import Completion
 from training.contracts.weight_requests import Canary, WeightsAnswer, WeightsRequest
 from training.render.history_window import Context, SeenTurn, keeps_image
+from training.render.prompt_digest import prompt_digest
 from training.render.renderer import Renderer
 from training.render.token_budgets import over_budget
 from training.sampler.canary import engine_canary
@@ -204,6 +205,7 @@ class PolicyService:
             policy_versions=tuple(sampled.policy_versions) if len(set(sampled.policy_versions)) > 1 else (),
             finish_reason=sampled.finish_reason,
             num_prompt_tokens=len(sequence.token_ids) - len(sampled.token_ids),
+            prompt_digest=prompt_digest(sequence.token_ids[: -len(sampled.token_ids) or None]),
             fingerprint=renderer.fingerprint,
             waited_s=round(waited_s, 3),
             spent_ms=rounded(own | sampled.spent_ms),

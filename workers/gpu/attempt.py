@@ -151,6 +151,7 @@ class Supervision:
                 folder=self._folder,
                 log_path=self._log_path("policy"),
                 gpus=engine_gpus,
+                attempt=self._attempt.number,
             )
             stack.callback(policy.child.stop, 5.0)
             coordinator = stack.enter_context(CoordinatorServer(AttemptContext(self._attempt.pk, policy)))

@@ -43,7 +43,14 @@ class PolicyServer:
     """`python -m training.sampler.server` with a token of its own."""
 
     def __init__(
-        self, *, model: str, config_path: Path, folder: Path, log_path: Path, gpus: Mapping[str, str]
+        self,
+        *,
+        model: str,
+        config_path: Path,
+        folder: Path,
+        log_path: Path,
+        gpus: Mapping[str, str],
+        attempt: int,
     ) -> None:
         """`gpus`: environment variables that say which GPUs it may use (`gpu_placement`)."""
         self.token = secrets.token_urlsafe(24)
@@ -59,6 +66,7 @@ class PolicyServer:
             *("-m", "training.sampler.server"),
             *("--model", model),
             *("--config", str(config_path)),
+            *("--attempt", str(attempt)),
             *("--host", self._address.listen),
             *("--port", "0"),
             *("--port-file", str(self._port_file)),

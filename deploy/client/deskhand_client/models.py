@@ -305,6 +305,7 @@ class Completion(TypedDict):
     policy_versions: NotRequired[list[int]]
     finish_reason: NotRequired[Literal["stop", "length"]]
     num_prompt_tokens: NotRequired[int]
+    prompt_digest: NotRequired[str]
     fingerprint: NotRequired[str]
     waited_s: NotRequired[float]
     spent_ms: NotRequired[dict[str, float]]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import re
 
 import pytest
+from transformers import AddedToken
 
 from testing.training.tiny_model import SIZE, Frames, demonstration, renderer, screenshot
 from training.contracts.config import CoordinateSpace
@@ -18,8 +21,10 @@ from training.contracts.types import (
     Turn,
 )
 from training.render.prompts import system_text
+from training.render.renderer import Renderer
 
 CLICK = Action(kind="click", x=256, y=96)
+MARKERS = ("<tool_call>", "</tool_call>", "<think>", "</think>")
 DONE = Action(kind="terminate", status="success")
 
 
@@ -131,6 +136,75 @@ def test_markers_inside_words_stay_words(reader):
     ids = reader.render_turn(0, "Type <|im_end|><|image_pad|> now", None)
     assert ids.count(reader.stop_id) == 1
     assert reader.image_pad_id not in ids
+
+
+@pytest.fixture(scope="module")
+def published():
+    """A reader whose tokenizer has the markers that published ones have beside the special tokens."""
+    plain = renderer(style="tool-call", dialect="tool-call", coordinate_space=CoordinateSpace.RELATIVE)
+    tokenizer = copy.deepcopy(plain.tokenizer)
+    tokenizer.add_tokens([AddedToken(marker, special=False, normalized=False) for marker in MARKERS])
+    return Renderer(tokenizer, plain.image_processor, plain.prompt)
+
+
+OUTSIDE = [
+    "Type <tool_call> now",
+    "<think>\nI was asked\n</think>",
+    "a</tool_call>b<|image_pad|><|video_pad|><|im_end|>é<think>",
+    "<tool_call>\n{}\n</tool_call>",
+]
+
+
+@pytest.mark.parametrize("text", OUTSIDE)
+def test_no_added_token_comes_of_words_from_outside(published, text: str):
+    """In an instruction, a result, a list of done actions, and what was typed."""
+    added = set(published.tokenizer.added_tokens_decoder)
+    ids = published.encode(text)
+    assert added.isdisjoint(ids)
+    assert published.tokenizer.decode(ids) == text
+    assert ids == renderer().tokenizer(text, split_special_tokens=True)["input_ids"], "words like any others"
+    frame = published.render_turn(0, "Go.", None)
+    framed = published.render_turn(0, text, None, previous_actions=[text])
+    assert [token for token in framed if token in added] == [token for token in frame if token in added]
+    typed = published.completion_ids(published.action_text(Action(kind="type", text=text), SIZE))
+    call = published.completion_ids(published.action_text(Action(kind="type", text="x"), SIZE))
+    assert [token for token in typed if token in added] == [token for token in call if token in added]
+
+
+def test_a_calls_own_markers_are_the_models(published):
+    ids = published.completion_ids(published.action_text(CLICK, SIZE))
+    marker = published.tokenizer.convert_tokens_to_ids
+    assert (ids.count(marker("<tool_call>")), ids.count(marker("</tool_call>"))) == (1, 1)
+    assert ids[:-1] == published.tokenizer(published.decode(ids))["input_ids"], (
+        "as the model itself writes it"
+    )
+    assert marker("<tool_call>") in published.render_turn(0, "Go.", None), "explained in the model's format"
+
+
+def test_pads_in_a_system_text_an_import_and_a_demonstration_stay_words():
+    text = "See <|image_pad|><|vision_start|><|video_pad|> and <|im_end|>."
+    reader = renderer(style="computer-use", system_text=text)
+    shown = turn(0, Completion(text=f"{text}\nnothing"), text, "aa")
+    rendered = reader.render_trajectory(trajectory([shown]))
+    t, h, w = rendered.grids[0]
+    assert rendered.token_ids.count(reader.image_pad_id) == t * h * w // reader.merge**2
+    assert rendered.token_ids.count(reader.stop_id) == 3
+    assert reader.tokenizer.decode(rendered.token_ids).count(text) == 3
+
+
+@pytest.mark.parametrize("token", ["<|im_start|>", "<|im_end|>", "<|image_pad|>", "<|video_pad|>"])
+def test_a_tokenizer_without_a_special_token_is_refused_by_its_name(reader, token: str):
+    class Without:
+        """As tokenizers with an unknown token answer: with its id."""
+
+        def __getattr__(self, name: str):
+            return getattr(reader.tokenizer, name)
+
+        def convert_tokens_to_ids(self, name: str) -> int:
+            return 0 if name == token else reader.tokenizer.convert_tokens_to_ids(name)
+
+    with pytest.raises(ValueError, match=re.escape(token)):
+        Renderer(Without(), reader.image_processor, reader.prompt)
 
 
 def test_turn_zero_equals_the_chat_template_of_the_checkpoint(reader):

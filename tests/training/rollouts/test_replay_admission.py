@@ -64,7 +64,8 @@ def test_a_completion_that_would_stand_elsewhere_is_rendered_again(admission, re
     [
         (3, {"max_policy_age": 3}, True, None),
         (4, {"max_policy_age": 3}, None, "too_old"),
-        (None, {"max_policy_age": 3}, True, None),
+        (None, {"max_policy_age": 3}, False, None),
+        (None, {"unknown_policy_age": "reuse"}, True, None),
         (None, {"unknown_policy_age": "likelihood"}, False, None),
         (None, {"unknown_policy_age": "skip"}, None, "unknown_age"),
     ],

@@ -11,6 +11,8 @@ from tests.training.conftest import toy_config
 from training.contracts.config import ConfigError
 from training.contracts.coordinator import ReplayCandidate
 from training.contracts.types import Group, Observation, TrajectoryStatus
+from training.render.history_window import SeenTurn
+from training.render.prompt_digest import prompt_digest
 from training.render.renderer import Renderer
 from training.rollouts.replay_injection import ReplayState
 from training.rollouts.step_batch import StepBatch, build_step_batch
@@ -200,6 +202,24 @@ def test_a_trajectory_with_an_uncompleted_turn_counts_but_is_never_imitated(prep
     assert {sample.trajectory_id for sample in batch.samples} == {11, 12}
     assert set(batch.advantages) == {10, 11, 12}
     assert batch.metrics["rollout/unrecorded"] == 1
+
+
+def test_other_words_of_the_same_length_before_a_completion_are_another_context(
+    prepare, toy_renderer: Renderer
+) -> None:
+    group = make_group([1.0, 0.0, 1.0])
+    members = []
+    for place, words in enumerate(("q", "q", "z")):
+        before = toy_renderer.context([SeenTurn(text=words)]).token_ids
+        recorded = {"num_prompt_tokens": len(before), "prompt_digest": prompt_digest(before)}
+        completion = make_turn().completion.model_copy(update=recorded)
+        shown = make_turn().observation.model_copy(update={"text": "q"})
+        turns = (make_turn(completion=completion, observation=shown),)
+        members.append(group.trajectories[place].model_copy(update={"turns": turns}))
+    assert len({one.turns[0].completion.num_prompt_tokens for one in members}) == 1
+    batch = prepare([group.model_copy(update={"trajectories": tuple(members)})])
+    assert {sample.trajectory_id for sample in batch.samples} == {10, 11}
+    assert batch.metrics["dropped/other_context"] == 1
 
 
 def broken_member(reason: str) -> tuple:

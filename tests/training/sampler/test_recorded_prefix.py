@@ -65,6 +65,15 @@ def test_a_record_of_another_prompt_is_refused_instead_of_continued_wrongly(clie
     ask(client, "wrong", 0)  # nothing was half-done: the session is as new
 
 
+def test_a_record_of_other_words_of_the_same_length_is_refused(client):
+    turns = recorded(client, "worded")
+    digest = turns[1].completion.prompt_digest
+    assert digest
+    other = turns[1].completion.model_copy(update={"prompt_digest": digest[::-1]})
+    with pytest.raises(PolicyError, match="turn 1 was sampled after other words"):
+        client.resume("reworded", [turns[0], RecordedTurn("", other, turns[1].screenshot)])
+
+
 def test_a_record_of_another_tokenizer_is_refused_although_it_would_fit(client):
     turns = recorded(client, "foreign")
     line = turns[1].completion.fingerprint

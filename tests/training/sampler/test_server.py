@@ -17,6 +17,7 @@ from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
 from training.recipes.tiny.make_checkpoint import make_tiny
+from training.render.prompt_digest import prompt_digest
 from workers.env.policy_client import ContextFull, PolicyClient, PolicyError
 
 TOKEN = "a-test-token"
@@ -96,9 +97,9 @@ def test_what_was_sampled_is_what_the_trainer_renders_and_scores(client):
         assert completion.fingerprint == reader.fingerprint
         observation = Observation(sha256=frames.store(png), width=SIZE[0], height=SIZE[1], text=text)
         turns.append(Turn(index=index, observation=observation, completion=completion))
-        assert completion.num_prompt_tokens == len(_render(reader, turns).token_ids) - len(
-            completion.token_ids
-        )
+        before = _render(reader, turns).token_ids[: -len(completion.token_ids)]
+        assert completion.num_prompt_tokens == len(before)
+        assert completion.prompt_digest == prompt_digest(before)
     rendered = _render(reader, turns)
     from training.sampler.engines.transformers_engine import load_model
 

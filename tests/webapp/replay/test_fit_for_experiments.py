@@ -62,7 +62,11 @@ def told(entry, experiment):
 )
 def test_the_form_is_told_in_words(team, recorded, own, form):
     recording = experiment_on(team)
-    assert told(entry_of(recording, recorded), experiment_on(team, sampled=own)) == (form, "unknown")
+    other = experiment_on(team, sampled=own, replay={"unknown_policy_age": "reuse"})
+    assert told(entry_of(recording, recorded), other) == (form, "unknown")
+    if own == recorded == line():
+        imitated = ("rendered again, likelihood", "unknown")
+        assert told(entry_of(recording, recorded), experiment_on(team, sampled=own)) == imitated, "by default"
 
 
 def test_the_age_is_told_and_held_against_the_limit(team):

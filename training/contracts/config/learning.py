@@ -64,9 +64,10 @@ class ReplayConfig(Section):
         ge=0,
     )
     unknown_policy_age: Literal["reuse", "likelihood", "skip"] = knob(
-        "reuse",
-        "Entries that a policy of unknown age sampled with the same tokenizer and prompt: reuse = with their "
-        "own logprobs; likelihood = imitated without an importance ratio; skip = not used.",
+        "likelihood",
+        "Entries that a policy of unknown age sampled with the same tokenizer and prompt: likelihood = "
+        "imitated without an importance ratio; reuse = with their own logprobs, however old they are; skip = "
+        "not used.",
     )
     likelihood_weight: float = knob(
         0.5,

@@ -60,6 +60,7 @@ async def start_sglang(
     config: ExperimentConfig,
     installation: SglangInstallation,
     *,
+    attempt: int,
     progress: Callable[[str], None],
     on_failure: Callable[[], None],
 ) -> SglangEngine:
@@ -73,7 +74,7 @@ async def start_sglang(
     limits = RestartLimits(
         start_timeout_s=config.engine.start_timeout_s, max_restarts=config.engine.max_restarts
     )
-    launch = launch_of(config, model, installation, spool.folder)
+    launch = launch_of(config, model, installation, spool.folder, attempt)
     gpus = gpu_sets(config, installation.gpus)
     servers = ServerPool(launch, Weights(folder=model, policy_version=0), gpus, limits, on_failure)
     engine = SglangEngine(renderer, servers, spool)

@@ -54,7 +54,11 @@ class SglangInstallation:
 
 
 def launch_of(
-    config: ExperimentConfig, model: str, installation: SglangInstallation, image_folder: Path
+    config: ExperimentConfig,
+    model: str,
+    installation: SglangInstallation,
+    image_folder: Path,
+    attempt: int = 0,
 ) -> Launch:
     """How each server is started."""
     return Launch(
@@ -63,6 +67,8 @@ def launch_of(
         image_folder=image_folder,
         log_folder=installation.log_folder,
         arguments=tuple(arguments_of(config, model)),
+        seed=config.optimiser.seed,
+        attempt=attempt,
     )
 
 
@@ -82,7 +88,7 @@ def gpu_sets(config: ExperimentConfig, gpus: tuple[str, ...]) -> list[tuple[str,
 
 
 def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
-    """Arguments of `sglang.launch_server`, beside model, version and address."""
+    """Arguments of `sglang.launch_server`, beside model, version, address and seed."""
     engine = config.engine
     dtype = config.model.dtype if engine.dtype == "model" else engine.dtype
     arguments = [
@@ -90,7 +96,6 @@ def arguments_of(config: ExperimentConfig, model: str) -> list[str]:
         f"--tp-size={engine.gpus_per_server}",
         f"--mem-fraction-static={engine.memory_fraction}",
         f"--context-length={context_length(config, model)}",
-        f"--random-seed={config.optimiser.seed}",
         # The server's own warm-up sends an image by its own format; ours is the canary.
         "--skip-server-warmup",
         "--grammar-backend=none",

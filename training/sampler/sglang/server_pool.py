@@ -223,7 +223,9 @@ class ServerPool:
         await asyncio.to_thread(old.stop)
         await old.client.close()
         slot.weights = self.weights.base
-        slot.server = SglangServer(self._launch, slot.weights, number=slot.number, gpus=slot.gpus)
+        slot.server = SglangServer(
+            self._launch, slot.weights, number=slot.number, gpus=slot.gpus, start=self.num_restarts
+        )
 
     def _give_up(self, error: EngineError) -> None:
         if self.failure is None:

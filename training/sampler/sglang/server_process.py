@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from training.sampler.sampling_seed import sampling_seed
 from training.sampler.sglang.http_client import AsyncSglang
 
 DIE_WITH_PARENT = ("setpriv", "--pdeathsig", "KILL", "--")
@@ -49,7 +50,11 @@ class Launch:
     """The spool."""
     log_folder: Path
     arguments: tuple[str, ...]
-    """Of `sglang.launch_server`, beside model, version and address."""
+    """Of `sglang.launch_server`, beside model, version, address and seed."""
+    seed: int = 0
+    """The experiment's."""
+    attempt: int = 0
+    """At the experiment, from 1; 0 = none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,10 +81,13 @@ class Weights:
 class SglangServer:
     """One run of a server; a restart makes a new one."""
 
-    def __init__(self, launch: Launch, weights: Weights, *, number: int, gpus: tuple[str, ...]) -> None:
+    def __init__(
+        self, launch: Launch, weights: Weights, *, number: int, gpus: tuple[str, ...], start: int = 0
+    ) -> None:
         """Start it. Call from a thread that lives as long as the server should: PDEATHSIG is per thread.
 
-        `number`: from 0, for people; `gpus`: its CUDA_VISIBLE_DEVICES, empty = what the parent sees.
+        `number`: from 0, for people; `gpus`: its CUDA_VISIBLE_DEVICES, empty = what the parent sees;
+        `start`: times that the pool has started servers again before.
         """
         self.number = number
         self.port = free_port()
@@ -89,9 +97,10 @@ class SglangServer:
         self.log_path = launch.log_folder / f"sglang-{number}.log"
         launch.log_folder.mkdir(parents=True, exist_ok=True)
         self._log_start = self.log_path.stat().st_size if self.log_path.exists() else 0
+        seed = sampling_seed(launch.seed, launch.attempt, number, start)
         with self.log_path.open("ab") as output:
             self.process = subprocess.Popen(
-                [*DIE_WITH_PARENT, *command_of(launch, weights, self.port)],
+                [*DIE_WITH_PARENT, *command_of(launch, weights, self.port, seed)],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -139,7 +148,7 @@ class SglangServer:
             return []
 
 
-def command_of(launch: Launch, weights: Weights, port: int) -> list[str]:
+def command_of(launch: Launch, weights: Weights, port: int, seed: int) -> list[str]:
     """The server's command line."""
     return [
         launch.python,
@@ -148,6 +157,7 @@ def command_of(launch: Launch, weights: Weights, port: int) -> list[str]:
         *("--weight-version", str(weights.policy_version)),
         *("--host", "127.0.0.1"),
         *("--port", str(port)),
+        f"--random-seed={seed}",
         *launch.arguments,
     ]
 

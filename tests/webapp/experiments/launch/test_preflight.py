@@ -105,6 +105,29 @@ def test_families_that_no_task_has_are_answered_with_those_that_exist(team: Team
 
 
 @pytest.mark.parametrize(
+    ("side", "prompt", "warns"),
+    [
+        (640, {}, False),
+        (1312, {}, True),
+        (1312, {"style": "computer-use"}, False),
+        (1312, {"coordinate_space": "screen"}, False),
+    ],
+)
+def test_a_grid_of_ten_permille_is_a_warning_on_a_large_screen(
+    side: int, prompt: dict, warns: bool, team: Team
+):
+    row = make_task(task_set=make_task_set("first-desk"))
+    row.spec["screen"] = [side, 480]
+    row.save()
+    found = checks(parse_config({"prompt": prompt}), team)
+    title = "Coordinates are coarse on this screen"
+    assert (title in found) is warns
+    if warns:
+        assert (found[title].level, found[title].path) == ("warning", "prompt.style")
+        assert "grid of 13 pixels" in found[title].detail
+
+
+@pytest.mark.parametrize(
     ("values", "path"),
     [
         ({"algorithm": {"group_size": 2}}, "algorithm.group_size"),

@@ -5,11 +5,15 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from training.contracts.config import ExperimentConfig
+from training.contracts.config import CoordinateSpace, ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.yaml_keys import resembling
 from webapp.experiments.models import TaskSet
+from webapp.experiments.models.tasks import TaskRecordQuerySet
+
+LONGEST_GRID_SIDE = 640
+"""Pixels: beyond, a step of the short style's grid of 10 permille is more than 6.4."""
 
 
 def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
@@ -30,6 +34,7 @@ def task_checks(config: ExperimentConfig, team: Team) -> Iterator[Check]:
         return
     detail = ", ".join(f"{family} {_counts(rows, family)}" for family in families)
     yield Check("good", f"{num_train} train and {num_heldout} held-out tasks", f"Train/held-out: {detail}.")
+    yield from grid_checks(config, task_set)
     wanted = config.evaluation.num_tasks
     if wanted > num_heldout:
         text = f"Only {num_heldout} held-out tasks fit the choice: evaluations are smaller, intervals wider."
@@ -59,14 +64,36 @@ def revision_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Che
         yield Check("warning", f"Revision {asked} of {task_set.name}", text, "tasks.revision")
 
 
+def grid_checks(config: ExperimentConfig, task_set: TaskSet) -> Iterator[Check]:
+    """Nothing where the coordinates that demonstrations are written in meet every widget."""
+    prompt = config.prompt
+    if prompt.permille_grid == 1 or prompt.coordinate_space is not CoordinateSpace.PERMILLE:
+        return
+    screens = chosen(config, task_set).values_list("spec__screen", flat=True).distinct()
+    longest = max((side for screen in screens for side in screen or ()), default=0)
+    if longest > LONGEST_GRID_SIDE:
+        step = longest * prompt.permille_grid / 1000
+        text = (
+            f"Demonstrations of the style {prompt.style} are rounded to a grid of {step:.0f} pixels on a "
+            f"screen of {longest}, and may miss small widgets. Another style has all 1001 coordinates."
+        )
+        yield Check("warning", "Coordinates are coarse on this screen", text, "prompt.style")
+
+
 def chosen_tasks(config: ExperimentConfig, task_set: TaskSet) -> list[Any]:
     """Rows {family, split, num} of the supported tasks that the config chooses."""
+    rows = chosen(config, task_set)
+    return list(rows.values("family", "split").annotate(num=Count("id")).order_by("family", "split"))
+
+
+def chosen(config: ExperimentConfig, task_set: TaskSet) -> TaskRecordQuerySet:
+    """The supported tasks that the config chooses."""
     rows = task_set.tasks.at(config.tasks.revision).runnable(config.desktops)
     if config.tasks.families:
         rows = rows.filter(family__in=config.tasks.families)
     if config.tasks.levels:
         rows = rows.filter(level__in=config.tasks.levels)
-    return list(rows.values("family", "split").annotate(num=Count("id")).order_by("family", "split"))
+    return rows
 
 
 def _counts(rows: list[dict[str, Any]], family: str) -> str:

@@ -1,0 +1,83 @@
+"""Text to token ids: which of a tokenizer's added tokens may come of it.
+
+Published tokenizers have two kinds of added tokens. Special ones (<|im_end|>, <|image_pad|>) never come of
+text. Others (<tool_call>, <think>) are markers that a model writes itself: they come of what this product or
+the experiment says in the model's own format, and never of what tasks, screens or people say.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import Any
+
+MAX_ENCODED = 10_000
+"""Texts whose tokens are remembered: instructions and headers come again and again."""
+
+
+def marker_id(tokenizer: Any, token: str) -> int:
+    """Id of an added token. Raises ValueError that names it when the tokenizer has no such token."""
+    found = tokenizer.convert_tokens_to_ids(token)
+    # An unknown token is answered by the id of the unknown token, where there is one.
+    if not isinstance(found, int) or tokenizer.convert_ids_to_tokens(found) != token:
+        raise ValueError(
+            f"the tokenizer has no token {token}, which Qwen3-VL's prompts are made of: set model.path to a "
+            "Qwen3-VL checkpoint"
+        )
+    return found
+
+
+class PlainWords:
+    """A tokenizer that takes markers for what their writer means by them."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self._encoded: dict[tuple[str, bool], list[int]] = {}
+
+    def encode(self, text: str) -> list[int]:
+        """Token ids of words from outside: no added token comes of them."""
+        return self._ids(text, is_own=not any(marker in text for marker in self._markers))
+
+    def encode_own(self, text: str) -> list[int]:
+        """Token ids of words of the experiment's own prompt: its markers are the model's, as published."""
+        return self._ids(text, is_own=True)
+
+    def _ids(self, text: str, *, is_own: bool) -> list[int]:
+        if (text, is_own) not in self._encoded:
+            if len(self._encoded) >= MAX_ENCODED:
+                self._encoded.clear()
+            self._encoded[text, is_own] = self._with_markers(text) if is_own else self._without_markers(text)
+        return list(self._encoded[text, is_own])
+
+    def encode_completion(self, text: str) -> list[int]:
+        """Token ids of a completion: a marker alone on its line is the model's own, others are words."""
+        if self._frame is None:
+            return self.encode(text)
+        ids: list[int] = []
+        for place, part in enumerate(self._frame.split(text)):
+            ids += self.encode_own(part) if place % 2 else self.encode(part)
+        return ids
+
+    @cached_property
+    def _markers(self) -> tuple[str, ...]:
+        return tuple(token.content for token in self.tokenizer.added_tokens_decoder.values())
+
+    @cached_property
+    def _frame(self) -> re.Pattern[str] | None:
+        """Finds markers of the model's own format that stand alone on a line."""
+        tokens = self.tokenizer.added_tokens_decoder.values()
+        own = sorted(token.content for token in tokens if not token.special)
+        return re.compile(rf"^({'|'.join(map(re.escape, own))})$", re.MULTILINE) if own else None
+
+    def _with_markers(self, text: str) -> list[int]:
+        """With those that are not special."""
+        encoded = self.tokenizer(text, add_special_tokens=False, split_special_tokens=True)
+        return list(encoded["input_ids"])
+
+    def _without_markers(self, text: str) -> list[int]:
+        """What the tokenizer would make of `text` if it had no added tokens."""
+        backend = self.tokenizer.backend_tokenizer
+        if backend.normalizer is not None:
+            text = backend.normalizer.normalize_str(text)
+        pieces = backend.pre_tokenizer.pre_tokenize_str(text)
+        return [token.id for piece, _ in pieces for token in backend.model.tokenize(piece)]
