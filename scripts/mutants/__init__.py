@@ -1,0 +1,1 @@
+"""Planted mistakes, and whether the tests notice them."""
