@@ -95,8 +95,6 @@ def unusable(task: Task) -> Iterator[tuple[str, str]]:
     """(path, what is wrong) of values that no table or desktop can hold."""
     if len(task.task_id) > MAX_ID:
         yield "id", f"is longer than {MAX_ID} characters"
-    if not task.instruction.strip():
-        yield "instruction", "is empty"
     if len(task.family) > MAX_FAMILY:
         yield "family", f"is longer than {MAX_FAMILY} characters"
     if not 1 <= task.level <= 1000:

@@ -25,6 +25,7 @@ from workers.env.turn_trace import TurnTrace
 from workers.environments.contract import Explaining
 from workers.environments.milestone_watch import MilestoneWatch
 from workers.environments.registry import Environment
+from workers.tasks.errors import EvaluatorError, TaskErrorKind
 
 
 class TrajectoryEnded(Exception):
@@ -65,6 +66,8 @@ class Rollout:
         if not trajectories.begin_evaluating(self._row):
             raise TrajectoryEnded
         score = self._environment.evaluate(self._task, ending.last_action)
+        if not 0.0 <= score <= 1.0:
+            raise EvaluatorError(TaskErrorKind.TASK, f"the score is {score}, and not from 0 to 1")
         self._look_for_milestones(is_last=True)
         result = compute_reward(
             self._turns,

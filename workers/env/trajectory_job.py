@@ -12,6 +12,7 @@ import httpx
 
 from training.contracts.log_lines import log_about
 from training.contracts.types import Source
+from training.rewards.expressions import TermError
 from workers.desktops.contract import EnvError
 from workers.env import slots
 from workers.env.actors import Actor, IdleActor, OracleActor, PolicyActor, ScriptedActor
@@ -35,6 +36,7 @@ PLAIN_ERRORS: dict[type[Exception], str] = {
     SetupError: "setup",
     EvaluatorError: "evaluator",
     OracleError: "oracle",
+    TermError: "reward",
     SnapshotLost: "snapshot_gone",
 }
 """Errors after which the environment is still good -> the kind that is recorded."""

@@ -47,3 +47,10 @@ def test_what_would_not_do_what_it_says_is_refused(sections: dict[str, Any], fie
 )
 def test_the_published_combinations_pass(sections: dict[str, Any]) -> None:
     assert parse_config(sections).algorithm.group_size == 8
+
+
+@pytest.mark.parametrize("value", [None, "menu", 3, {}])
+def test_what_should_be_a_list_is_told_how_lists_are_written(value):
+    with pytest.raises(ConfigError) as refused:
+        parse_config({"tasks": {"families": value}})
+    assert refused.value.problems == {"tasks.families": "must be a list: [a, b], or [] for none"}

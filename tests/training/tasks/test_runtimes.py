@@ -173,6 +173,8 @@ def test_a_task_may_say_its_system_itself():
 
 def test_windows_desktops_have_a_runtime_of_their_own():
     assert runtime_of(DesktopConfig.model_validate({"provider": "windows"})) is TaskRuntime.WINDOWS
+    lent = {"provider": "remote", "remote": {"os_type": "Windows"}}
+    assert runtime_of(DesktopConfig.model_validate(lent)) is TaskRuntime.WINDOWS
     theirs = {"provider": "osworld", "osworld": {"machines": "docker", "os_type": "Windows"}}
     assert runtime_of(DesktopConfig.model_validate(theirs)) is TaskRuntime.OSWORLD_WINDOWS
     keyboard = generate_windows_keyboard(0)

@@ -50,6 +50,8 @@ def _problems(error: ValidationError) -> dict[str, str]:
 def _plain(item: Any) -> str:
     if item["type"] == "extra_forbidden":
         return "unknown key; remove it or check its spelling"
+    if item["type"] in ("tuple_type", "list_type"):
+        return "must be a list: [a, b], or [] for none"
     return str(item["msg"]).removeprefix("Value error, ")
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from training.contracts.config import DesktopConfig, OsworldConfig
+from training.contracts.config.providers.remote import RemoteConfig
 from training.contracts.config.providers.windows import WindowsConfig
 from training.contracts.config.providers.x11 import OFFICE
 from training.contracts.types import Task
@@ -62,7 +63,9 @@ PROGRAMS: dict[TaskRuntime, Programs] = {
 def runtime_of(desktops: DesktopConfig) -> TaskRuntime:
     """The runtime of an experiment with these desktops."""
     section = desktops.provider_section
-    if isinstance(section, WindowsConfig):
+    if isinstance(section, WindowsConfig) or (
+        isinstance(section, RemoteConfig) and section.os_type.lower() == "windows"
+    ):
         return TaskRuntime.WINDOWS
     if not isinstance(section, OsworldConfig):
         has_office = section.desktop_fields().get("image") in (OFFICE_IMAGE, OFFICE)

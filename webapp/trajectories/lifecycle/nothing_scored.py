@@ -28,6 +28,7 @@ REMEDIES = {
     ),
     "setup": "The set-up of the tasks fails: open an errored trajectory, and run `manage.py verify_tasks`.",
     "evaluator": "The evaluators of the tasks fail: open an errored trajectory for the reason.",
+    "reward": "An expression of the reward has no value: try the preset in the reward lab, and mend it.",
     "worker_lost": "Env workers die or do not answer: see the fleet page and their logs.",
 }
 OTHER = "Open an errored trajectory for the whole reason, and see the desktops on the fleet page."
