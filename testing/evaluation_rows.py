@@ -27,7 +27,10 @@ def evaluation_result(
     temperature: float = 1.0,
     **values: Any,
 ) -> EvaluationResult:
-    """A report; without `tasks`, the first `won` of `total` tasks are solved."""
+    """A report; without `tasks`, the first `won` of `total` tasks are solved.
+
+    Where `values` give a share by the state alone, the agent ended all of it.
+    """
     outcomes = tasks or {f"menu-{number}": (int(number < won), 1) for number in range(total)}
     by_task = {name: (*found, 0, 0)[:4] for name, found in outcomes.items()}
     num_success, num_samples, _, at_limit = map(sum, zip(*by_task.values(), strict=True))
@@ -37,6 +40,9 @@ def evaluation_result(
         family = name.rpartition("-")[0]
         wins, count, cuts = per_family.get(family, (0, 0, 0))
         per_family[family] = (wins + won, count + samples, cuts + cut)
+    for own, name in (("solved", "success"), ("solved_low", "low"), ("solved_high", "high")):
+        if name in values:
+            values.setdefault(own, values[name])
     shared = {"name": "before", "step": 0, "policy_version": 0, "split": "heldout"}
     low, high = normal_interval(success, num_samples)
     solved_low, solved_high = normal_interval(solved, num_samples)

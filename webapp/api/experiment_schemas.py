@@ -6,6 +6,7 @@ from typing import Any
 from ninja import Field, Schema
 
 from training.contracts.config import ExperimentConfig
+from training.contracts.outcome import SuccessRule
 
 
 class Me(Schema):
@@ -110,6 +111,8 @@ class SuccessChangeOut(Schema):
     greedy: PairedChangeOut | None
     is_sharpened: bool
     """Sampled success rose by more than 10 points, greedy success did not rise: nothing was learned."""
+    rule: SuccessRule
+    """By which successes are counted: ended by the agent, or OSWorld's own, the state at a limit too."""
 
 
 class ExperimentDetail(ExperimentRow):
@@ -120,6 +123,8 @@ class ExperimentDetail(ExperimentRow):
     stages: list[StageOut]
     evaluations: list[EvaluationOut]
     success_change: SuccessChangeOut | None
+    success_change_of_state: SuccessChangeOut | None
+    """The same by OSWorld's own rule."""
     """null until there are two evaluations."""
     waiting_because: str
     """Why a queued experiment does not run yet; "" otherwise."""

@@ -6,6 +6,7 @@ from django.http import Http404, HttpResponse
 from ninja import Query, Router, Status
 
 from training.contracts.config import ExperimentConfig, parse_config, read_yaml
+from training.contracts.outcome import SuccessRule
 from training.planning.presets import load_preset
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, Team
@@ -186,5 +187,6 @@ def _detail(experiment: Experiment) -> dict[str, Any]:
         "stages": list(experiment.stages.all()),
         "evaluations": evaluations,
         "success_change": change_of_run(pairs_of(evaluations)),
+        "success_change_of_state": change_of_run(pairs_of(evaluations), SuccessRule.STATE),
         "waiting_because": why_waiting(experiment),
     }

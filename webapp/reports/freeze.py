@@ -15,8 +15,8 @@ from django.db import transaction
 from webapp.accounts.models import Team
 from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.evaluations.success_pairs import task_outcomes
-from webapp.experiments.evaluations.task_matrix import Kind, TaskMatrix, columns_of, mark
-from webapp.experiments.models import Experiment, TaskRecord
+from webapp.experiments.evaluations.task_matrix import Kind, TaskMatrix, at_limit, columns_of, mark
+from webapp.experiments.models import Evaluation, Experiment, TaskRecord
 from webapp.experiments.page.chart_panels import PANELS, Panel
 from webapp.experiments.page.comparison import MAX_COMPARED, differences
 from webapp.experiments.page.experiment_table import list_rows
@@ -170,14 +170,20 @@ def _summary(experiments: list[Experiment]) -> dict[str, Any]:
     for row in list_rows(experiments):
         one, last = row.experiment, row.last
         found = (last.sampled, last.greedy) if last else (None, None)
-        shares = [
-            f"{percent(each.success)} {interval(each)}, n = {each.num_samples}" if each else "–"
-            for each in found
-        ]
+        shares = [solved_text(each) if each else "–" for each in found]
         started = f"{one.started_at:%Y-%m-%d %H:%M}" if one.started_at else "–"
         rows.append([f"#{one.pk} {one.name}", one.status, one.preset or "–", *shares, str(one.step), started])
-    head = ["Experiment", "Status", "Preset", "Sampled success", "Greedy success", "Step", "Started, UTC"]
+    head = ["Experiment", "Status", "Preset", "Sampled, solved", "Greedy, solved", "Step", "Started, UTC"]
     return {"title": "Experiments", "head": head, "rows": rows}
+
+
+def solved_text(evaluation: Evaluation) -> str:
+    """What the agent solved and ended, then what a limit ended; by the state where only that was counted."""
+    shown, at_limit = evaluation.shown, evaluation.num_solved_at_limit
+    text = f"{percent(shown.value)} {interval(shown)}, n = {evaluation.num_samples}"
+    if at_limit is None:
+        return f"{text}, at a limit too"
+    return f"{text}, {at_limit} more at a limit" if at_limit else text
 
 
 def _config_table(experiments: list[Experiment]) -> dict[str, Any]:
@@ -212,14 +218,17 @@ def _task_table(experiments: list[Experiment]) -> list[dict[str, Any]]:
         for row in matrix.rows(tasks.only("task_id", "family", "level"))[:MAX_ROWS]
     ]
     head = ["Task", "Family", "Change", *(column.title for column in columns)]
-    return [{"title": "Tasks (sampled, greedy)", "head": head, "rows": rows}]
+    return [{"title": "Tasks (sampled, greedy; ~ solved at a limit)", "head": head, "rows": rows}]
 
 
 def _outcome(outcomes: dict[int, dict[str, Any]], column: Any, name: str) -> str:
     sampled, greedy = (
         outcomes.get(column.of(kind) or 0, {}).get(name) for kind in (Kind.SAMPLED, Kind.GREEDY)
     )
-    texts = [f"{sampled[0]}/{sampled[1]}" if sampled else "", mark(greedy) if greedy else ""]
+    texts = [
+        f"{sampled[0]}/{sampled[1]}{'~' if at_limit(sampled) else ''}" if sampled else "",
+        mark(greedy) if greedy else "",
+    ]
     return " ".join(text for text in texts if text) or "·"
 
 

@@ -17,12 +17,20 @@ from training.planning.model_places import hub_model
 from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.lineage.family_tree import edges_of
 from webapp.experiments.lost_attempts import lost_trajectories
-from webapp.experiments.models import CheckpointRecord, Experiment
+from webapp.experiments.models import CheckpointRecord, Evaluation, Experiment
 from webapp.experiments.page.metric_series import whole_series
 from webapp.replay.models import ReplayUseRecord
 from webapp.trajectories.models import Trajectory
 
-CURVES = ("rollout/success", "rollout/reward_mean", "loss/policy", "loss/kl", "loss/entropy", "sft/loss")
+EVALUATION_HEAD = (
+    *("evaluation", "step", "tasks", "temperature", "solved, ended by the agent", "solved at a limit"),
+    "by OSWorld's rule",
+)
+RULES = "OSWorld's rule scores the state also where a limit ended the trajectory. Intervals are of 95 %."
+CURVES = (
+    *("rollout/solved", "rollout/success", "rollout/reward_mean", "loss/policy", "loss/kl", "loss/entropy"),
+    "sft/loss",
+)
 MAX_CURVE_ROWS = 12
 MAX_ANCESTORS = 32
 
@@ -54,8 +62,8 @@ def model_card(checkpoint: CheckpointRecord, dtype: str) -> str:
         LOADING,
         _screens(experiment),
         "## Evaluations",
-        _table(("evaluation", "step", "tasks", "temperature", "solved", "success"), _evaluations(experiment))
-        or "None.",
+        _table(EVALUATION_HEAD, _evaluations(experiment)) or "None.",
+        RULES,
         "## Curves",
         _curves(experiment, checkpoint.step),
         "## Data",
@@ -95,9 +103,19 @@ def _evaluations(experiment: Experiment) -> Iterator[tuple[object, ...]]:
             found.checkpoint.step if found.checkpoint else found.step,
             found.num_tasks,
             "" if found.temperature is None else f"{found.temperature:g}",
-            f"{found.num_success} of {found.num_samples}",
-            f"{found.success:.1%} ({found.low:.1%} to {found.high:.1%})",
+            _solved(found),
+            "not counted" if found.num_solved_at_limit is None else found.num_solved_at_limit,
+            f"{found.num_success} of {found.num_samples}: {found.success:.1%} "
+            f"({found.low:.1%} to {found.high:.1%})",
         )
+
+
+def _solved(found: Evaluation) -> str:
+    if found.solved is None:
+        return "not counted"
+    shown = found.shown
+    share = f"{shown.value:.1%} ({shown.low:.1%} to {shown.high:.1%})"
+    return f"{shown.won} of {found.num_samples}: {share}"
 
 
 def _curves(experiment: Experiment, last_step: int) -> str:

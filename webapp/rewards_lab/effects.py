@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from training.contracts.outcome import SOLVED_SCORE
 from webapp.rewards_lab.slices import Rewarded, StoredSlice
 from webapp.trajectories.models import EQUAL_REWARDS_STD
 
 NUM_BINS = 24
 NUM_EXAMPLES = 8
-SOLVED = 0.5
-"""Scores from here on count as solved."""
 UNRELATED = 0.1
 """A term whose rank correlation with the score is below it does not tell solved from failed."""
 Floats = np.ndarray
@@ -67,7 +66,7 @@ def effects_of(stored: StoredSlice, new: Rewarded) -> Effects:
     flat_before = {group for group, at in places.items() if np.std(before[at]) < EQUAL_REWARDS_STD}
     flat_after = {group for group, at in places.items() if np.std(after[at]) < EQUAL_REWARDS_STD}
     turned = _turned(before, after, places)
-    failed = np.flatnonzero(scores < SOLVED)
+    failed = np.flatnonzero(scores < SOLVED_SCORE)
     best_failed = failed[np.argsort(-after[failed], kind="stable")][:NUM_EXAMPLES]
     return Effects(
         mean=float(after.mean()),
@@ -103,12 +102,12 @@ def _turned(before: Floats, after: Floats, places: dict[int, Floats]) -> list[tu
 
 
 def _is_inverted(rewards: Floats, scores: Floats) -> bool:
-    solved, failed = rewards[scores >= SOLVED], rewards[scores < SOLVED]
+    solved, failed = rewards[scores >= SOLVED_SCORE], rewards[scores < SOLVED_SCORE]
     return bool(len(solved) and len(failed) and failed.max() >= solved.min())
 
 
 def _term(name: str, parts: Floats, scores: Floats) -> TermEffect:
-    solved, failed = parts[scores >= SOLVED], parts[scores < SOLVED]
+    solved, failed = parts[scores >= SOLVED_SCORE], parts[scores < SOLVED_SCORE]
     correlation = rank_correlation(parts, scores)
     pays_failed = bool(len(failed)) and failed.max() > EQUAL_REWARDS_STD
     return TermEffect(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
-from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 
 LATER = timedelta(minutes=2)
@@ -63,7 +63,7 @@ def _copied(row: Trajectory, group: Group, **changed: object) -> Trajectory:
 
 
 def _is_solved(row: Trajectory) -> bool:
-    return (row.score or 0) >= SUCCESS_SCORE and row.num_turns > 1
+    return (row.score or 0) >= SOLVED_SCORE and row.num_turns > 1
 
 
 def _first_frame(row: Trajectory) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 
 from django.db.models import Count, F, Max, Min, Q, QuerySet
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
 
 MIN_TRIES = 8
 """Fewer say neither always nor never."""
-SOLVED = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def tries_by_source(team_id: int, tasks: Iterable[int]) -> dict[str, dict[int, T
     counted = (
         rows.order_by()
         .values_list("source", "task_id")
-        .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED)))
+        .annotate(num=Count("pk"), num_solved=Count("pk", filter=Q(score__gte=SOLVED_SCORE)))
     )
     found: dict[str, dict[int, Tries]] = {Source.POLICY: {}, Source.ORACLE: {}}
     for source, pk, num, num_solved in counted:
@@ -99,7 +99,7 @@ def flags_of(
     if 0 < oracle.num_solved < oracle.num:
         text = f"the oracle scored 1 in {oracle.num_solved} of {oracle.num} runs"
         found.append(Flag("Flaky oracle", "bad", text))
-    elif task.oracle_score is not None and task.oracle_score < SOLVED:
+    elif task.oracle_score is not None and task.oracle_score < SOLVED_SCORE:
         found.append(Flag("Oracle fails", "bad", f"the oracle scored {task.oracle_score:g}"))
     if task.idle_score:
         found.append(Flag("Free", "bad", f"doing nothing scored {task.idle_score:g}"))

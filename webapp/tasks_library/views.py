@@ -10,6 +10,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, Team
@@ -21,7 +22,6 @@ from webapp.lib.request_values import whole_number
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry
 from webapp.tasks_library.discrimination import discrimination_of
 from webapp.tasks_library.flags import (
-    SOLVED,
     Tries,
     as_text,
     flags_of,
@@ -153,7 +153,7 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         "leaks": TaskRecord.objects.filter(pk__in=leaks).defer("spec"),
         "num_replay": num_replay,
         "courses": courses_of(found, team.pk),
-        "failures": mine.filter(score__lt=SOLVED).order_by("-pk")[:NUM_FAILURES],
+        "failures": mine.filter(score__lt=SOLVED_SCORE).order_by("-pk")[:NUM_FAILURES],
         "start_frame": start.order_by("-pk").values_list("turns__frame", flat=True).first(),
         "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
         "may_operate": _may_operate(membership),

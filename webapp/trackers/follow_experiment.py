@@ -71,8 +71,10 @@ def _metrics_after(experiment: Experiment, cursor: tuple[int, int]) -> list[tupl
 
 
 def _points_of(evaluation: Evaluation) -> list[Point]:
-    """Success with the ends of its interval, greedy and sampled apart."""
+    """Success by the state with the ends of its interval, and what the agent ended; greedy, sampled apart."""
     values = {"success": evaluation.success, "low": evaluation.low, "high": evaluation.high}
+    if evaluation.solved is not None:
+        values["solved"] = evaluation.solved
     return [
         Point(f"evaluation/{evaluation.kind}/{name}", evaluation.step, value, evaluation.at)
         for name, value in values.items()

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from django.db.models import QuerySet
 
+from training.contracts.outcome import SOLVED_SCORE
 from webapp.live.models import Stream
 from webapp.trajectories.branching import root_of
-from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
 from webapp.trajectories.page_queries import lane_cells
 from webapp.trajectories.turn_display import BriefTurn
@@ -49,7 +49,7 @@ class TreeRow:
 
     @property
     def is_solved(self) -> bool:
-        return (self.trajectory.score or 0.0) >= SUCCESS_SCORE
+        return (self.trajectory.score or 0.0) >= SOLVED_SCORE
 
 
 @dataclass

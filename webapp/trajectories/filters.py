@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from django.db.models import QuerySet
 from django.http import QueryDict
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.experiments.models import TaskRecord
 from webapp.lib.request_values import row_id, whole_range
@@ -33,12 +34,11 @@ CHOICES = {
     "status": (ACTIVE, *(member.value for member in TrajectoryStatus)),
     "purpose": tuple(member.value for member in Purpose),
     "source": tuple(member.value for member in Source),
-    "success": ("yes", "no"),
+    "success": ("yes", "ended", "limit", "no"),
     "problem": ("errored", "parse"),
     "sort": tuple(SORTS),
 }
-SUCCESS_SCORE = 0.5
-"""A task score from here on counts as solved, as in the replay buffer's admission."""
+ENDED_BY = {"ended": TrajectoryStatus.TERMINATED, "limit": TrajectoryStatus.TRUNCATED}
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TrajectoryFilter:
     step: str = ""
     """ "12", or "12-40" of a range."""
     success: str = ""
-    """yes | no: task score at least SUCCESS_SCORE, or scored and below."""
+    """yes | ended | limit | no: full task score, by the agent's end or a limit's, or scored and below."""
     problem: str = ""
     """errored | parse: ended by an error, or with unparsable completions."""
     finding: str = ""
@@ -102,10 +102,12 @@ class TrajectoryFilter:
 
     def _apply_outcome(self, rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
         """Solved or not, and what went wrong."""
-        if self.success == "yes":
-            rows = rows.filter(score__gte=SUCCESS_SCORE)
-        elif self.success == "no":
-            rows = rows.filter(score__lt=SUCCESS_SCORE)
+        if self.success == "no":
+            rows = rows.filter(score__lt=SOLVED_SCORE)
+        elif self.success:
+            rows = rows.filter(score__gte=SOLVED_SCORE)
+        if self.success in ENDED_BY:
+            rows = rows.filter(status=ENDED_BY[self.success])
         if self.problem == "errored":
             rows = rows.filter(status=TrajectoryStatus.ERRORED)
         elif self.problem == "parse":

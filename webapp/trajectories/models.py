@@ -1,12 +1,12 @@
 """Groups, trajectories, turns and the frames that they show."""
 
-from collections.abc import Iterable
 from enum import StrEnum
 
 from django.db import models
 from django.db.models import Q
 
 from training.contracts.config import DesktopConfig
+from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.types import FINAL_STATUSES, Limit, Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
@@ -101,17 +101,6 @@ class Group(models.Model):
         """True when all rewards are equal, and with them every advantage 0."""
         std = self.reward_std if self.finished_at is not None and self.num_scored > 1 else None
         return std is not None and std < EQUAL_REWARDS_STD
-
-    def why_no_variance(self, scores: Iterable[float | None]) -> str:
-        """What its members have in common, in words, from their `scores`; "" when rewards differ."""
-        if not self.has_no_variance:
-            return ""
-        known = [score for score in scores if score is not None]
-        if known and min(known) >= 1:
-            return f"all {self.num_scored} solved it"
-        if known and max(known) <= 0:
-            return f"none of {self.num_scored} solved it"
-        return "all are rewarded alike"
 
 
 class Trajectory(models.Model):
@@ -221,6 +210,11 @@ class Trajectory(models.Model):
     @property
     def is_final(self) -> bool:
         return TrajectoryStatus(self.status) in FINAL_STATUSES
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it came out; None while it runs, and for what has no score."""
+        return outcome_of(TrajectoryStatus(self.status), self.score)
 
     @property
     def list_frame(self) -> str:

@@ -9,9 +9,9 @@ from typing import Any
 from django.db.models import CharField, QuerySet, Sum, TextField, Value
 from django.db.models.functions import Cast, Concat
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source, TrajectoryStatus
 from webapp.live.models import Stream
-from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.side_by_side.alignment import act_alike
 from webapp.trajectories.turn_display import BriefTurn
@@ -108,7 +108,7 @@ class LaneRow:
 
     @property
     def is_solved(self) -> bool:
-        return (self.trajectory.score or 0.0) >= SUCCESS_SCORE
+        return (self.trajectory.score or 0.0) >= SOLVED_SCORE
 
     @property
     def is_errored(self) -> bool:

@@ -481,6 +481,7 @@ class ExperimentDetail(TypedDict):
     stages: list[StageOut]
     evaluations: list[EvaluationOut]
     success_change: SuccessChangeOut | None
+    success_change_of_state: SuccessChangeOut | None
     waiting_because: str
 
 
@@ -1230,6 +1231,10 @@ class SuccessChangeOut(TypedDict):
     sampled: PairedChangeOut | None
     greedy: PairedChangeOut | None
     is_sharpened: bool
+    rule: SuccessRule
+
+
+SuccessRule = Literal["ended", "state"]
 
 
 class SweepOut(TypedDict):

@@ -23,7 +23,8 @@ def card_of(**sections: dict) -> str:
         MetricPoint(experiment=experiment, name="rollout/success", step=step, value=step / 100)
         for step in range(1, 61)
     )
-    make_evaluation(experiment, step=40, name="final", num_success=7, num_samples=20)
+    tasks = {f"menu-{place}": (int(place < 7), 1, 0, int(place < 3)) for place in range(20)}
+    make_evaluation(experiment, step=40, name="final", tasks=tasks)
     for purpose, number in ((Purpose.TRAIN, 3), (Purpose.EVALUATION, 2)):
         group = make_group(experiment=experiment, purpose=purpose)
         for _ in range(number):
@@ -50,7 +51,8 @@ def test_its_header_is_the_hubs_and_its_config_can_be_launched_again() -> None:
 def test_it_tells_evaluations_curves_and_data() -> None:
     card = card_of()
     assert "base_model" not in card
-    assert "| 7 of 20 |" in card
+    assert "| 4 of 20: 20.0 % " in card.replace("%", " %"), "solved and ended by the agent"
+    assert "| 3 | 7 of 20: 35.0 % " in card.replace("%", " %"), "at a limit, then by OSWorld's rule"
     rows = [line for line in card.split("## Curves")[1].split("## Data")[0].splitlines() if line[:3] != "| -"]
     rows = [line for line in rows if line.startswith("| ")][1:]
     assert len(rows) <= MAX_CURVE_ROWS

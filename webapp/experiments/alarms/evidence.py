@@ -9,10 +9,10 @@ from typing import Any
 from django.db.models import F, FloatField, Q, QuerySet
 from django.db.models.functions import Abs, Cast
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.experiments.models import AlarmRecord
 from webapp.experiments.page.group_cards import group_cards
-from webapp.experiments.page.group_filters import SOLVED_SCORE
 
 MOST_TELLING = 20
 ONSET_STEPS = 5

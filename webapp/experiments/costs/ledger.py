@@ -16,14 +16,13 @@ from typing import Any
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Source
 from webapp.accounts.models import Team
 from webapp.experiments.models import Attempt, Experiment, GpuSample, TeamPrices
 from webapp.lib.database_times import EpochSeconds
 
 HOUR = timedelta(hours=1)
-SOLVED = 1 - 1e-9
-"""Score from which a task counts as solved."""
 ACCEPTED = ("accepted", "gold")
 """Verdicts of replay entries that people accepted."""
 MAX_SAMPLES = 5000
@@ -169,7 +168,7 @@ def _trajectory_sums(experiment_ids: Collection[int]) -> dict[int, dict[str, Any
         prompt=Sum("trajectories__num_prompt_tokens"),
         completion=Sum("trajectories__num_completion_tokens"),
         uncounted=Count("trajectories", filter=uncounted),
-        solved=Count("trajectories", filter=by_policy & Q(trajectories__score__gte=SOLVED)),
+        solved=Count("trajectories", filter=by_policy & Q(trajectories__score__gte=SOLVED_SCORE)),
         accepted=Count("trajectories", filter=Q(trajectories__in=with_entry)),
         number=Count("trajectories"),
     )

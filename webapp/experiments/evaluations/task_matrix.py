@@ -31,6 +31,7 @@ class Shown(StrEnum):
     FIXED = "fixed"
     FLAKY = "flaky"
     FAILING = "failing"
+    AT_LIMIT = "at-limit"
 
 
 SHOWN_LABELS = {
@@ -39,6 +40,7 @@ SHOWN_LABELS = {
     Shown.FIXED: "Fixed",
     Shown.FLAKY: "Flaky",
     Shown.FAILING: "Always failing",
+    Shown.AT_LIMIT: "Solved at a limit",
 }
 
 
@@ -104,7 +106,7 @@ class Cell:
         if self.sampled is None:
             return "·"
         won, total = self.sampled[0], self.sampled[1]
-        return mark(self.sampled) if total == 1 else f"{won}/{total}"
+        return mark(self.sampled) if total == 1 else f"{won}/{total}{'~' if at_limit(self.sampled) else ''}"
 
     def html(self, baseline: int, task: int) -> str:
         """Sampled, then greedy in bold; a link to the trajectories. Holds numbers and marks only."""
@@ -115,7 +117,12 @@ class Cell:
 
 
 def mark(outcome: Outcome) -> str:
-    return "✓" if outcome[0] == outcome[1] else "✗"
+    return "✓" if outcome[0] == outcome[1] else "~" if at_limit(outcome) else "✗"
+
+
+def at_limit(outcome: Outcome) -> int:
+    """Successes that a limit ended; 0 where they were not counted."""
+    return outcome[3] if len(outcome) > 3 else 0
 
 
 @dataclass(slots=True)
@@ -129,6 +136,8 @@ class TaskRow:
     """From the baseline to the compared column: -1 regressed, 0, 1 fixed."""
     is_flaky: bool
     is_failing: bool
+    is_at_limit: bool
+    """In the compared column."""
 
     @property
     def family(self) -> str:
@@ -141,6 +150,7 @@ class TaskRow:
             Shown.FIXED: self.change > 0,
             Shown.FLAKY: self.is_flaky,
             Shown.FAILING: self.is_failing,
+            Shown.AT_LIMIT: self.is_at_limit,
         }[shown]
 
 
@@ -178,8 +188,14 @@ class TaskMatrix:
             yield from self.outcomes.get(one.pk, ())
 
     def _row(self, name: str, task: TaskRecord | None) -> TaskRow:
+        newest = self._outcome(self.columns[self.compared].of(self.kind), name)
         return TaskRow(
-            name, task, self._change(name), is_flaky=self._is_flaky(name), is_failing=self._is_failing(name)
+            name,
+            task,
+            self._change(name),
+            is_flaky=self._is_flaky(name),
+            is_failing=self._is_failing(name),
+            is_at_limit=newest is not None and at_limit(newest) > 0,
         )
 
     def cells(self, row: TaskRow) -> SafeString:

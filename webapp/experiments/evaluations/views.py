@@ -9,10 +9,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from training.contracts.outcome import SuccessRule
 from webapp.accounts.access import member
 from webapp.experiments.evaluations.success_pairs import (
     SuccessChange,
+    TaskOutcomes,
     change_between,
+    common_rule,
     task_outcomes,
 )
 from webapp.experiments.evaluations.task_matrix import (
@@ -28,6 +31,10 @@ from webapp.lib.request_values import row_id
 
 MAX_EXPERIMENTS = 6
 ROWS_PER_PAGE = 40
+RULES = (
+    (SuccessRule.ENDED, "and ended by the agent"),
+    (SuccessRule.STATE, "also at a limit (OSWorld's rule)"),
+)
 
 
 @require_safe
@@ -52,7 +59,10 @@ def chosen_experiments(request: HttpRequest) -> list[Experiment]:
 def _matrix_context(
     request: HttpRequest, experiments: list[Experiment], columns: list[Column]
 ) -> dict[str, Any]:
-    outcomes = task_outcomes(one for column in columns for one in column.pair.both)
+    every = [one for column in columns for one in column.pair.both]
+    wanted_rule = request.GET.get("rule", "")
+    rule = SuccessRule.STATE if wanted_rule == SuccessRule.STATE else common_rule(every)
+    outcomes = task_outcomes(every, rule)
     places = {str(column.key): place for place, column in enumerate(columns)}
     first = next((place for place, column in enumerate(columns) if column.title == "Before"), 0)
     baseline = places.get(request.GET.get("from", ""), first)
@@ -62,26 +72,25 @@ def _matrix_context(
     wanted = request.GET.get("by", "")
     kind = Kind(wanted) if wanted in list(Kind) else Kind.GREEDY if has_greedy else Kind.SAMPLED
     matrix = TaskMatrix(columns=columns, outcomes=outcomes, baseline=baseline, compared=compared, kind=kind)
-    every = matrix.rows(_tasks(matrix, experiments))
+    every_row = matrix.rows(_tasks(matrix, experiments))
     chosen = {name: request.GET.get(name, "") for name in ("family", "level")}
-    within = [row for row in every if _fits(row.task, chosen)]
+    within = [row for row in every_row if _fits(row.task, chosen)]
     kept = {row.name for row in within}
-    of_chosen = {
-        pk: {name: one for name, one in found.items() if name in kept} for pk, found in outcomes.items()
-    }
     shown = Shown(text) if (text := request.GET.get("show", "")) in list(Shown) else Shown.ALL
     rows = [row for row in within if row.fits(shown)]
     page = Paginator(rows, ROWS_PER_PAGE).get_page(request.GET.get("page"))
     return {
         "matrix": matrix,
-        "change": _change(columns[baseline], columns[compared], of_chosen),
+        "change": _change(columns[baseline], columns[compared], outcomes.of(kept)),
+        "rule": rule,
+        "rules": RULES,
         "page": page,
         "rows": [(row, matrix.cells(row)) for row in page.object_list],
         "counts": [(one, SHOWN_LABELS[one], sum(row.fits(one) for row in within)) for one in Shown],
         "shown": shown,
         "chosen": chosen,
-        "families": sorted({row.family for row in every if row.family}),
-        "levels": sorted({str(row.task.level) for row in every if row.task}),
+        "families": sorted({row.family for row in every_row if row.family}),
+        "levels": sorted({str(row.task.level) for row in every_row if row.task}),
     }
 
 
@@ -106,5 +115,5 @@ def _fits(task: TaskRecord | None, chosen: dict[str, str]) -> bool:
     return (not family or task.family == family) and (not level or str(task.level) == level)
 
 
-def _change(before: Column, after: Column, outcomes: dict[int, dict[str, Any]]) -> SuccessChange | None:
+def _change(before: Column, after: Column, outcomes: TaskOutcomes) -> SuccessChange | None:
     return change_between(before.pair, after.pair, outcomes) if before is not after else None

@@ -10,6 +10,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from training.contracts.trainer_reports import CheckpointReport, EvaluationResult
+from webapp.experiments.evaluations.success_pairs import p_of_change
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import (
     Attempt,
@@ -96,7 +97,13 @@ def record_evaluation(*, experiment_id: int, result: EvaluationResult) -> None:
         defaults=result.model_dump(exclude=key | {"by_task"}) | {"checkpoint": experiment.evaluates},
     )
     EvaluationTasks.objects.update_or_create(evaluation=evaluation, defaults={"results": result.by_task})
-    payload = result.model_dump(include=key | {"success", "num_tasks"})
+    first = Evaluation.objects.filter(
+        experiment_id=experiment_id, name="before", temperature=result.temperature
+    ).first()
+    if first and first.pk != evaluation.pk:
+        evaluation.p_of_change = p_of_change(first, evaluation)
+        evaluation.save(update_fields=["p_of_change"])
+    payload = result.model_dump(include=key | {"success", "solved", "num_tasks"})
     publish(stream_of(experiment_id), "evaluation.added", payload)
     if experiment.evaluates:
         publish(stream_of(experiment.evaluates.experiment_id), "evaluation.added", payload)

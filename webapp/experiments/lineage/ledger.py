@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.experiments.evaluations.success_pairs import SuccessPair, pairs_of, task_outcomes
+from webapp.experiments.evaluations.success_pairs import SuccessPair, TaskOutcomes, pairs_of, task_outcomes
 from webapp.experiments.launch.form import changed_knobs, flatten
 from webapp.experiments.launch.form_knobs import Knob
 from webapp.experiments.lineage.family_tree import Edge, around, edges_of, family_of
@@ -95,7 +95,7 @@ def _changes(own: Experiment, parent: dict[str, str], edge: Edge | None) -> list
 
 def _moves(
     pairs: tuple[SuccessPair | None, SuccessPair | None],
-    outcomes: dict[int, dict],  # type: ignore[type-arg]
+    outcomes: TaskOutcomes,
     before: list[int],
     after: list[int],
     values: Values,

@@ -63,7 +63,7 @@ def success_moves(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcome
     """Greedy and sampled success on the tasks that both have, as far as they were stored."""
     moves = []
     for kind, paired in change_between(before, after, outcomes).parts:
-        first, last = (getattr(pair, kind.lower()).success for pair in (before, after))
+        first, last = (getattr(pair, kind.lower()).by(outcomes.rule).value for pair in (before, after))
         moves.append(
             Move(
                 name=f"{kind} held-out success",

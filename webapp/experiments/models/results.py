@@ -1,9 +1,12 @@
 """What attempts measured: metrics, evaluations, alarms, incidents."""
 
+from dataclasses import dataclass
+
 from django.conf import settings as site
 from django.db import models
 from django.utils import timezone
 
+from training.contracts.outcome import SuccessRule
 from webapp.experiments.models.experiments import Experiment
 
 
@@ -24,6 +27,16 @@ class MetricPoint(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}[{self.step}] = {self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proportion:
+    """A share of trajectories with its 95 % interval."""
+
+    won: int
+    value: float
+    low: float
+    high: float
 
 
 class Evaluation(models.Model):
@@ -55,6 +68,8 @@ class Evaluation(models.Model):
     per_family = models.JSONField(default=dict)
     temperature = models.FloatField(null=True)
     """Sampling temperature, 0 = greedy; null for those from before it was recorded."""
+    p_of_change = models.FloatField(null=True)
+    """Of the paired test against the evaluation before the first step; null without one."""
     checkpoint = models.ForeignKey(
         "experiments.CheckpointRecord", null=True, on_delete=models.SET_NULL, related_name="evaluations"
     )
@@ -71,6 +86,25 @@ class Evaluation(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.num_success}/{self.num_samples}"
+
+    @property
+    def rule(self) -> SuccessRule:
+        """By which its success is shown: that of the state only where the other was not counted."""
+        return SuccessRule.STATE if self.solved is None else SuccessRule.ENDED
+
+    def by(self, rule: SuccessRule) -> Proportion:
+        """Its success by a rule; by that of the state where the other was not counted."""
+        if rule is SuccessRule.STATE or self.solved is None:
+            return Proportion(self.num_success, self.success, self.low, self.high)
+        assert self.num_solved_at_limit is not None
+        assert self.solved_low is not None
+        assert self.solved_high is not None
+        won = self.num_success - self.num_solved_at_limit
+        return Proportion(won, self.solved, self.solved_low, self.solved_high)
+
+    @property
+    def shown(self) -> Proportion:
+        return self.by(self.rule)
 
     @property
     def is_greedy(self) -> bool:

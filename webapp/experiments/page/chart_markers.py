@@ -80,7 +80,7 @@ def _resumed(experiment: Experiment) -> QuerySet[Any]:
 def _evaluations(evaluations: list[Evaluation]) -> Iterator[Marker]:
     for one in evaluations:
         step = one.checkpoint.step if one.checkpoint else one.step
-        yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.success)}")
+        yield _marker("evaluation", step, f"Evaluation, {one.kind}: {percent(one.shown.value)}")
 
 
 def _rolled_back(experiment: Experiment, series: Series) -> Iterator[Marker]:

@@ -40,9 +40,10 @@ PANELS = (
     Panel(
         title="Success and reward",
         group=LEARNING,
-        names=("rollout/success", "rollout/reward_mean"),
+        names=("rollout/solved", "rollout/success", "rollout/reward_mean"),
         kind="success",
-        help="Of the step's own rollouts; diamonds are held-out evaluations with their 95 % interval.",
+        help="Of the step's own rollouts. Solved: the agent ended it. Success counts those at a limit too, "
+        "as OSWorld does. Diamonds are held-out evaluations, solved, with their 95 % interval.",
     ),
     Panel(
         title="Success by family",
@@ -124,7 +125,10 @@ PANELS = (
     Panel(
         title="Parse errors, truncated, errored",
         group=STABILITY,
-        names=("rollout/parse_error_rate", "rollout/truncation_rate", "rollout/errored_rate"),
+        names=(
+            *("rollout/parse_error_rate", "rollout/truncation_rate", "rollout/solved_at_limit"),
+            "rollout/errored_rate",
+        ),
         kind="share",
         help="Errored trajectories are never scored; above 5 % something in the infrastructure is broken.",
     ),

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from training.contracts.config.algorithm import AlgorithmConfig, imitates_successes
+from training.contracts.outcome import succeeded
 
 
 class RewardedGroup(Protocol):
     """A group, as its own application sees it."""
 
-    def why_no_variance(self, scores: Iterable[float | None]) -> str: ...
+    num_scored: int
+
+    @property
+    def has_no_variance(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +35,24 @@ def equal_rewards_of(
 ) -> EqualRewards | None:
     """Of a group with its members' `scores`; None when rewards differ. Without an experiment: as GRPO."""
     known = list(scores)
-    words = group.why_no_variance(known)
-    if not words:
+    if not group.has_no_variance:
         return None
+    words = _in_common(group.num_scored, [score for score in known if score is not None])
     if algorithm is None or not imitates_successes(algorithm):
         return EqualRewards(
             words, "every advantage is 0, so the policy learns nothing from this group", False
         )
-    if all(score is None or score >= 1 for score in known):
+    if all(score is None or succeeded(score) for score in known):
         return EqualRewards(words, f"{algorithm.name} imitates all of them", True)
     return EqualRewards(words, f"none has a full score, so {algorithm.name} imitates none", False)
+
+
+def _in_common(number: int, scores: list[float]) -> str:
+    if scores and all(map(succeeded, scores)):
+        return f"all {number} solved it"
+    if scores and max(scores) <= 0:
+        return f"none of {number} solved it"
+    return "all are rewarded alike"
 
 
 def meaning_for(algorithm: AlgorithmConfig) -> str:

@@ -29,10 +29,10 @@ from webapp.accounts.models import Team
 from webapp.experiments.costs.cost_rows import money_text
 from webapp.experiments.costs.ledger import AttemptTimes, attempt_times
 from webapp.experiments.evaluations.success_pairs import (
-    SuccessChange,
+    SuccessLine,
     SuccessPair,
-    change_between,
     pairs_of,
+    success_lines,
 )
 from webapp.experiments.models import (
     ACTIVE_STATUSES,
@@ -142,19 +142,9 @@ class Row:
         return money_text(prices, self.hours.gpu_hours * prices.gpu_hour)
 
     @property
-    def change(self) -> SuccessChange | None:
-        """From before to after, without what a test of the tasks would say."""
-        return change_between(self.before, self.after, {}) if self.before and self.after else None
-
-    @property
-    def success(self) -> list[tuple[str, Evaluation | None, Evaluation | None, float | None]]:
-        """(kind, before, after, points gained) of sampled and of greedy success, as far as there are any."""
-        before, after, change = self.before or SuccessPair(), self.after or SuccessPair(), self.change
-        lines = [
-            ("Sampled", before.sampled, after.sampled, change.sampled_points if change else None),
-            ("Greedy", before.greedy, after.greedy, change.greedy_points if change else None),
-        ]
-        return [line for line in lines if line[1] or line[2]]
+    def success(self) -> list[SuccessLine]:
+        """Of sampled and of greedy success, as far as there are any."""
+        return success_lines(self.before or SuccessPair(), self.after or SuccessPair())
 
     @property
     def last(self) -> SuccessPair | None:

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.db.models import Exists, OuterRef, QuerySet
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import check_text, whole_range
@@ -23,8 +24,6 @@ PURPOSES = (
 )
 """What the tab's links show: groups of a purpose, or those of training whose rewards are all equal."""
 SOLVED = ("none", "some", "all")
-SOLVED_SCORE = 1 - 1e-9
-"""A member solved its task with a full score, as evaluations count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,13 +92,14 @@ def evaluation_points(evaluations: list[Evaluation], experiment: Experiment) -> 
         {
             "name": "on demand" if is_on_demand(found, experiment) else found.name,
             "step": found.checkpoint.step if found.checkpoint else found.step,
-            "success": found.success,
-            "low": found.low,
-            "high": found.high,
+            "success": found.shown.value,
+            "low": found.shown.low,
+            "high": found.shown.high,
             "temperature": found.temperature,
             "num_tasks": found.num_tasks,
             "num_samples": found.num_samples,
-            "num_success": found.num_success,
+            "num_success": found.shown.won,
+            "num_at_limit": found.num_solved_at_limit,
         }
         for found in evaluations
     ]

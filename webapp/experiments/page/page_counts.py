@@ -8,6 +8,7 @@ from django.db.models import Case, Count, Exists, Model, OuterRef, Q, QuerySet, 
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, JSONObject
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.lost_attempts import lost_trajectories
@@ -15,7 +16,9 @@ from webapp.experiments.models import Attempt, CheckpointRecord, Evaluation, Exp
 from webapp.experiments.page.metric_series import ROLLED_BACK
 from webapp.live.event_publishing import cursor_of
 
-NO_TRAJECTORIES = dict.fromkeys(("total", "scored", "truncated", "errored", "cancelled", "parked"), 0)
+NO_TRAJECTORIES = dict.fromkeys(
+    ("total", "scored", "solved", "solved_at_limit", "truncated", "errored", "cancelled", "parked"), 0
+)
 
 
 def read_with_experiment(pk: int) -> dict[str, Combinable]:
@@ -76,6 +79,8 @@ def _numbers() -> dict[str, Count]:
     return {
         "total": Count("pk"),
         "scored": Count("pk", filter=Q(status__in=[S.TERMINATED, S.TRUNCATED])),
+        "solved": Count("pk", filter=Q(status=S.TERMINATED, score__gte=SOLVED_SCORE)),
+        "solved_at_limit": Count("pk", filter=Q(status=S.TRUNCATED, score__gte=SOLVED_SCORE)),
         "truncated": Count("pk", filter=Q(status=S.TRUNCATED)),
         "errored": Count("pk", filter=Q(status=S.ERRORED)),
         "cancelled": Count("pk", filter=Q(status=S.CANCELLED)),

@@ -208,33 +208,9 @@ def css_percent(fraction: float | None) -> str:
 
 
 @register.filter
-def points(value: float | None) -> str:
-    """Percentage points with their sign, none at 0: "+4", "−11"."""
-    return _with_sign(value, 0)
-
-
-@register.filter
-def as_points(fraction: float | None) -> str:
-    """A difference of shares in percentage points, as `points`."""
-    return points(None if fraction is None else fraction * 100)
-
-
-@register.filter
-def points_interval(bounded: Any) -> str:
-    """From its low to its high difference of shares: "0 to +67 points"."""
-    return f"{as_points(bounded.low)} to {as_points(bounded.high)} points"
-
-
-@register.filter
-def p_value(p: float) -> str:
-    """With two digits that count: "p = 0.02", "p = 0.31", "p < 0.001"."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.1 else f"p = {p:.2f}"
-
-
-@register.filter
-def interval(evaluation: Any) -> str:
+def interval(bounded: Any) -> str:
     """Its 95 % interval in percent, to stand behind the success: "[44, 58]"."""
-    return f"[{percent_digits(evaluation.low)}, {percent_digits(evaluation.high)}]"
+    return f"[{percent_digits(bounded.low)}, {percent_digits(bounded.high)}]"
 
 
 @register.filter
@@ -248,10 +224,11 @@ def sampling(temperature: float | None) -> str:
 @register.filter
 def signed(value: float | None) -> str:
     """Two decimals with the sign, as rewards and advantages are shown; a real minus sign, none at 0.00."""
-    return _with_sign(value, 2)
+    return with_sign(value, 2)
 
 
-def _with_sign(value: float | None, digits: int) -> str:
+def with_sign(value: float | None, digits: int) -> str:
+    """A number with its sign, or a dash."""
     return "—" if value in MISSING else fixed_text(value, digits, signed=True)
 
 

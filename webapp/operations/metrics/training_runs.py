@@ -20,6 +20,7 @@ SERIES = {
     "time/step_s": ("step_seconds", "Duration of the last step."),
     "rollout/reward_mean": ("reward_mean", "Mean reward of the last step."),
     "rollout/success": ("success_ratio", "Share of the last step's trajectories that solved their task."),
+    "rollout/solved": ("solved_ratio", "Share of them that the agent ended, and not a limit."),
 }
 """Series of an experiment -> the figure that its last value becomes."""
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from django.db.models import Count, Min, Q, QuerySet
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
 from webapp.experiments.lost_attempts import lost_trajectories
 from webapp.experiments.models import Experiment
 from webapp.replay.models import ReplayEntry, ReplayUseRecord
-from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Trajectory
 
 WINDOW = 20
@@ -90,7 +90,7 @@ def _effect(entry: ReplayEntry, experiment: Experiment, first: int) -> Effect:
 
 def _change(rows: QuerySet[Trajectory], first: int) -> Change:
     """The step of the first injection trained on it at its end: its own tries came before."""
-    before, after, solved = Q(step__lte=first), Q(step__gt=first), Q(score__gte=SUCCESS_SCORE)
+    before, after, solved = Q(step__lte=first), Q(step__gt=first), Q(score__gte=SOLVED_SCORE)
     return Change(
         **rows.aggregate(
             num_before=Count("id", filter=before),

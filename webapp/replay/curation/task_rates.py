@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
+from training.contracts.outcome import SOLVED_SCORE
 from training.contracts.types import Purpose, Source
-from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Trajectory
 
 NUM_READ = 5000
@@ -38,5 +38,5 @@ def recent_rates(team_id: int, experiment_id: int | None = None) -> dict[int, Ra
     rates: dict[int, Rate] = defaultdict(Rate)
     for task_id, score in rows.order_by("-id").values_list("task_id", "score")[:NUM_READ]:
         rates[task_id].num += 1
-        rates[task_id].num_solved += (score or 0.0) >= SUCCESS_SCORE
+        rates[task_id].num_solved += (score or 0.0) >= SOLVED_SCORE
     return dict(rates)

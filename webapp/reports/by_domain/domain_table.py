@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from training.contracts.outcome import Outcome, succeeded
 from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.models import Evaluation, Experiment
+from webapp.reports.by_domain.published import OSWORLD_DOMAINS
 from webapp.trajectories.evaluation_episodes import episodes_of
-from webapp.trajectories.filters import SUCCESS_SCORE
 from webapp.trajectories.models import Trajectory
 
 FEWER_STEPS = 15
@@ -30,6 +31,13 @@ class Tally:
     def pass_at_1(self) -> float | None:
         """Mean over tasks of the share of their episodes that solved them."""
         return self._mean([sum(map(is_solved, rows)) / len(rows) for rows in self.by_task.values()])
+
+    @property
+    def ended(self) -> float | None:
+        """As `pass_at_1`, of episodes that the agent ended itself."""
+        return self._mean(
+            [sum(row.outcome is Outcome.SOLVED for row in rows) / len(rows) for rows in self.by_task.values()]
+        )
 
     @property
     def pass_at_k(self) -> float | None:
@@ -67,10 +75,20 @@ class DomainColumn:
     by_domain: dict[str, Tally]
     all: Tally
 
+    turn_limits: tuple[int, ...]
+    """Turns that an episode could take, each once: a task's own limit wins over the config's."""
+    is_osworld: bool
+    """Every task is one of OSWorld's."""
+
     @property
-    def max_steps(self) -> int:
-        """Turns that an episode may take; a task may allow fewer."""
-        return self.experiment.settings.desktops.max_turns
+    def steps_text(self) -> str:
+        """ "50 steps", or "3 to 6 steps" where tasks have limits of their own."""
+        least, most = self.turn_limits[0], self.turn_limits[-1]
+        return f"{most} steps" if least == most else f"{least} to {most} steps"
+
+    @property
+    def num_cells(self) -> int:
+        return 4 + (self.samples > 1) + self.has_more_steps
 
     @property
     def samples(self) -> int:
@@ -79,11 +97,12 @@ class DomainColumn:
 
     @property
     def has_more_steps(self) -> bool:
-        return self.max_steps > FEWER_STEPS
+        return self.turn_limits[-1] > FEWER_STEPS
 
 
 def is_solved(row: Trajectory) -> bool:
-    return (row.score or 0.0) >= SUCCESS_SCORE
+    """By OSWorld's rule: the state counts, also at a limit."""
+    return succeeded(row.score)
 
 
 def columns_of(experiments: list[Experiment]) -> list[DomainColumn]:
@@ -95,12 +114,27 @@ def columns_of(experiments: list[Experiment]) -> list[DomainColumn]:
 def _column(experiment: Experiment, evaluation: Evaluation) -> DomainColumn:
     by_domain: dict[str, Tally] = defaultdict(Tally)
     everything = Tally()
+    limits: set[int] = set()
+    of_config = evaluation.experiment.settings.desktops.max_turns
     for row in episodes_of(evaluation):
         if row.score is None:
             continue
+        limits.add(row.own_max_turns or of_config)
         for tally in (by_domain[row.family or "other"], everything):
             tally.by_task[row.task.task_id].append(row)
-    return DomainColumn(evaluation, evaluation.experiment, dict(by_domain), everything)
+    return DomainColumn(
+        evaluation,
+        evaluation.experiment,
+        dict(by_domain),
+        everything,
+        tuple(sorted(limits)) or (of_config,),
+        all(is_of_osworld(rows[0]) for rows in everything.by_task.values()),
+    )
+
+
+def is_of_osworld(row: Trajectory) -> bool:
+    """Named as the import names OSWorld's own tasks: its domain, then its id."""
+    return row.family in OSWORLD_DOMAINS and row.task.task_id.startswith(f"{row.family}.")
 
 
 def rows_of(columns: list[DomainColumn]) -> list[tuple[str, list[tuple[DomainColumn, Tally]]]]:

@@ -3,18 +3,21 @@
     results-1/pyautogui/screenshot/MODEL/DOMAIN/ID/traj.jsonl, result.txt, step_1_TIME.png
 
 One `results-N` for each sample of a task, as OSWorld keeps one run in one folder. An errored episode has no
-result.txt, which OSWorld's tools take for not run.
+result.txt, which OSWorld's tools take for not run. By OSWorld's rule it holds the score of the state, also
+where a limit ended the episode; outcome.txt, and outcomes.json over all, tell those apart.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils.text import slugify
 
 from training.actions.write.pyautogui_call import pyautogui_code
+from training.contracts.outcome import SuccessRule
 from training.contracts.types import Action, ActionKind
 from webapp.experiments.models import Evaluation
 from webapp.trajectories.evaluation_episodes import episodes_of
@@ -28,10 +31,13 @@ TIME = "%Y%m%d@%H%M%S%f"
 def result_files(evaluation: Evaluation) -> Iterator[tuple[str, str | bytes]]:
     """(path, content) of all files, one episode after the other."""
     model = slugify(evaluation.experiment.name) or f"experiment-{evaluation.experiment_id}"
+    outcomes: Counter[str] = Counter()
     for row in episodes_of(evaluation):
         domain, name = place_of(row.task.task_id, row.family)
         folder = f"results-{row.member + 1}/{SPACES}/{model}/{domain}/{name}"
+        outcomes[row.outcome or "unscored"] += 1
         yield from _episode(row, folder)
+    yield "outcomes.json", json.dumps({"rule_of_result_txt": SuccessRule.STATE, **outcomes}, indent=1) + "\n"
 
 
 def place_of(task_id: str, family: str) -> tuple[str, str]:
@@ -56,6 +62,8 @@ def _episode(row: Trajectory, folder: str) -> Iterator[tuple[str, str | bytes]]:
     yield f"{folder}/traj.jsonl", "".join(f"{line}\n" for line in lines)
     if row.score is not None:
         yield f"{folder}/result.txt", f"{row.score}\n"
+    if row.outcome is not None:
+        yield f"{folder}/outcome.txt", f"{row.outcome}\n"
 
 
 def _step(turn: TurnRecord, at: datetime, screenshot: str, *, is_last: bool) -> dict[str, object]:

@@ -29,6 +29,13 @@ class Published:
         return [*(self.by_steps.get(steps) for steps in STEPS), self.unknown_steps]
 
 
+OSWORLD_DOMAINS = frozenset(
+    (
+        *("chrome", "gimp", "libreoffice_calc", "libreoffice_impress", "libreoffice_writer"),
+        *("multi_apps", "os", "thunderbird", "vlc", "vs_code"),
+    )
+)
+"""Folders of its tasks: what was published is of these."""
 STEPS = (15, 50, 100)
 PUBLISHED = (
     Published("Qwen3-VL-8B-Instruct", {}, QWEN, 33.9),

@@ -28,7 +28,7 @@ def success_by_domain(request: MemberRequest) -> HttpResponse:
         "columns": columns,
         "rows": rows_of(columns),
         "fewer": FEWER_STEPS,
-        "published": PUBLISHED,
+        "published": PUBLISHED if columns and all(one.is_osworld for one in columns) else (),
         "steps": STEPS,
     }
     return render(request, "reports/by_domain.html", ctx)

@@ -121,6 +121,8 @@ def picture_of(seen: Any, metrics: dict[str, Any]) -> Table:
     for one in seen["evaluations"]:
         kind = "greedy" if one.get("temperature") == 0 else "sampled"
         text = f"{one['success']:.0%} ({one['low']:.0%} to {one['high']:.0%}, n = {one['num_samples']})"
+        if (solved := one.get("solved")) is not None and one.get("num_solved_at_limit"):
+            text = f"{solved:.0%} solved and ended by the agent; with those at a limit {text}"
         table.add_row("", f"{one['name']}, {kind}", text)
     for name, series in metrics.items():
         if series["values"]:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from typing import Any
 
 import pytest
@@ -52,3 +53,77 @@ def test_an_older_evaluation_claims_nothing_that_was_not_counted(client: Client,
     (printed,) = described(experiment)["evaluations"]
     assert {printed[name] for name in ("solved", "truncated_share", "unparsable_share")} == {None}
     assert printed["success"] == 0.75
+
+
+def text_of(client: Client, address: str) -> str:
+    page = client.get(address).content.decode().replace("&nbsp;", " ").replace("&#x27;", "'")
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+@pytest.fixture
+def babbler(viewer) -> Experiment:
+    """One of ten tasks solved before; after, five by the agent and four more at a limit."""
+    experiment = make_experiment(team=viewer, status="finished", step=20)
+    before = {f"menu-{place}": (int(place < 1), 1) for place in range(10)}
+    after = {f"menu-{place}": (int(place < 9), 1, 0, int(4 < place < 9)) for place in range(10)}
+    make_evaluation(experiment, name="before", tasks=before, temperature=0.0)
+    make_evaluation(experiment, name="after", step=20, tasks=after, temperature=0.0)
+    return experiment
+
+
+def test_the_headline_is_what_the_agent_ended(client: Client, babbler: Experiment):
+    page = text_of(client, f"/experiments/{babbler.pk}/")
+    assert "Greedy 50 % [19, 81], n = 10 4 more at a limit (90 % by OSWorld's rule)" in page
+    assert "Solved and ended by the agent" in page
+    assert "4 tasks fixed, 0 regressed of 10, p = 0.12; +40 points" in page
+
+
+def test_lists_and_comparisons_say_both(client: Client, babbler: Experiment):
+    listed = text_of(client, "/experiments/")
+    assert "10 % → 50 % +40 points +4 at a limit" in listed
+    other = make_experiment(team=babbler.team)
+    compared = text_of(client, f"/experiments/compare/?id={babbler.pk}&id={other.pk}")
+    assert "50 % [19, 81], n = 10 4 more at a limit (90 % by OSWorld's rule)" in compared
+    tab = text_of(client, f"/experiments/{babbler.pk}/?tab=evaluations")
+    assert "50.0 % [19, 81] 5 / 10 4 90.0 %" in tab
+
+
+def test_the_matrix_marks_them_and_osworlds_rule_can_be_chosen(client: Client, babbler: Experiment):
+    page = text_of(client, f"/experiments/tasks/?id={babbler.pk}")
+    assert "Greedy: 4 fixed, 0 regressed, p = 0.12" in page
+    assert "Solved at a limit 4" in page
+    assert page.count("· ~") == 4
+    by_state = text_of(client, f"/experiments/tasks/?id={babbler.pk}&rule=state")
+    assert "Greedy: 8 fixed, 0 regressed, p = 0.0078" in by_state
+
+
+def test_charts_show_what_the_agent_ended(client: Client, babbler: Experiment):
+    *_, after = client.get(f"/experiments/{babbler.pk}/metrics/").json()["evaluations"]
+    assert (after["success"], after["num_success"], after["num_at_limit"]) == (0.5, 5, 4)
+
+
+def test_api_and_command_give_the_change_by_both_rules(client: Client, babbler: Experiment):
+    answered = client.get(f"/api/v1/experiments/{babbler.pk}").json()
+    for found in (answered, described(babbler)):
+        ended, state = found["success_change"], found["success_change_of_state"]
+        assert (ended["rule"], ended["greedy"]["fixed"]) == ("ended", 4)
+        assert (state["rule"], state["greedy"]["fixed"]) == ("state", 8)
+
+
+@pytest.mark.parametrize(("num_fixed", "tone"), [(4, "neutral"), (8, "good")])
+def test_a_gain_is_coloured_by_its_paired_test(client: Client, viewer, num_fixed: int, tone: str):
+    experiment = make_experiment(team=viewer, status="finished", step=20)
+    for name, number in (("before", 1), ("after", 1 + num_fixed)):
+        tasks = {f"menu-{place}": (int(place < number), 1) for place in range(100)}
+        make_evaluation(experiment, name=name, step=20 * (name == "after"), tasks=tasks, temperature=0.0)
+    page = client.get("/experiments/").content.decode()
+    assert f'<span class="gain text-tone tone-{tone}">+{num_fixed} points</span>' in page
+
+
+def test_one_point_is_singular(client: Client, viewer):
+    experiment = make_experiment(team=viewer, status="finished", step=20)
+    for name, number in (("before", 1), ("after", 2)):
+        tasks = {f"menu-{place}": (int(place < number), 1) for place in range(100)}
+        make_evaluation(experiment, name=name, step=20 * (name == "after"), tasks=tasks, temperature=0.0)
+    assert "+1 point " in text_of(client, "/experiments/")
+    assert "+1 point," in text_of(client, f"/experiments/{experiment.pk}/")

@@ -3,7 +3,8 @@
 import pytest
 
 from webapp.experiments.evaluations.paired_statistics import PairedChange
-from webapp.experiments.templatetags.deskhand import as_points, points, points_interval, signed
+from webapp.experiments.templatetags.changes import as_points, points, points_interval
+from webapp.experiments.templatetags.deskhand import signed
 
 
 @pytest.mark.parametrize(

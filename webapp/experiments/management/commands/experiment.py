@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from training.contracts.outcome import SuccessRule
 from webapp.experiments.checkpoints import evaluate_on_demand, exports, usable_checkpoints
 from webapp.experiments.evaluations.success_pairs import change_of_run, pairs_of
 from webapp.experiments.lifecycle import operator_actions
@@ -121,6 +122,7 @@ def describe(experiment: Experiment) -> dict[str, Any]:
             {name: getattr(found, name) for name in EVALUATION} for found in experiment.evaluations.all()
         ],
         "success_change": success_change(experiment),
+        "success_change_of_state": success_change(experiment, SuccessRule.STATE),
         "alarms": list(experiment.alarms.values("name", "step", "value", "message")),
         "incidents": list(experiment.incidents.values("kind", "message", "at")),
         "attempts": [
@@ -138,13 +140,19 @@ def describe(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def success_change(experiment: Experiment) -> dict[str, Any] | None:
+def success_change(experiment: Experiment, rule: SuccessRule | None = None) -> dict[str, Any] | None:
     """Paired tests from the evaluation before the first step to the newest; None until there are two."""
-    change = change_of_run(pairs_of(experiment.evaluations.all()))
+    change = change_of_run(pairs_of(experiment.evaluations.all()), rule)
     if change is None:
         return None
     paired = {kind.lower(): asdict(found) for kind, found in change.parts}
-    return {"sampled": None, "greedy": None, **paired, "is_sharpened": change.is_sharpened}
+    return {
+        "sampled": None,
+        "greedy": None,
+        **paired,
+        "is_sharpened": change.is_sharpened,
+        "rule": change.rule,
+    }
 
 
 def series(experiment: Experiment, names: list[str]) -> dict[str, list[tuple[int, float]]]:
