@@ -246,8 +246,11 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
     "replay-policy-save": by(Role.ANNOTATOR, act("/replay/policies/save/", stranger=302, body="name=x")),
     "replay-snapshot-take": by(Role.ANNOTATOR, act("/replay/snapshots/take/", body="policy={policy}&name=x")),
     "replay-reviews": page("/replay/reviews/"),
-    "replay-review-start": by(Role.ANNOTATOR, act("/replay/reviews/start/", stranger=302, body="name=x")),
+    "replay-review-start": by(
+        Role.ANNOTATOR, act("/replay/reviews/start/", 400, stranger=400, body="name=x")
+    ),
     "replay-review": thing("/replay/reviews/{review}/"),
+    "replay-review-undo": by(Role.ANNOTATOR, act("/replay/reviews/{review}/undo/", 404, body="label=0")),
     "replay-review-label": by(Role.ANNOTATOR, Row("get", "/replay/reviews/{review}/label/", 302, 403, 404)),
     "replay-review-label POST": by(
         Role.ANNOTATOR, act("/replay/reviews/{review}/label/", 404, body="label=0&verdict=gold")
@@ -543,6 +546,7 @@ TABLE = {  # "name" or "name METHOD", for a second row of a route
         Role.ANNOTATOR,
         api_act("/api/v1/replay/reviews/{review}/label", 404, body='{"label": 0, "verdict": "gold"}'),
     ),
+    "api:undo_review_label": by(Role.ANNOTATOR, api_act("/api/v1/replay/reviews/{review}/undo", 409)),
     "api:settle_review_item": by(
         Role.ANNOTATOR,
         api_act("/api/v1/replay/reviews/{review}/settle", 404, body='{"item": 0, "verdict": "gold"}'),

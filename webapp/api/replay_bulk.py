@@ -14,7 +14,7 @@ from webapp.lib.request_values import MAX_WHOLE
 from webapp.replay import queries
 from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
 from webapp.replay.filters import ALL, EntryFilter
-from webapp.replay.labels import LabelConflict, NothingToUndo, label_many, undo_latest
+from webapp.replay.labels import LabelConflict, NothingToUndo, label_many, to_settle, undo_latest
 from webapp.replay.models import Verdict
 
 router = Router(tags=["replay"])
@@ -54,6 +54,8 @@ class BulkOut(Schema):
     """How many changed; at most 5,000 at once, the rest needs another call."""
 
     changed: int
+    left_out: int
+    """Entries that a review holds to settle."""
 
 
 class UndoneOut(Schema):
@@ -100,8 +102,10 @@ def bulk(request: MemberRequest, body: BulkIn) -> Any:
     rows = body.entry_filter(Verdict.INBOX.value).apply(queries.entry_rows(team.pk))
     if (number := rows.count()) != body.expected:
         raise Conflict(f"expected: the filter holds {number} entries by now, not {body.expected}.")
+    left_out = rows.filter(pk__in=to_settle()).count()
     try:
-        return {"changed": label_many(entries=rows, user=request.user, verdict=body.to)}
+        changed = label_many(entries=rows, user=request.user, verdict=body.to)
+        return {"changed": changed, "left_out": left_out}
     except ValueError as error:
         raise BadRequest(str(error)) from error
 

@@ -118,6 +118,15 @@ class DesktopRow:
     """None: there is none, or it belongs to another team."""
     is_foreign: bool
     """Another team uses it now."""
+    is_idle: bool = False
+    """No trajectory runs on it."""
+
+    @property
+    def is_warm(self) -> bool:
+        """An env worker keeps it for what comes next."""
+        return (
+            self.is_idle and self.desktop.phase == DesktopPhase.LEASED and self.desktop.worker_id is not None
+        )
 
     @property
     def is_live(self) -> bool:
@@ -138,6 +147,8 @@ class DesktopRow:
             return "quarantined"
         if self.is_live:
             return str(self.trajectory.status)
+        if self.is_warm:
+            return "kept warm"
         return self.desktop.boot_phase or self.desktop.phase
 
     @property

@@ -119,7 +119,8 @@ class Living:
     """How many desktops exist, by what the page counts them by."""
 
     kinds: list[dict[str, Any]]
-    """host, provider, phase, is_held, is_kept (in quarantine), number"""
+    """host, provider, phase, is_held, is_kept (in quarantine), is_warm (an env worker keeps it, and nothing
+    runs on it), number"""
 
     def count(self, **values: Any) -> int:
         """Those of which all of `values` are true."""
@@ -133,10 +134,15 @@ class Living:
 def living_desktops() -> Living:
     """Everything that exists; one query."""
     rows = Desktop.objects.exclude(phase=DesktopPhase.GONE).order_by()
-    kinds = rows.annotate(is_held=~Q(holder=""), is_kept=~Q(quarantine=""))
-    counted: Any = kinds.values("host", "provider", "phase", "is_held", "is_kept").annotate(
-        number=Count("pk")
+    model: Any = Desktop._meta.get_field("trajectory").related_model
+    at_work = model.objects.filter(ended_at=None).exclude(desktop=None).values("desktop")
+    kinds = rows.annotate(
+        is_held=~Q(holder=""),
+        is_kept=~Q(quarantine=""),
+        is_warm=Q(phase=DesktopPhase.LEASED, worker__isnull=False) & ~Q(pk__in=at_work),
     )
+    columns = ("host", "provider", "phase", "is_held", "is_kept", "is_warm")
+    counted: Any = kinds.values(*columns).annotate(number=Count("pk"))
     return Living(list(counted))
 
 
@@ -193,6 +199,7 @@ def with_trajectories(rows: list[Desktop], team: Team) -> list[DesktopRow]:
             row,
             trajectory if trajectory and trajectory.team_id == team.pk else None,
             bool(trajectory and trajectory.team_id != team.pk and trajectory.ended_at is None),
+            trajectory is None or trajectory.ended_at is not None,
         )
         for row in rows
         for trajectory in [newest.get(row.pk)]
@@ -218,7 +225,9 @@ def totals(found: list[WorkerRow], machines: list[HostRow], living: Living) -> d
         "env_workers": sum(worker.queue == "env" for worker in online),
         "draining": sum(worker.is_draining for worker in online),
         "slots": sum(worker.slots for worker in online if worker.queue == "env" and not worker.is_draining),
-        "leased": living.count(phase=DesktopPhase.LEASED) + living.count(phase=DesktopPhase.RESETTING),
+        "leased": living.count(phase=DesktopPhase.LEASED, is_warm=False)
+        + living.count(phase=DesktopPhase.RESETTING),
+        "warm": living.count(is_warm=True),
         "ready": living.count(phase=DesktopPhase.READY),
         "booting": living.count(phase=DesktopPhase.STARTING),
         "quarantined": living.count(is_kept=True),

@@ -20,7 +20,7 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.lib.request_values import shortened
 from webapp.lib.tags import MAX_TAGS, checked_tags
 from webapp.replay.automatic_checks import signature_of
-from webapp.replay.models import LabelEvent, ReplayEntry, Verdict
+from webapp.replay.models import LabelEvent, ReplayEntry, ReviewItem, Verdict
 from webapp.replay.turns.turn_edits import TurnEdit
 
 MAX_NOTE = 4000
@@ -124,6 +124,7 @@ def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
 def label_many(*, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_tag: str = "") -> int:
     """One verdict, and one more tag, for all of `entries`, one undoable event each; returns how many changed.
 
+    What a review holds to settle is left out: people decide on it there.
     An entry that has `MAX_TAGS` already keeps those.
     """
     wanted = check_label(verdict, None, None)
@@ -131,7 +132,8 @@ def label_many(*, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_
     with transaction.atomic():
         changed: list[ReplayEntry] = []
         events = []
-        for entry in entries.select_for_update(of=("self",)).order_by("id")[:MAX_BULK]:
+        free = entries.exclude(pk__in=to_settle()).order_by("id")
+        for entry in free.select_for_update(of=("self",))[:MAX_BULK]:
             before = snapshot(entry)
             after = {**before, **wanted, "tags": _with_tag(before["tags"], add_tag)}
             if after == before:
@@ -143,6 +145,11 @@ def label_many(*, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_
             _store(changed, is_equal=not add_tag)
             _record(AuditAction.LABELLED, changed[0], user, after=verdict, entries=len(changed))
     return len(changed)
+
+
+def to_settle() -> QuerySet[ReviewItem, Any]:
+    """Entries that people of a review see differently, and that no one has settled."""
+    return ReviewItem.objects.filter(num_open=0, decided="", expected="").values("entry")
 
 
 def _with_tag(tags: list[str], tag: str) -> list[str]:

@@ -25,6 +25,7 @@ urlpatterns = [
     path("replay/reviews/start/", review_views.start, name="replay-review-start"),
     path("replay/reviews/<int:pk>/", review_views.review, name="replay-review"),
     path("replay/reviews/<int:pk>/label/", review_views.label, name="replay-review-label"),
+    path("replay/reviews/<int:pk>/undo/", review_views.undo, name="replay-review-undo"),
     path("replay/reviews/<int:pk>/settle/", review_views.settle, name="replay-review-settle"),
     path("replay/guides/", review_views.guides, name="replay-guides"),
     path("replay/turns/<int:pk>/", turn_views.turns, name="turn-labels"),

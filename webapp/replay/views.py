@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
+from training.contracts.number_text import counted
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, SavedView
 from webapp.accounts.saved_views import view_menu
@@ -29,6 +30,7 @@ from webapp.replay.labels import (
     NothingToUndo,
     label_entry,
     label_many,
+    to_settle,
     undo_last,
     undo_latest,
 )
@@ -170,7 +172,7 @@ def latest_undo(request: MemberRequest) -> HttpResponse:
         messages.error(request, str(error))
         return redirect("replay-inbox")
     if not is_json:
-        messages.success(request, f"{len(events)} label{'' if len(events) == 1 else 's'} undone.")
+        messages.success(request, f"{counted(len(events), 'label')} undone.")
         return _back(request)
     shown = [event.entry_id for event in events[:1]]
     need = shown if body.get("whole") else []
@@ -193,14 +195,21 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
     if expected != str(number):
         messages.error(request, f"The filter holds {number} entries by now, not {expected}: look again.")
         return _back(request)
+    num_held = rows.filter(pk__in=to_settle()).count()
     try:
         changed = label_many(entries=rows, user=request.user, verdict=verdict)
     except ValueError as error:
         messages.error(request, str(error))
         return _back(request)
-    words = "entry" if changed == 1 else "entries"
+    held = (
+        f" Left out: {counted(num_held, 'entry', 'entries')} that a review holds to settle."
+        if num_held
+        else ""
+    )
     rest = f" {number - MAX_BULK} are left: label them once more." if number > MAX_BULK else ""
-    messages.success(request, f"{changed} {words} marked {verdict}. Press Z to undo.{rest}")
+    messages.success(
+        request, f"{counted(changed, 'entry', 'entries')} marked {verdict}. Press Z to undo.{held}{rest}"
+    )
     return redirect(f"{reverse('replay-inbox')}?{request.GET.urlencode()}")
 
 

@@ -172,14 +172,15 @@ def _form(
     report: Report | None,
     status: int = 200,
 ) -> HttpResponse:
-    experiments = Experiment.objects.filter(team=request.membership.team)
+    rows = Experiment.objects.filter(team=request.membership.team).order_by("-pk").only("pk", "name")
+    experiments = sorted(rows, key=lambda one: one.pk not in choices.experiments)
     ctx = {
         "nav": "reports",
         "report": report,
         "title": title,
         "text": text,
         "choices": choices,
-        "experiments": experiments.filter(pk__in=choices.experiments).only("pk", "name"),
+        "experiments": experiments,
         "panels": [(panel.title, panel.title in choices.charts) for panel in PANELS],
         "trajectories": ", ".join(str(pk) for pk in choices.trajectories),
         "max_trajectories": MAX_TRAJECTORIES,

@@ -153,7 +153,9 @@ def task(request: MemberRequest, name: str, pk: int) -> HttpResponse:
         "leaks": TaskRecord.objects.filter(pk__in=leaks).defer("spec"),
         "num_replay": num_replay,
         "courses": courses_of(found, team.pk),
-        "failures": mine.filter(score__lt=SOLVED_SCORE).order_by("-pk")[:NUM_FAILURES],
+        "failures": mine.filter(score__lt=SOLVED_SCORE)
+        .exclude(source=Source.SCRIPTED)
+        .order_by("-pk")[:NUM_FAILURES],
         "start_frame": start.order_by("-pk").values_list("turns__frame", flat=True).first(),
         "parts": [(title, as_text(found.spec.get(key))) for title, key in PARTS if found.spec.get(key)],
         "may_operate": _may_operate(membership),

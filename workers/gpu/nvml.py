@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import psutil
@@ -101,9 +102,15 @@ def open_gpus(nvml: Any = pynvml, name_of: Callable[[int], str] | None = None) -
         indexes = visible_indexes(nvml.nvmlDeviceGetCount(), os.environ.get("CUDA_VISIBLE_DEVICES"))
         handles = {index: nvml.nvmlDeviceGetHandleByIndex(index) for index in indexes}
     except nvml.NVMLError as error:
-        log.info("no NVIDIA GPU: %s", error)
+        _say_missing(str(error))
         return None
     return Gpus(nvml, handles, name_of or process_name)
+
+
+@cache
+def _say_missing(why: str) -> None:
+    """Once for each reason: a worker looks every few seconds."""
+    log.info("no NVIDIA GPU: %s", why)
 
 
 def visible_indexes(count: int, visible: str | None) -> list[int]:

@@ -195,6 +195,7 @@ class BulkOut(TypedDict):
     """How many changed; at most 5,000 at once, the rest needs another call."""
 
     changed: int
+    left_out: int
 
 
 class CancelledOut(TypedDict):

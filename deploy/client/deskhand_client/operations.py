@@ -698,12 +698,16 @@ class Operations(Transport):
     def submit_review_label(
         self, pk: int, *, label: int, verdict: models.Verdict, note: str | None = None
     ) -> models.ReviewOut:
-        """Give the caller's own label; it is final."""
+        """Give the caller's own label; `undo` takes it back until the round is settled."""
         return self._call(
             "POST",
             f"/replay/reviews/{_segment(pk)}/label",
             body={"label": label, "verdict": verdict, "note": note},
         )
+
+    def undo_review_label(self, pk: int) -> models.NextOut:
+        """Take back the caller's last label: it is the next one to give. 409 once the round is settled."""
+        return self._call("POST", f"/replay/reviews/{_segment(pk)}/undo")
 
     def settle_review_item(self, pk: int, *, item: int, verdict: models.Verdict) -> models.ReviewDetail:
         """Settle a disagreement."""

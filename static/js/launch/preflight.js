@@ -1,5 +1,6 @@
 // Pre-flight while typing: the panel and the errors beside the fields, of what the form says now.
 import { make } from "../lib/dom.js";
+import { counted } from "../lib/numbers.js";
 import { postForm, Refused } from "../lib/requests.js";
 import { showHtml } from "../lib/server_html.js";
 import { showErrors } from "./field_errors.js";
@@ -34,8 +35,18 @@ async function check() {
   if (own === request) form.classList.remove("is-checking");
 }
 
+// What the last attempt to launch was refused for, as far as it still is so.
+function showNotLaunched(number) {
+  const notice = form.querySelector("[data-not-launched]");
+  if (!notice) return;
+  if (number) notice.querySelector("[data-num-errors]").textContent = counted(number, "field");
+  else notice.remove();
+}
+
 // Fields to correct do not close the button: sending the form shows them, too.
 function showResult() {
-  showErrors(JSON.parse(document.getElementById("preflight-errors").textContent));
+  const errors = JSON.parse(document.getElementById("preflight-errors").textContent);
+  showErrors(errors);
+  showNotLaunched(Object.keys(errors).length);
   button.disabled = document.getElementById("preflight-result").dataset.mayLaunch === "no";
 }

@@ -1,14 +1,13 @@
 // Shows one replay entry's task, verdict, checks, figures, tags and note.
 import { make } from "../lib/dom.js";
+import { fixed } from "../lib/numbers.js";
 import { relative } from "../lib/relative_times.js";
 
 const TONES = { inbox: "info", accepted: "good", gold: "gold", rejected: "bad" };
 const WORDS = { inbox: "Inbox", accepted: "Accepted", gold: "Gold", rejected: "Rejected" };
 
 function signed(value) {
-  if (value === null || value === undefined) return "—";
-  const digits = Math.abs(value).toFixed(2);
-  return digits === "0.00" ? digits : `${value < 0 ? "−" : "+"}${digits}`;
+  return value === null || value === undefined ? "—" : fixed(value, 2, { signed: true });
 }
 
 function checkItem({ tone, text, cluster }) {
@@ -31,7 +30,7 @@ export function showEntry(root, entry) {
     origin: [`Entry ${entry.id}`, entry.family, entry.experiment, step, entry.source].filter(Boolean).join(" · "),
     "verdict-now": WORDS[entry.verdict],
     labeller: labeller(entry),
-    score: entry.score?.toFixed(2) ?? "—",
+    score: entry.score === null || entry.score === undefined ? "—" : fixed(entry.score),
     reward: signed(entry.reward),
     turns: entry.turns.length,
     uses: `${entry.numUses}×`,

@@ -11,6 +11,7 @@ const press = (verdict) => () => root.querySelector(`[name="verdict"][value="${v
 bind("a", "Accept", press("accepted"), "Label");
 bind("r", "Reject", press("rejected"), "Label");
 bind("g", "Gold", press("gold"), "Label");
+bind("z", "Take back your last label", () => root.querySelector("[data-undo]")?.click(), "Label");
 bind("j", "Next turn", buttons.forward, "Watch");
 bind("k", "Previous turn", buttons.back, "Watch");
 bind(" ", "Play from the first turn", buttons.play, "Watch");

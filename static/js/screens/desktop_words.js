@@ -1,4 +1,5 @@
 // What the page of a live desktop says about its state, in words.
+import { fixed } from "../lib/numbers.js";
 
 // What the page says: [tone, label, text]. `page`: { state, line, isDenied, isElsewhere, isMine, isHeld, isDemonstration }.
 export function standing(page) {
@@ -30,7 +31,7 @@ function ending({ state, isDemonstration }) {
   if (state.status === "errored") return state.errorText || "It ended with an error and was not scored.";
   if (state.status === "cancelled") return isDemonstration ? "The recording was discarded." : "It was cancelled.";
   const offered = state.score >= 0.5 && state.source === "human" ? " It waits in the replay inbox." : "";
-  return `The evaluator gave ${Number(state.score ?? 0).toFixed(2)} of 1.${offered}`;
+  return `The evaluator gave ${fixed(Number(state.score ?? 0))} of 1.${offered}`;
 }
 
 // The line below the screen.

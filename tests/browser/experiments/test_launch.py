@@ -44,6 +44,10 @@ def test_an_impossible_value_is_named_at_its_field_and_nothing_typed_is_lost(
     expect(page.get_by_label("Note")).to_have_value("keep this")
     assert not Experiment.objects.exists()
 
+    group_size.get_by_role("textbox").fill("4")
+    expect(page.locator("#preflight-result")).not_to_contain_text("to correct")
+    expect(page.get_by_text("Not launched")).to_have_count(0)
+
 
 def test_a_preset_is_changed_checked_and_launched(sign_in: SignIn, people: People, launchable: str):
     page = open_launch(sign_in, people, launchable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -239,3 +240,23 @@ def test_operations_are_listed_with_who_and_what_happened(client: Client, viewer
     page = page_of(client)
     assert "ann" in page
     assert "it is gone" in page
+
+
+def test_a_desktop_that_a_worker_keeps_warm_is_not_in_use(client: Client, viewer, team):
+    """One runs a trajectory, two are leased by the worker after theirs ended, one is lent elsewhere."""
+    worker = make_worker()
+    make_host()
+    busy, warm, fresh = (make_desktop(name, worker=worker) for name in ("busy", "warm", "fresh"))
+    make_desktop("lent", holder="a trainer elsewhere")
+    make_trajectory(team=team, status="running", desktop=busy)
+    make_trajectory(team=team, desktop=warm)
+    page = page_of(client)
+    assert "2 in use" in page
+    assert "2 kept warm" in page
+    tiles = re.findall(r'data-desktop="(\w+)".*?<span class="tile-action">(.*?)</span>', page, re.S)
+    assert dict(tiles) == {
+        "busy": "Running",
+        "warm": "Kept warm",
+        "fresh": "Kept warm",
+        "lent": "Leased",
+    }

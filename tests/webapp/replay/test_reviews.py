@@ -13,7 +13,16 @@ from webapp.replay.filters import EntryFilter
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel
 from webapp.replay.reviews.agreement import agreement_of, cohens_kappa, disagreements
 from webapp.replay.reviews.guides import guide_of, save_guide
-from webapp.replay.reviews.rounds import AlreadyLabelled, decide, next_label, note_opened, start_round, submit
+from webapp.replay.reviews.rounds import (
+    AlreadyLabelled,
+    decide,
+    last_label,
+    next_label,
+    note_opened,
+    start_round,
+    submit,
+    take_back,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -207,3 +216,98 @@ def test_guidelines_stand_beside_the_entry_in_their_newest_version(team, people)
     assert guide_of(team.pk, task_set.pk) is None
     with pytest.raises(BadValue, match="task_set"):
         save_guide(team=team, user=people[0], task_set="none", text="x")
+
+
+def test_a_label_can_be_taken_back_until_the_round_is_settled(team, people):
+    """Two entries: the first is decided by agreement, and opens again while the second is not labelled."""
+    first, _ = make_replay_entry(team=team), make_replay_entry(team=team)
+    review = begin(team, people[:2])
+    item = review.items.get(entry=first)
+    say(item, people[0], "gold")
+    say(item, people[1], "gold", note="sure")
+    first.refresh_from_db()
+    assert first.verdict == "gold"
+    assert last_label(review, people[1]).item == item
+    client = Client()
+    client.force_login(people[1])
+    at = f"/replay/reviews/{review.pk}/"
+    assert "Take back the last one: gold" in client.get(f"{at}label/").content.decode()
+    answer = client.post(f"{at}undo/", {"label": last_label(review, people[1]).pk})
+    assert answer.url == f"{at}label/"
+    first.refresh_from_db()
+    item.refresh_from_db()
+    assert (first.verdict, item.num_open, item.decided) == ("inbox", 1, "")
+    assert item.labels.get(person=people[0]).verdict == "gold", "the other's label stands"
+
+    say(item, people[1], "rejected")
+    other = review.items.exclude(pk=item.pk).get()
+    for person in people[:2]:
+        say(other, person, "gold")
+    decide(item=item, user=people[2], verdict="gold")
+    assert last_label(review, people[1]) is None
+    with pytest.raises(AlreadyLabelled, match="settled"):
+        take_back(label=item.labels.get(person=people[1]))
+
+
+def test_who_settles_ones_own_conflict_is_named(team, people):
+    for _ in range(2):
+        make_replay_entry(team=team)
+    review = begin(team, people[:2])
+    for item in review.items.all():
+        say(item, people[0], "gold")
+        say(item, people[1], "rejected")
+    at = f"/replay/reviews/{review.pk}/"
+    assert page(people[0], at).content.decode().count("data-party") == 2
+    assert "data-party" not in page(people[2], at).content.decode()
+    party, neutral = review.items.order_by("id")
+    decide(item=party, user=people[0], verdict="gold")
+    decide(item=neutral, user=people[2], verdict="gold")
+    rows = re.findall(r"<tr data-settled.*?</tr>", page(people[2], at).content.decode(), re.S)
+    assert ["labelled it, too" in row for row in rows] == [False, True]
+
+
+def test_the_form_of_a_round_keeps_what_was_typed_and_names_the_field(team, people):
+    make_replay_entry(team=team)
+    client = Client()
+    client.force_login(people[0])
+    typed = {
+        "name": "monday",
+        "num_entries": "7",
+        "num_labels": "3",
+        "num_checks": "4",
+        "verdict": "accepted",
+        "people": ["anna", "bert"],
+    }
+    answer = client.post("/replay/reviews/start/", typed)
+    assert answer.status_code == 400
+    shown = answer.content.decode()
+    problem = (
+        "<b>People for each entry</b>: from 2 to the number of people who label, and 2 people are chosen"
+    )
+    assert problem in shown
+    for part in ('value="monday"', 'value="7"', 'value="3" aria-invalid="true"', 'value="4"'):
+        assert part in shown
+    assert len(re.findall(r'name="people" value="(anna|bert)" checked', shown)) == 2
+    assert '<option value="accepted" selected>' in shown
+    unchosen = client.post("/replay/reviews/start/", typed | {"people": []}).content.decode()
+    assert "<b>People for each entry</b>" in unchosen
+    assert "and 0 people are chosen" in unchosen
+
+
+def test_bulk_labels_leave_out_what_a_review_holds_to_settle(team, people):
+    held = make_replay_entry(team=team)
+    review = begin(team, people[:2])
+    free = make_replay_entry(team=team)
+    for person, verdict in ((people[0], "gold"), (people[1], "rejected")):
+        say(review.items.get(entry=held), person, verdict)
+    client = Client()
+    client.force_login(people[2])
+    answer = client.post("/replay/bulk/?verdict=inbox", {"verdict": "accepted", "expected": "2"}, follow=True)
+    assert "1 entry marked accepted" in answer.content.decode()
+    assert "Left out: 1 entry that a review holds to settle" in answer.content.decode()
+    held.refresh_from_db()
+    free.refresh_from_db()
+    assert (held.verdict, free.verdict) == ("inbox", "accepted")
+    body = {"verdict": "inbox", "expected": 1, "to": "rejected"}
+    told = client.post("/api/v1/replay/bulk", body, content_type="application/json").json()
+    assert told == {"changed": 0, "left_out": 1}

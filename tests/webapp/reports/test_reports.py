@@ -184,3 +184,17 @@ def test_markdown_shows_what_it_should():
     assert "<h1>T</h1>" in html
     assert "<td>2</td>" in html
     assert 'href="https://a.example" rel="noopener noreferrer nofollow"' in html
+
+
+def test_a_report_is_offered_every_experiment_with_the_chosen_ones_ticked(
+    client: Client, operator, team: Team
+):
+    rows = [make_experiment(team=team, name=f"run {number}") for number in range(3)]
+    make_experiment(name="another team's")
+    page = client.get("/reports/new/", {"id": rows[1].pk}).content.decode()
+    assert [f'name="id" value="{row.pk}"' in page for row in rows] == [True] * 3
+    assert page.count('name="id"') == 3
+    assert f'name="id" value="{rows[1].pk}" checked' in page
+    assert f'name="id" value="{rows[0].pk}" checked' not in page
+    detail = client.get(f"/experiments/{rows[0].pk}/").content.decode()
+    assert f'href="/reports/new/?id={rows[0].pk}"' in detail

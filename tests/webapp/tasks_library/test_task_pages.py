@@ -115,6 +115,9 @@ def test_the_course_has_every_try_and_not_too_many_bars(team):
 def test_the_pages_say_what_a_task_is_and_how_it_went(client, team):
     task = make_task(task_set=make_task_set("menus"))
     _, (solved, failed) = tried(task, team, [1.0, 0.0])
+    idle = make_trajectory(
+        team=team, group=failed.group, reward=0.0, purpose="verification", source="scripted"
+    )
     make_replay_entry(trajectory=solved, verdict="gold")
     assert 'href="/tasks/menus/"' in client.get("/tasks/").content.decode()
     page = client.get("/tasks/menus/").content.decode()
@@ -124,6 +127,7 @@ def test_the_pages_say_what_a_task_is_and_how_it_went(client, team):
     assert "exact_match" in page
     assert "1 accepted or gold entry" in page
     assert f"/trajectories/{failed.pk}/" in page.partition("Last failures")[2]
+    assert f"/trajectories/{idle.pk}/" not in page.partition("Last failures")[2], "doing nothing is to fail"
     assert "The screen at the start" in page
 
 

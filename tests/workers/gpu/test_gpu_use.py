@@ -15,6 +15,7 @@ from webapp.experiments.models import Attempt, Experiment, GpuSample
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_reports import beat_worker
+from workers.gpu import nvml
 from workers.gpu.gpu_use import GpuWatch, announce_gpus, own_gpus
 from workers.gpu.nvml import Gpus, open_gpus, process_name, visible_indexes
 
@@ -185,3 +186,11 @@ def test_processes_are_named_by_what_they_do_for_us() -> None:
         trainer.kill()
         trainer.communicate()
     assert process_name(trainer.pid) == f"process {trainer.pid}"
+
+
+def test_that_there_is_no_gpu_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A worker without a driver looks every ten seconds."""
+    nvml._say_missing.cache_clear()
+    with caplog.at_level("INFO"):
+        assert [open_gpus(FakeNvml(has_driver=False)) for _ in range(3)] == [None] * 3
+    assert [record.message for record in caplog.records] == ["no NVIDIA GPU: library not found"]

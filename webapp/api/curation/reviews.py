@@ -14,7 +14,16 @@ from webapp.replay.filters import EntryFilter
 from webapp.replay.models import LabelGuide, ReviewRound, Verdict
 from webapp.replay.reviews.agreement import agreement_of, disagreements
 from webapp.replay.reviews.guides import save_guide
-from webapp.replay.reviews.rounds import AlreadyLabelled, decide, next_label, note_opened, start_round, submit
+from webapp.replay.reviews.rounds import (
+    AlreadyLabelled,
+    decide,
+    last_label,
+    next_label,
+    note_opened,
+    start_round,
+    submit,
+    take_back,
+)
 from webapp.replay.reviews.views import get_item, get_label, get_review
 
 router = Router(tags=["replay"])
@@ -179,13 +188,27 @@ def show_next(request: MemberRequest, pk: int) -> Any:
 
 @router.post("/reviews/{int:pk}/label", response=ReviewOut, operation_id="submit_review_label")
 def give(request: MemberRequest, pk: int, body: SubmitIn) -> Any:
-    """Give the caller's own label; it is final."""
+    """Give the caller's own label; `undo` takes it back until the round is settled."""
     review = get_review(request, pk, Role.ANNOTATOR)
     try:
         submit(label=get_label(review, request.user, body.label), verdict=body.verdict, note=body.note)
     except AlreadyLabelled as problem:
         raise Conflict(str(problem)) from problem
     return review
+
+
+@router.post("/reviews/{int:pk}/undo", response=NextOut, operation_id="undo_review_label")
+def undo(request: MemberRequest, pk: int) -> Any:
+    """Take back the caller's last label: it is the next one to give. 409 once the round is settled."""
+    review = get_review(request, pk, Role.ANNOTATOR)
+    label = last_label(review, request.user)
+    if label is None:
+        raise Conflict("There is no label of yours to take back, or the review is settled.")
+    try:
+        take_back(label=label)
+    except AlreadyLabelled as problem:
+        raise Conflict(str(problem)) from problem
+    return show_next(request, pk)
 
 
 @router.post("/reviews/{int:pk}/settle", response=ReviewDetail, operation_id="settle_review_item")

@@ -55,6 +55,7 @@ TONES = {
     "stopped": "neutral",
     "ready": "good",
     "leased": "active",
+    "kept warm": "neutral",
     "dead": "bad",
     "gone": "neutral",
     "quarantined": "warning",

@@ -9,6 +9,8 @@ from itertools import combinations
 from math import sqrt
 from statistics import mean, median
 
+from django.db.models import Exists, OuterRef
+
 from webapp.replay.models import USABLE_VERDICTS, ReviewItem, ReviewLabel, ReviewRound
 
 MAX_SHOWN = 100
@@ -170,6 +172,13 @@ def _person(
         num_checks=len(checks),
         num_passed=sum(passed),
     )
+
+
+def settled_by_people(review: ReviewRound) -> list[ReviewItem]:
+    """Disagreements that a person settled, each with `by_party`: whether that person had labelled it."""
+    rows = review.items.exclude(decided_by=None).select_related("entry__trajectory__task", "decided_by")
+    party = ReviewLabel.objects.filter(item=OuterRef("pk"), person=OuterRef("decided_by"))
+    return list(rows.annotate(by_party=Exists(party)).order_by("-id")[:MAX_SHOWN])
 
 
 def disagreements(review: ReviewRound) -> list[ReviewItem]:

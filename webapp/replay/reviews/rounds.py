@@ -8,12 +8,13 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from training.contracts.number_text import counted
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Membership, Role, Team
 from webapp.lib.request_values import BadValue, check_text
 from webapp.replay.curation.sorting import Surroundings, ordered_ids
 from webapp.replay.filters import EntryFilter
-from webapp.replay.labels import MAX_NOTE, label_entry
+from webapp.replay.labels import MAX_NOTE, label_entry, standing_events
 from webapp.replay.models import ReplayEntry, ReviewItem, ReviewLabel, ReviewRound, Verdict
 
 VERDICTS = (Verdict.ACCEPTED, Verdict.GOLD, Verdict.REJECTED)
@@ -54,7 +55,8 @@ def start_round(
         raise BadValue("name", "a review needs a name of 1 to 60 characters")
     found = _people(team, people)
     if not 2 <= num_labels <= len(found):
-        raise BadValue("num_labels", f"from 2 to {len(found)}, the people who were chosen")
+        chosen_people = counted(len(found), "person is chosen", "people are chosen")
+        raise BadValue("num_labels", f"from 2 to the number of people who label, and {chosen_people}")
     if not 1 <= num_entries <= MAX_ITEMS or not 0 <= num_checks <= MAX_ITEMS:
         raise BadValue("num_entries", f"from 1 to {MAX_ITEMS}")
     entries = ordered_ids(team.pk, chosen, Surroundings(team.pk))[:num_entries]
@@ -142,8 +144,46 @@ def submit(*, label: ReviewLabel, verdict: str, note: str = "") -> ReviewItem:
     return item
 
 
+def is_settled(review_id: int) -> bool:
+    """All labels are in, and nothing is left to settle."""
+    rows = ReviewItem.objects.filter(round=review_id)
+    return not (rows.filter(num_open__gt=0) | rows.filter(num_open=0, decided="", expected="")).exists()
+
+
+@transaction.atomic
+def take_back(*, label: ReviewLabel) -> None:
+    """Open a label again, and with it the verdict that it had decided. Raises AlreadyLabelled once its round,
+    or a person the entry, is settled."""
+    item = ReviewItem.objects.select_for_update().get(pk=label.item_id)
+    if is_settled(item.round_id) or item.decided_by_id is not None:
+        raise AlreadyLabelled("The review, or this entry of it, is settled: its labels stand.")
+    given = ReviewLabel.objects.filter(pk=label.pk).exclude(verdict="")
+    if not given.update(verdict="", note="", done_at=None):
+        raise AlreadyLabelled("You have not labelled this entry.")
+    if item.decided:
+        _withdraw(item, label.person)
+    item.num_open, item.decided = item.num_open + 1, ""
+    item.save(update_fields=["num_open", "decided"])
+
+
+def _withdraw(item: ReviewItem, person: User) -> None:
+    """The entry is what it was before all agreed, unless it was labelled otherwise since."""
+    given = standing_events().filter(entry=item.entry_id).order_by("-id").first()
+    entry = ReplayEntry.objects.get(pk=item.entry_id)
+    if given is not None and given.after["verdict"] == entry.verdict == item.decided:
+        label_entry(entry=entry, user=person, verdict=given.before["verdict"])
+
+
+def last_label(review: ReviewRound, user: User) -> ReviewLabel | None:
+    """The one that the user gave last; None when it can no longer be taken back."""
+    rows = ReviewLabel.objects.filter(item__round=review, person=user, item__decided_by=None)
+    found = rows.exclude(verdict="").select_related("item", "person").order_by("-done_at", "-id").first()
+    return None if found is None or is_settled(review.pk) else found
+
+
 def decide(*, item: ReviewItem, user: User, verdict: str) -> None:
-    """Settle a disagreement: the entry gets this verdict. Raises BadValue."""
+    """Settle a disagreement: the entry gets this verdict. A person who labelled it may, and the page says so.
+    Raises BadValue."""
     if verdict not in VERDICTS:
         raise BadValue("verdict", f"must be one of {', '.join(VERDICTS)}")
     with transaction.atomic():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.db.models import Count, Q
@@ -16,18 +18,20 @@ from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue, whole_number
 from webapp.replay import queries
 from webapp.replay.filters import SORTS, EntryFilter
-from webapp.replay.models import LabelGuide, ReviewItem, ReviewLabel, ReviewRound
-from webapp.replay.reviews.agreement import agreement_of, disagreements
+from webapp.replay.models import LabelGuide, ReviewItem, ReviewLabel, ReviewRound, Verdict
+from webapp.replay.reviews.agreement import agreement_of, disagreements, settled_by_people
 from webapp.replay.reviews.guides import guide_of, save_guide
 from webapp.replay.reviews.rounds import (
     MAX_ITEMS,
     AlreadyLabelled,
     annotators_of,
     decide,
+    last_label,
     next_label,
     note_opened,
     start_round,
     submit,
+    take_back,
 )
 
 NUM_SHOWN = 50
@@ -39,9 +43,28 @@ def get_review(request: MemberRequest, pk: int, role: Role = Role.VIEWER) -> Rev
     return owned_row(request, ReviewRound, pk, role, "owner")
 
 
+ROUND_VERDICTS = [*Verdict.choices, ("all", "All")]
+NEW_ROUND = {"num_entries": "50", "num_labels": "2", "num_checks": "5"}
+"""What the form of a round begins with."""
+FIELDS = {
+    "name": "Name",
+    "num_entries": "Entries",
+    "num_labels": "People for each entry",
+    "num_checks": "Checks mixed in",
+    "people": "Who labels",
+}
+
+
 @require_safe
 def reviews(request: MemberRequest) -> HttpResponse:
     """The rounds, what of them waits for the user, and a form for a new one."""
+    return _reviews_page(request, NEW_ROUND, [], None)
+
+
+def _reviews_page(
+    request: MemberRequest, typed: Mapping[str, str], people: list[str], problem: BadValue | None
+) -> HttpResponse:
+    """With what was typed, and what is wrong with it."""
     membership = member(request)
     team = membership.team
     mine = Count("items__labels", filter=Q(items__labels__person=request.user.pk, items__labels__verdict=""))
@@ -60,8 +83,13 @@ def reviews(request: MemberRequest) -> HttpResponse:
         "may_label": may_label,
         "max_items": MAX_ITEMS,
         "orders": SORTS.items(),
+        "typed": typed,
+        "verdicts": ROUND_VERDICTS,
+        "typed_people": people,
+        "problem": problem,
+        "problem_field": FIELDS.get(problem.field, problem.field) if problem else "",
     }
-    return render(request, "replay/reviews.html", ctx)
+    return render(request, "replay/reviews.html", ctx, status=400 if problem else 200)
 
 
 @require_POST
@@ -81,8 +109,7 @@ def start(request: MemberRequest) -> HttpResponse:
             chosen=EntryFilter.from_query(post),
         )
     except BadValue as problem:
-        messages.error(request, str(problem))
-        return redirect("replay-reviews")
+        return _reviews_page(request, post.dict(), post.getlist("people"), problem)
     return redirect("replay-review", review.pk)
 
 
@@ -97,6 +124,8 @@ def review(request: MemberRequest, pk: int) -> HttpResponse:
         "agreement": agreement_of(found),
         "disagreements": disagreements(found),
         "num_mine": mine.count(),
+        "settled": settled_by_people(found),
+        "last": last_label(found, request.user),
         "verdict_keys": VERDICT_KEYS,
         "may_label": Role(request.membership.role).includes(Role.ANNOTATOR),
     }
@@ -130,6 +159,7 @@ def label(request: MemberRequest, pk: int) -> HttpResponse:
         "number": counts["num"] - counts["num_open"] + 1,
         "num_all": counts["num"],
         "verdict_keys": VERDICT_KEYS,
+        "last": last_label(found, request.user),
     }
     return render(request, "replay/review_label.html", ctx)
 
@@ -150,6 +180,19 @@ def get_label(review: ReviewRound, user: User, pk: int) -> ReviewLabel:
     if given is None:
         raise Http404("No such label of yours in this review.")
     return given
+
+
+@require_POST
+def undo(request: MemberRequest, pk: int) -> HttpResponse:
+    """Take back the label of the form; its person labels the entry again."""
+    found = get_review(request, pk, Role.ANNOTATOR)
+    given = get_label(found, request.user, whole_number(request.POST.get("label", ""), "label"))
+    try:
+        take_back(label=given)
+    except AlreadyLabelled as problem:
+        messages.error(request, str(problem))
+        return redirect("replay-review", pk)
+    return redirect("replay-review-label", pk)
 
 
 @require_POST
