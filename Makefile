@@ -24,8 +24,8 @@ up: setup ## Start everything and print the URL and the login (ARGS="--port 8800
 	@$(PY) manage.py up $(ARGS)
 
 .PHONY: join
-join: setup ## Make this machine a host of another installation and start it (SERVER=... TOKEN=... ROLES=env)
-	@$(PY) manage.py join --server "$(SERVER)" --token "$(TOKEN)" --roles "$(or $(ROLES),env)"
+join: setup ## Make this machine a host of another installation and start it (SERVER=... ROLES=env; reads the token)
+	@$(PY) manage.py join --server "$(SERVER)" --roles "$(or $(ROLES),env)"
 	@$(PY) manage.py host $(ARGS)
 
 .PHONY: host

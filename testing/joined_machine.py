@@ -71,8 +71,10 @@ class JoinedMachine:
         for name in (".venv", "node_modules"):
             (self.checkout / name).symlink_to((REPOSITORY / name).resolve())
         url = "https://{DESKHAND_HOSTS_ADDRESS}:{DESKHAND_HOSTS_PORT}".format_map(self.server.env)
-        command = self.command("join", "--server", url, "--token", token, "--roles", self.roles)
-        subprocess.run(command, cwd=self.checkout, env=self.environment, check=True)
+        command = self.command("join", "--server", url, "--roles", self.roles)
+        subprocess.run(
+            command, cwd=self.checkout, env=self.environment, input=f"{token}\n", text=True, check=True
+        )
 
     def start(self) -> None:
         with (self.folder / "host.log").open("ab") as output:

@@ -81,7 +81,7 @@ def by(role: Role, row: Row) -> Row:
     return replace(row, needs=role)
 
 
-NO_TOKEN = '{"token": "x", "name": "far", "version": "x"}'
+NO_TOKEN = '{"token": "x", "roles": ["env"], "name": "far", "version": "x"}'
 LABEL = '{"verdict": "gold"}'
 REWARD = "slice=buffer-all&term=task_score.v1&weight=1&partial=1&expression=&count=mean&term_low=&term_high="
 NEW = '{"name": "x"}'

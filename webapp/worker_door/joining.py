@@ -62,9 +62,9 @@ def make_token(*, user: User, roles: Sequence[str]) -> str:
     return f"{secret}.{Authority.of(settings.SECRETS_DIR).fingerprint}"
 
 
-def join_command(token: str, roles: Sequence[str]) -> str:
-    """What to run on the machine that is to become a host."""
-    return f"make join SERVER={settings.HOSTS_URL} TOKEN={token} ROLES={','.join(roles)}"
+def join_command(roles: Sequence[str]) -> str:
+    """What to run on the machine that is to become a host; it asks for the token."""
+    return f"make join SERVER={settings.HOSTS_URL} ROLES={','.join(roles)}"
 
 
 @transaction.atomic

@@ -27,7 +27,8 @@ def host_add(request: MemberRequest) -> HttpResponse:
     context = {
         "nav": "fleet",
         "server": server,
-        "command": joining.join_command(token, roles) if token else "",
+        "command": joining.join_command(roles) if token else "",
+        "token": token,
         "is_gpu_host": "gpu" in roles,
         "hours": joining.TOKEN_HOURS,
     }

@@ -104,6 +104,6 @@ class JoinedWorker:
 def announce(role: str, number: int, slots: int) -> None:
     """Who this process is. Raises SystemExit on a host that has joined nothing."""
     if settings.JOINED is None:
-        raise SystemExit("this host has joined nothing; run `make join SERVER=... TOKEN=...` first")
+        raise SystemExit("this host has joined nothing; run `make join SERVER=...` first")
     host = settings.JOINED.name
     identity.announce(identity.Identity(name=f"{role}{number}@{host}", queue=role, slots=slots, host=host))

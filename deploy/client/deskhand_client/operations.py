@@ -996,7 +996,7 @@ class Operations(Transport):
         return self._call("POST", f"/fleet/hosts/{_segment(pk)}/drain", body={"on": on})
 
     def invite_host(self, *, roles: list[Literal["env", "gpu"]] | None = None) -> models.InvitationOut:
-        """A token with which one host joins over HTTPS, and the command to run there."""
+        """A token with which one host joins over HTTPS, and the command to run there, which asks for it."""
         return self._call("POST", "/fleet/hosts", body={"roles": roles})
 
     def revoke_host(self, pk: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -17,7 +19,7 @@ from webapp.fleet.worker_reports import NameTaken, beat_worker
 from webapp.lib.host_links.certificates import Authority, fingerprint_of, make_self_signed
 from webapp.worker_door import joining
 from webapp.worker_door.contract import version
-from webapp.worker_door.management.commands.join import fetch_authority
+from webapp.worker_door.management.commands.join import fetch_authority, read_token
 
 
 def join(name: str, *, invited_as: tuple[str, ...] = ("env",), roles: tuple[str, ...] = ("env",)) -> None:
@@ -110,3 +112,15 @@ def test_another_authority_is_refused(between, tmp_path):
     between["authority"] = between["own"] + authority.certificate
     with pytest.raises(CommandError, match="not the one that the token names"):
         fetch_authority(between["url"], authority.fingerprint)
+
+
+@pytest.mark.parametrize(("typed", "token"), [("abc.def\n", "abc.def"), ("  abc  \n", "abc")])
+def test_the_token_is_read_from_standard_input(monkeypatch, typed, token):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert read_token() == token
+
+
+def test_without_a_token_the_command_says_where_one_is(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    with pytest.raises(CommandError, match="page Add a host"):
+        read_token()

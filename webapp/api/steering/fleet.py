@@ -245,13 +245,13 @@ def drain_host(request: MemberRequest, pk: int, body: DrainIn) -> Any:
 
 @router.post("/hosts", response={201: InvitationOut}, operation_id="invite_host")
 def invite_host(request: MemberRequest, body: InviteIn) -> Any:
-    """A token with which one host joins over HTTPS, and the command to run there."""
+    """A token with which one host joins over HTTPS, and the command to run there, which asks for it."""
     require_fleet_admin(request)
     server = settings.HOSTS_URL
     if not server:
         raise Conflict("This installation takes no hosts: set DESKHAND_HOSTS_URL.")
     token = joining.make_token(user=request.user, roles=body.roles)
-    command = joining.join_command(token, body.roles)
+    command = joining.join_command(body.roles)
     return Status(201, {"server": server, "token": token, "command": command})
 
 

@@ -81,13 +81,14 @@ def host() -> None:
 )
 @calls
 def host_join(caller: Caller, roles: tuple[Literal["env", "gpu"], ...], folder: Path | None) -> None:
-    """A command that makes another machine a host, good once within the hour."""
+    """A command that makes another machine a host, and its token, good once within the hour."""
     made = caller.client.invite_host(roles=list(roles))
     if folder is None:
-        caller.show(made, made["command"])
+        caller.show(made, f"{made['command']}\nToken: {made['token']}")
         return
-    arguments = [f"SERVER={made['server']}", f"TOKEN={made['token']}", f"ROLES={','.join(roles)}"]
-    if code := subprocess.run(["make", "join", *arguments], cwd=folder, check=False).returncode:
+    arguments = [f"SERVER={made['server']}", f"ROLES={','.join(roles)}"]
+    token = f"{made['token']}\n".encode()
+    if code := subprocess.run(["make", "join", *arguments], cwd=folder, input=token, check=False).returncode:
         fail(f"make join ended with {code}.", Exit.FAILED)
 
 

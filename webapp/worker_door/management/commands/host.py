@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if settings.JOINED is None:
-            raise CommandError("this host has joined nothing; run `make join SERVER=... TOKEN=...` first")
+            raise CommandError("this host has joined nothing; run `make join SERVER=...` first")
         try:
             lock = hold_lock(settings.DATA_DIR)
             terminal = Terminal(show_children=not options["quiet"])

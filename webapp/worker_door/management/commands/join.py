@@ -3,7 +3,9 @@
 import json
 import os
 import socket
+import sys
 from argparse import ArgumentParser
+from getpass import getpass
 from typing import Any
 
 import httpx
@@ -17,14 +19,14 @@ TIMEOUT_S = 20.0
 
 
 class Command(BaseCommand):
-    help = "Join the installation at --server with a token of its page Add a host; keeps an identity here."
+    help = (
+        "Join the installation at --server with a token of its page Add a host, from the terminal or "
+        "standard input. An identity is kept here."
+    )
     requires_system_checks = ()
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--server", required=True, help="https://NAME:PORT")
-        parser.add_argument(
-            "--token", required=True, help="of the page Add a host; good for one host, an hour"
-        )
         parser.add_argument(
             "--roles",
             default="env",
@@ -49,7 +51,7 @@ class Command(BaseCommand):
             raise CommandError(
                 f"this host works for {settings.JOINED.server}; delete {settings.DATA_DIR}/host.json first"
             )
-        secret, _, fingerprint = options["token"].partition(".")
+        secret, _, fingerprint = read_token().partition(".")
         authority = fetch_authority(server, fingerprint) if fingerprint else ""
         name = os.environ.get("DESKHAND_HOST_NAME") or socket.gethostname()
         welcome = ask_to_join(server, authority, secret, name, roles)
@@ -65,6 +67,14 @@ class Command(BaseCommand):
         )
         identity.write(settings.DATA_DIR)
         self.stdout.write(f"{name} has joined {server}; `make host` starts it")
+
+
+def read_token() -> str:
+    """Never an argument: those stand in the shell's history and in the list of processes."""
+    token = getpass("Token: ") if sys.stdin.isatty() else sys.stdin.readline()
+    if not token.strip():
+        raise CommandError("token: none was given; the page Add a host shows one")
+    return token.strip()
 
 
 def fetch_authority(server: str, fingerprint: str) -> str:
