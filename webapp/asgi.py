@@ -12,6 +12,8 @@ django.setup(set_prefix=False)
 # Consumers import models, which need the applications that the line above has loaded.
 from django.urls import get_resolver  # noqa: E402
 
+from webapp.known_senders import body_limit  # noqa: E402
+from webapp.lib.bodies_in_front import BodiesInFront  # noqa: E402
 from webapp.lib.one_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.lib.startup_objects import keep_for_good  # noqa: E402
 from webapp.lib.static_files.in_front import StaticFilesInFront  # noqa: E402
@@ -20,7 +22,7 @@ from webapp.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": StaticFilesInFront(OneThreadHandler()),
+        "http": StaticFilesInFront(BodiesInFront(OneThreadHandler(), body_limit)),
         "websocket": OwnOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -1,5 +1,6 @@
 """HTTP routes. Each application has its own `urls.py`; names are `noun-verb` and belong to no namespace."""
 
+from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path, re_path
 
@@ -18,6 +19,8 @@ urlpatterns = [
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.worker_door.urls")),
+    # Without a port of its own, a proxy that ends TLS brings joined hosts here.
+    *([path("", include("webapp.worker_door.door_urls"))] if settings.HOSTS_SERVER.is_local else []),
     path("", include("webapp.fleet.urls")),
     path("", include("webapp.trajectories.urls")),
     path("", include("webapp.replay.urls")),

@@ -18,6 +18,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST, require_safe
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from training.contracts.remote_addresses import is_loopback
 from training.contracts.route_types import problems_of
 from webapp.fleet.models import JoinedHost
 from webapp.lib.error_pages import error_body
@@ -30,6 +31,7 @@ from webapp.worker_door.rows import NotYours, caller, hears, row_named
 
 log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 64 << 20
+PLAIN = "hosts join and report over https only; see DESKHAND_HOSTS_ADDRESS in docs/hosts.md"
 LATEST_MS = 10**14
 HostView = Callable[..., HttpResponse]
 
@@ -48,6 +50,17 @@ class TooLong(Exception):
     """Raised for a body beyond MAX_BODY_BYTES."""
 
 
+def known_host(authorization: str) -> JoinedHost | None:
+    """The host of an Authorization header."""
+    name, _, secret = authorization.removeprefix("Bearer ").partition(":")
+    return joining.find_host(name, secret)
+
+
+def _is_private(request: HttpRequest) -> bool:
+    """Whether secrets may travel with it: over TLS, or within this machine."""
+    return request.is_secure() or is_loopback(request.META.get("REMOTE_ADDR") or "")
+
+
 def for_hosts(view: HostView) -> HostView:
     """The view for a host that is known; errors become JSON that the host's log can show."""
 
@@ -56,8 +69,9 @@ def for_hosts(view: HostView) -> HostView:
     @login_not_required
     @wraps(view)
     def answer(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
-        name, _, secret = request.headers.get("Authorization", "").removeprefix("Bearer ").partition(":")
-        host = joining.find_host(name, secret)
+        if not _is_private(request):
+            return _refuse(403, "plain", PLAIN)
+        host = known_host(request.headers.get("Authorization", ""))
         if host is None:
             return _refuse(401, "unknown_host", "this host is not known or was revoked; join it again")
         sent = request.headers.get("X-Deskhand-Version", "")
@@ -116,6 +130,8 @@ def host_reports(request: HttpRequest, host: JoinedHost) -> HttpResponse:
 @login_not_required
 def host_join(request: HttpRequest) -> HttpResponse:
     """Take a host in that shows a token."""
+    if not _is_private(request):
+        return _refuse(403, "plain", PLAIN)
     try:
         asked = JoinRequest.model_validate_json(_body(request))
         welcome = joining.join(
@@ -127,6 +143,11 @@ def host_join(request: HttpRequest) -> HttpResponse:
         return _refuse(403, "refused", str(refused))
     log.info("host %s has joined", welcome.name)
     return JsonResponse({"name": welcome.name, "secret": welcome.secret, "environment": welcome.environment})
+
+
+def no_such_call(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Everything else on the port of hosts."""
+    return _refuse(404 if exception else 500, "unknown", "this port serves joined hosts only")
 
 
 @require_safe

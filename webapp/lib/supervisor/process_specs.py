@@ -93,14 +93,18 @@ class ProcessTable:
         argv += ["--port", str(self.port), "--lifespan", "off", "--no-access-log"]
         # What is large here is compressed already (screens); the rest is small.
         argv += ["--timeout-graceful-shutdown", "2", "--ws-per-message-deflate", "false"]
+        if (
+            not settings.BEHIND_HTTPS
+        ):  # no proxy is declared: no one's word counts for where a request comes from
+            argv.append("--no-proxy-headers")
         probe_host = "127.0.0.1" if self.host == "0.0.0.0" else self.host
         return self.spec("web", *argv, probe=http_ok(f"http://{probe_host}:{self.port}/healthz"), grace_s=5)
 
     def hosts(self) -> ProcessSpec:
-        """The same application over TLS, for hosts that join; `before_start` has written its certificate."""
+        """The worker door over TLS, for hosts that join; `before_start` has written its certificate."""
         listen, pem = self.hosts_server.listen, hosts_certificate(self.data_dir)
-        argv = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--host", listen]
-        argv += ["--port", str(self.hosts_port), "--lifespan", "off", "--no-access-log"]
+        argv = [sys.executable, "-m", "uvicorn", "webapp.hosts_asgi:application", "--host", listen]
+        argv += ["--port", str(self.hosts_port), "--lifespan", "off", "--no-access-log", "--no-proxy-headers"]
         argv += ["--ssl-certfile", str(pem), "--ssl-keyfile", str(pem), "--timeout-graceful-shutdown", "2"]
         probe_host = "127.0.0.1" if listen == "0.0.0.0" else listen
         return self.spec("hosts", *argv, probe=port_accepts(probe_host, self.hosts_port), grace_s=5)
