@@ -12,7 +12,7 @@ from testing.paths import REPOSITORY
 FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`([^`\n]+)`")
 COMMAND = re.compile(
-    r"(\.venv[\w-]*/bin/|make [a-z]|deskhand [a-z]|manage\.py [a-z]|python3? (-m |scripts/|manage))"
+    r"(\.venv[\w-]*/bin/|(make|deskhand|manage\.py) [a-z]|docker compose |python3? (-m |scripts/|manage))"
 )
 """How inline code begins that is a command."""
 HISTORY = ("CHANGELOG.md", "ARCHITECTURE.md", "docs/adr/")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 from deskhand_client.cli.main import main as deskhand
 from django.core.management import call_command, get_commands, load_command_class
 from django.core.management.base import BaseCommand, CommandError
@@ -177,13 +178,34 @@ def test_files_that_pip_installs_are_there():
                 assert (REPOSITORY / file.partition("[")[0] / "pyproject.toml").is_file(), str(found)
 
 
+def test_what_compose_is_asked_for_is_there():
+    compose = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+    profiles = {name for service in compose["services"].values() for name in service.get("profiles", ())}
+    for found in of("docker"):
+        words = found.words[2:]
+        if "--profile" in words:
+            assert words.pop(words.index("--profile") + 1) in profiles, str(found)
+        named = {word for word in words[1:] if not word.startswith("-")} - {"up", "logs", "exec", "run"}
+        assert named <= compose["services"].keys() | {"d"}, str(found)
+
+
+FOLDERS = ("deploy/", "requirements/", "scripts/", "docs/", "benchmarks/", "training/")
+
+
+def test_files_of_the_repository_are_there():
+    for found in COMMANDS:
+        for word in found.words:
+            if word.startswith(FOLDERS) and "[" not in word:
+                assert (REPOSITORY / word).exists(), str(found)
+
+
 NEEDS_MORE = re.compile(r"~|evaluate|export|--with")
 """Files of people, and checkpoints that a run has to write first."""
 RUNS_HERE = [
     found
     for found in OURS
     if found.is_fenced
-    and found.words[2] in ("launch", "experiment", "doctor", "import_tasks")
+    and found.words[2] in ("launch", "experiment", "doctor", "import_tasks", "grant_secret")
     and not NEEDS_MORE.search(found.text)
 ]
 
@@ -193,7 +215,9 @@ RUNS_HERE = [
 def test_what_can_run_here_runs_in_the_order_of_its_page(document, tmp_path, settings, capsys):
     """On the database of a first `make up`: its team and its task set."""
     settings.EXPERIMENTS_DIR = tmp_path
+    settings.SECRETS_DIR = tmp_path
     make_team("home")
+    make_team("TEAM")
     call_command("import_tasks", "first-desk")
     for found in RUNS_HERE:
         if found.place.startswith(f"{document}:"):

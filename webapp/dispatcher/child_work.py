@@ -26,8 +26,10 @@ GRACE_S = 5.0
 RETRY_S = 10.0
 """After a process that failed."""
 POLITELY = ("nice", "-n", "10")
-KEPT_LINES = 40
+KEPT_LINES = 200
 """The last ones of what a process wrote to stderr."""
+REASON_LINES = 4
+TRACEBACK = "Traceback (most recent call last):"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,19 @@ class Child:
         self._reader.join(GRACE_S)
         if code < 0:
             return BadEnd(f"The process was killed by {Signals(-code).name}.", may_pass=True)
-        last = next((line.strip() for line in reversed(self._said) if line.strip()), "it said nothing")
-        return BadEnd(f"The process ended with code {code}: {last}", may_pass=code == TRY_AGAIN)
+        why = reason_in(list(self._said)) or "it said nothing"
+        return BadEnd(f"The process ended with code {code}: {why}", may_pass=code == TRY_AGAIN)
+
+
+def reason_in(said: list[str]) -> str:
+    """The exception of the last traceback, up to `REASON_LINES` of its message; else the last line."""
+    lines = [line.rstrip() for line in said if line.strip()]
+    begins = max((number for number, line in enumerate(lines) if line.startswith(TRACEBACK)), default=None)
+    if begins is not None:
+        behind = (number for number in range(begins + 1, len(lines)) if not lines[number][0].isspace())
+        if (first := next(behind, None)) is not None:
+            return " ".join(line.strip() for line in lines[first : first + REASON_LINES])
+    return lines[-1].strip() if lines else ""
 
 
 class Children:

@@ -190,6 +190,44 @@ def test_the_message_that_was_in_hand_is_given_up_and_others_go_on():
     assert second.next_at > timezone.now() + timedelta(seconds=5), "it is tried again later"
 
 
+STACK = ["Traceback (most recent call last):\n", '  File "a.py", line 1, in f\n', "    g()\n", "    ^^^\n"]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ([], ""),
+        (
+            ["\n", "CommandError: the database: it is locked\n", "\n"],
+            "CommandError: the database: it is locked",
+        ),
+        (
+            [*STACK, "ValueError: Unexpected value type for 'text': dict\n"],
+            "ValueError: Unexpected value type for 'text': dict",
+        ),
+        (
+            [
+                *STACK,
+                "ValidationError: 1 error for X\n",
+                "kind\n",
+                "  Field required\n",
+                "    See https://x\n",
+                "more\n",
+            ],
+            "ValidationError: 1 error for X kind Field required See https://x",
+        ),
+        (
+            [*STACK, "KeyError: 'a'\n", "\n", "During handling ...\n", "\n", *STACK, "OSError: gone\n"],
+            "OSError: gone",
+        ),
+        ([*STACK, "MemoryError\n"], "MemoryError"),
+        ([*STACK], "^^^"),
+    ],
+)
+def test_the_reason_is_the_exception_and_not_the_end_of_its_message(said, reason):
+    assert child_work.reason_in(said) == reason
+
+
 def test_every_kind_says_how_its_process_ended():
     commands = {kind.command for kind in child_work._kinds}
     assert commands == {"run_scan", "read_import", "run_model_attack", "deliver_notifications"}

@@ -59,7 +59,11 @@ def gpu_host(tmp_path_factory) -> Iterator[GpuHost]:
     def start() -> PolicyServer:
         server = PolicyServer(
             attempt=1,
-            model=str(tiny_folder()), config_path=config, folder=folder, log_path=folder / "log", gpus={}
+            model=str(tiny_folder()),
+            config_path=config,
+            folder=folder,
+            log_path=folder / "log",
+            gpus={},
         )
         server.wait_ready(lambda: None, limit_s=120)
         return server

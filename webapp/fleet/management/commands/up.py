@@ -42,7 +42,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address the web pages are served on")
-        parser.add_argument("--port", type=int, default=DEFAULT_PORT, help="port of the pages; DESKHAND_REDIS_PORT is Redis'")
+        parser.add_argument(
+            "--port",
+            type=int,
+            default=DEFAULT_PORT,
+            help="port of the web pages; a second installation also needs its own DESKHAND_REDIS_PORT",
+        )
         parser.add_argument("--slots", type=int, default=default_slots(), help="desktops in use at once")
         parser.add_argument("--env-workers", type=int, default=2, help="processes that share the slots")
         parser.add_argument("--gpu-workers", type=int, default=1, help="experiments that may run at once")
