@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,9 +82,12 @@ def decimal_number(text: str, field: str, *, low: float = -math.inf, high: float
 
 
 def read_json(text: str | bytes, field: str) -> Any:
-    """A JSON value whose numbers, text and depth every database and browser can hold."""
+    """A JSON value whose numbers, text and depth every database and browser can hold.
+
+    Editors of Windows begin a file with a byte order mark.
+    """
     try:
-        decoded = text.decode() if isinstance(text, bytes) else text
+        decoded = text.removeprefix(BOM_UTF8).decode() if isinstance(text, bytes) else text
     except UnicodeDecodeError as error:
         raise BadValue(field, f"not UTF-8 (byte {error.start})") from error
     try:

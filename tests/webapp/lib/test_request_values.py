@@ -118,3 +118,9 @@ def test_json_is_read_as_it_was_or_refused(value):
 def test_an_object_is_asked_for():
     with pytest.raises(BadValue, match="body: not a JSON object"):
         json_object("[1]", "body")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_json():
+    assert read_json(b'\xef\xbb\xbf{"a": 1}\r\n', "body") == {"a": 1}
+    with pytest.raises(BadValue, match="not JSON"):
+        read_json(b"\xef\xbb\xbf\xef\xbb\xbf{}", "body")

@@ -156,6 +156,18 @@ def test_bad_episodes_are_named_and_the_others_come(tmp_path, code, said):
     assert found[3].where == "agentnet_ubuntu.jsonl:4"
 
 
+def test_a_file_with_a_mark_and_other_line_ends_is_read(tmp_path):
+    file = agentnet(tmp_path, ACTED) / "agentnet_ubuntu.jsonl"
+    line = file.read_bytes().strip()
+    file.write_bytes(b"\xef\xbb\xbf" + line + b"\r\n{oops\r" + line)
+    found = list(convert(tmp_path, read_mapping("agentnet")))
+    assert [(one.where, bool(one.line)) for one in found] == [
+        ("agentnet_ubuntu.jsonl:1", True),
+        ("agentnet_ubuntu.jsonl:2", False),
+        ("agentnet_ubuntu.jsonl:3", True),
+    ]
+
+
 def test_pictures_must_lie_in_their_folder_and_be_pictures(tmp_path):
     agentnet(tmp_path, ["pyautogui.click(0.5, 0.5)"])
     lines = (tmp_path / "agentnet_ubuntu.jsonl").read_text()

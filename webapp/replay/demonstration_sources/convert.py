@@ -61,12 +61,12 @@ def _episodes(folder: Path, mapping: Mapping) -> Iterator[tuple[str, Any]]:
     """(place, episode); a text stands for one that cannot be read."""
     for file in sorted(folder.glob(mapping.episodes)):
         if file.suffix == ".jsonl":
-            with file.open(encoding="utf-8", errors="replace") as lines:
+            with file.open(encoding="utf-8-sig", errors="replace") as lines:
                 for number, line in enumerate(lines, start=1):
                     if line.strip():
                         yield f"{file.name}:{number}", _json(line)
         else:
-            found = _json(file.read_text(encoding="utf-8", errors="replace"))
+            found = _json(file.read_text(encoding="utf-8-sig", errors="replace"))
             for episode in found if isinstance(found, list) else [found]:
                 yield file.name, episode
 

@@ -6,7 +6,6 @@ Its first bytes tell which.
 from __future__ import annotations
 
 from base64 import b64encode
-from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -62,7 +61,7 @@ def is_of_lines(job: ReplayImport) -> bool:
 def data_of(row: Row) -> dict[str, Any]:
     """The object of a row. Raises BadValue, ReadProblem."""
     if isinstance(row, bytes):
-        return json_object(row.removeprefix(BOM_UTF8), "")
+        return json_object(row, "")
     if isinstance(row, ArchivedDocument):
         return row.line()
     data = {name: _plain(value) for name, value in row.items() if value is not None}
