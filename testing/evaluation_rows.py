@@ -52,6 +52,8 @@ def evaluation_result(
             "temperature": temperature,
             "samples_per_task": max(found[1] for found in by_task.values()),
             "num_tasks": len(by_task),
+            "num_requested": num_samples,
+            "num_errored": 0,
             "num_samples": num_samples,
             "num_success": num_success,
             "num_solved_at_limit": at_limit,

@@ -11,6 +11,10 @@ from training.contracts.stage_names import StageName
 from training.contracts.types import Wire
 
 
+LEAST_SCORED = 0.95
+"""Share of an evaluation's trajectories that must have a score."""
+
+
 class Report(Wire):
     """Base of all reports: numbers are finite."""
 
@@ -129,8 +133,12 @@ class EvaluationResult(Report):
     """Trajectories that were asked for."""
     num_tasks: int
     """With a scored trajectory."""
+    num_requested: int
+    """Trajectories, over all tasks."""
+    num_errored: int
+    """Of num_requested: without a score, since infrastructure failed or a person cancelled them."""
     num_samples: int
-    """Scored trajectories."""
+    """Of num_requested: scored trajectories."""
     num_success: int
     """Of num_samples; OSWorld's own rule: a full score, also where a limit ended the trajectory."""
     num_solved_at_limit: int
@@ -143,7 +151,7 @@ class EvaluationResult(Report):
     """Of num_turns: the completion held no action."""
     success: float
     low: float
-    """95 % Wilson bounds."""
+    """95 % Wilson bounds, had all that are missing failed; and, for `high`, had they succeeded."""
     high: float
     solved: float
     """Share that the agent solved and ended, with its bounds; `success` counts those at a limit too."""
@@ -153,6 +161,16 @@ class EvaluationResult(Report):
     """family -> (successes, scored trajectories, of the successes those at a limit)"""
     by_task: dict[str, tuple[int, int, int, int]] = Field(default_factory=dict)
     """task_id -> (successes, scored trajectories, group_id, of the successes those at a limit)"""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough of it was scored to choose by; see `is_complete`."""
+        return is_complete(self.num_samples, self.num_requested)
+
+
+def is_complete(num_scored: int, num_requested: int) -> bool:
+    """Whether an evaluation may choose a checkpoint: what errors is seldom a fair sample of the tasks."""
+    return num_scored >= LEAST_SCORED * num_requested
 
 
 class Alarm(Report):

@@ -11,6 +11,7 @@ from training.contracts.types import Group
 from training.distributed.interrupts import on_main
 from training.loop.alarms import StepFacts, check_step
 from training.loop.engine_sleep import engine_asleep
+from training.loop.evaluated_checkpoint import save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.stage_context import Experiment, evaluate, stage
 from training.rollouts.solve_rate_curriculum import SolveRateCurriculum
@@ -38,8 +39,7 @@ def run_grpo(experiment: Experiment) -> None:
             experiment.report(lambda c: c.report_progress(StageName.GRPO, state.grpo_step, total))
             every = config.evaluation.every
             if every and done % every == 0 and done < total and config.evaluation.num_tasks:
-                result = evaluate(experiment, "during")
-                experiment.save(is_best=result.success > state.best_success, success=result.success)
+                save_evaluated(experiment, evaluate(experiment, "during"))
             elif done % config.checkpoints.every == 0 or done == total:
                 experiment.save()
             if done < total and _is_over(experiment, started):

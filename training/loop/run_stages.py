@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from training.contracts.stage_names import StageName
 from training.contracts.trainer_state import LearningStage
+from training.loop.evaluated_checkpoint import save_evaluated
 from training.loop.grpo_stage import run_grpo
 from training.loop.sft_stage import run_sft
 from training.loop.stage_context import Experiment, evaluate
@@ -31,9 +32,9 @@ def run(experiment: Experiment) -> None:
     if evaluates and config.evaluation.before and not state.was_evaluated_before:
         result = evaluate(experiment, "before", stage_name=StageName.EVALUATION_BEFORE)
         state.was_evaluated_before = True
-        experiment.save(is_best=True, success=result.success)
+        save_evaluated(experiment, result)
     run_grpo(experiment)
     if evaluates and config.evaluation.after and not state.was_evaluated_after:
         result = evaluate(experiment, "after", stage_name=StageName.EVALUATION_AFTER)
         state.was_evaluated_after = True
-        experiment.save(is_best=result.success >= state.best_success, success=result.success)
+        save_evaluated(experiment, result, ties=True)

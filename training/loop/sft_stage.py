@@ -84,11 +84,12 @@ def _evaluate(experiment: Experiment) -> float:
         experiment.save()
         return 0.0
     result = evaluate(experiment, "sft", step=state.sft_step, sampled_only=True)
-    values["sft/success"] = result.success
+    if result.is_complete:
+        values["sft/success"] = result.success
     logger.info("sft step %d: held-out success %.0f%%", state.sft_step, 100 * result.success)
     experiment.report(lambda c: c.report_metrics(state.sft_step, values, state.policy_version))
     experiment.save()
-    return result.success
+    return result.success if result.is_complete else 0.0
 
 
 def collect_demonstrations(experiment: Experiment) -> list[Trajectory]:

@@ -68,12 +68,20 @@ class _Share(NamedTuple):
     high: float
 
 
-def _share(tasks: Sequence[tuple[int, int]]) -> _Share:
-    """Of `tasks` (successes, samples each), with its 95 % interval."""
+def _share(tasks: Sequence[tuple[int, int]], num_missing: int) -> _Share:
+    """Of `tasks` (successes, samples each), with its 95 % interval.
+
+    The interval holds whatever the `num_missing` samples without a score would have been: its lower bound
+    takes them for failures, its upper one for successes (Manski, Partial Identification, 2003, ch. 1).
+    """
     num_samples = sum(count for _, count in tasks)
-    value = sum(won for won, _ in tasks) / num_samples if num_samples else 0.0
-    worth = effective_samples(tasks)
-    return _Share(value, *wilson_interval(value * worth, worth))
+    if not num_samples:
+        return _Share(0.0, 0.0, 1.0)
+    won, num_all = sum(won for won, _ in tasks), num_samples + num_missing
+    worth = effective_samples(tasks) * num_all / num_samples
+    low, _ = wilson_interval(worth * won / num_all, worth)
+    _, high = wilson_interval(worth * (won + num_missing) / num_all, worth)
+    return _Share(won / num_samples, low, high)
 
 
 @dataclass(slots=True)
@@ -98,7 +106,10 @@ class _Tally:
 
 
 def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -> EvaluationResult:
-    """Success over the scored members; errored ones are not tasks that were failed, they are missing."""
+    """Success over the scored members; errored ones are not tasks that were failed, they are missing.
+
+    `groups`: one per task that was asked for.
+    """
     total, families = _Tally(), defaultdict[str, _Tally](_Tally)
     by_task: dict[str, tuple[int, int, int, int]] = {}
     for group in groups:
@@ -109,8 +120,10 @@ def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -
             for tally in (own, total, families[group.task.family]):
                 tally.add(member)
         by_task[group.task.task_id] = (own.num_success, own.num_samples, group.group_id, own.num_at_limit)
-    success = _share([(won, count) for won, count, *_ in by_task.values()])
-    solved = _share([(won - at_limit, count) for won, count, _, at_limit in by_task.values()])
+    num_requested = sum(max(request.size, len(group.trajectories)) for group in groups)
+    missing = num_requested - total.num_samples
+    success = _share([(won, count) for won, count, *_ in by_task.values()], missing)
+    solved = _share([(won - at_limit, count) for won, count, _, at_limit in by_task.values()], missing)
     return EvaluationResult(
         name=name,
         step=request.step,
@@ -119,6 +132,8 @@ def evaluate_groups(groups: Sequence[Group], *, name: str, request: GroupSpec) -
         temperature=request.temperature,
         samples_per_task=request.size,
         num_tasks=len(by_task),
+        num_requested=num_requested,
+        num_errored=missing,
         num_samples=total.num_samples,
         num_success=total.num_success,
         num_solved_at_limit=total.num_at_limit,

@@ -67,6 +67,12 @@ class EvaluationOut(Schema):
     split: str
     num_tasks: int
     samples_per_task: int
+    num_requested: int | None = None
+    """Trajectories; null, as `num_errored`, where it was not counted."""
+    num_errored: int | None = None
+    """Of these, without a score. The intervals hold whatever they would have been."""
+    is_complete: bool = True
+    """False: less than 95 % was scored. It chooses no best checkpoint."""
     num_samples: int
     """Scored trajectories."""
     num_success: int

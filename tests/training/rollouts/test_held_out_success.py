@@ -6,7 +6,10 @@ import pytest
 
 from testing.training.sample_values import make_task, make_trajectory, make_turn
 from training.contracts.config import ExperimentConfig
+from training.contracts.trainer_reports import EvaluationResult
+from training.contracts.trainer_state import ExperimentState
 from training.contracts.types import Group, Limit, Purpose, TrajectoryStatus
+from training.loop.evaluated_checkpoint import save_evaluated
 from training.rollouts.held_out_success import evaluate_groups, evaluation_requests, wilson_interval
 from training.rollouts.rollout_metrics import rollout_metrics
 
@@ -48,6 +51,72 @@ def test_an_evaluation_tells_what_the_agent_ended_from_what_a_limit_did() -> Non
     assert (result.num_truncated, result.num_turns, result.num_unparsable_turns) == (2, 8, 4)
     assert result.per_family == {"menu": (2, 2, 1), "note": (0, 2, 0)}
     assert result.by_task == {"menu-1": (2, 2, 7, 1), "note-1": (0, 2, 8, 0)}
+
+
+def evaluated(num_solved: int, num_failed: int, num_errored: int) -> EvaluationResult:
+    """A greedy evaluation of a task each."""
+    request = evaluation_requests(ExperimentConfig(), step=3, policy_version=4)[1]
+    scores = [*[1.0] * num_solved, *[0.0] * num_failed, *[None] * num_errored]
+    groups = [
+        Group(
+            group_id=number,
+            task=make_task(f"menu-{number}", family="menu"),
+            purpose=Purpose.EVALUATION,
+            trajectories=(
+                make_trajectory(number, score)
+                if score is not None
+                else make_trajectory(number, None, status=TrajectoryStatus.ERRORED),
+            ),
+        )
+        for number, score in enumerate(scores, start=1)
+    ]
+    return evaluate_groups(groups, name="during", request=request)
+
+
+def test_an_evaluation_keeps_what_it_asked_for_and_its_interval_says_what_is_missing() -> None:
+    result = evaluated(7, 0, 65)
+    assert (result.num_requested, result.num_samples, result.num_errored) == (72, 7, 65)
+    assert result.success == 1
+    assert not result.is_complete
+    assert (result.low, result.high) == pytest.approx((wilson_interval(7, 72)[0], 1.0))
+    assert (result.solved_low, result.solved_high) == (result.low, result.high)
+    nearly = evaluated(36, 33, 3)
+    assert nearly.is_complete
+    assert nearly.low == pytest.approx(wilson_interval(36, 72)[0])
+    assert nearly.high == pytest.approx(wilson_interval(39, 72)[1])
+    assert not evaluated(35, 33, 4).is_complete, "94.4 %"
+    whole = evaluated(36, 36, 0)
+    assert (whole.low, whole.high) == pytest.approx(wilson_interval(36, 72)), "nothing is missing"
+    assert (evaluated(0, 0, 9).low, evaluated(0, 0, 9).high) == (0.0, 1.0)
+
+
+class Saves:
+    """What an experiment saved."""
+
+    def __init__(self, best: float) -> None:
+        self.state = ExperimentState(best_success=best)
+        self.saved: list[tuple[bool, float | None]] = []
+
+    def save(self, *, is_best: bool = False, success: float | None = None) -> None:
+        self.saved.append((is_best, success))
+
+
+@pytest.mark.parametrize(
+    ("result", "best", "ties", "saved"),
+    [
+        (evaluated(7, 0, 65), -1.0, False, (False, None)),
+        (evaluated(7, 0, 65), 0.5, True, (False, None)),
+        (evaluated(6, 6, 0), 0.4, False, (True, 0.5)),
+        (evaluated(6, 6, 0), 0.5, False, (False, 0.5)),
+        (evaluated(6, 6, 0), 0.5, True, (True, 0.5)),
+    ],
+)
+def test_an_evaluation_that_misses_too_much_chooses_no_checkpoint(
+    result: EvaluationResult, best: float, ties: bool, saved: tuple
+) -> None:
+    experiment = Saves(best)
+    save_evaluated(experiment, result, ties=ties)  # type: ignore[arg-type]
+    assert experiment.saved == [saved]
 
 
 def test_a_step_tells_them_apart_too() -> None:

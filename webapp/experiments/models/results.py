@@ -7,6 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from training.contracts.outcome import SuccessRule
+from training.contracts.trainer_reports import is_complete
 from webapp.experiments.models.experiments import Experiment
 
 
@@ -49,6 +50,10 @@ class Evaluation(models.Model):
     split = models.CharField(max_length=8)
     num_tasks = models.IntegerField()
     samples_per_task = models.IntegerField(default=1)
+    num_requested = models.IntegerField(null=True)
+    """Trajectories; null, as `num_errored`, for evaluations from before it was counted."""
+    num_errored = models.IntegerField(null=True)
+    """Of these, without a score."""
     num_samples = models.IntegerField()
     """Scored trajectories: what `num_success` is out of."""
     num_success = models.IntegerField()
@@ -105,6 +110,16 @@ class Evaluation(models.Model):
     @property
     def shown(self) -> Proportion:
         return self.by(self.rule)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether enough was scored to choose by; taken for granted where it was not counted."""
+        return self.num_requested is None or is_complete(self.num_samples, self.num_requested)
+
+    @property
+    def missing_text(self) -> str:
+        """What every page says beside its number when too much has no score: "65 of 72 without a score"."""
+        return "" if self.is_complete else f"{self.num_errored} of {self.num_requested} without a score"
 
     @property
     def is_greedy(self) -> bool:

@@ -98,7 +98,8 @@ def ask_checkpoint(experiment: Experiment, options: dict[str, Any]) -> dict[str,
 
 
 EVALUATION = (
-    *("name", "step", "temperature", "samples_per_task", "num_tasks", "num_samples", "num_success"),
+    *("name", "step", "temperature", "samples_per_task", "num_tasks", "num_requested", "num_errored"),
+    *("is_complete", "num_samples", "num_success"),
     *("success", "low", "high", "num_solved_at_limit", "solved", "solved_low", "solved_high"),
     *("truncated_share", "unparsable_share", "per_family", "at"),
 )
