@@ -64,7 +64,7 @@ class ScreenshotCache:
             if values is not None:
                 self._cache.move_to_end(sha256)
         if values is None:
-            values = self.add(sha256, self._read(sha256))
+            values = self.add(sha256, self.png(sha256))
         return values if shift == Shift(0, 0) else shift_image(values, shift)
 
     def add(self, sha256: str, png: bytes) -> np.ndarray:
@@ -78,7 +78,8 @@ class ScreenshotCache:
                 self._bytes -= oldest.nbytes
         return values
 
-    def _read(self, sha256: str) -> bytes:
+    def png(self, sha256: str) -> bytes:
+        """The lossless PNG. Raises FileNotFoundError, or what `fetch` raises."""
         if self._directory is not None:
             path = self._directory / sha256[:2] / f"{sha256}.png"
             if path.exists():

@@ -10,7 +10,6 @@ from pydantic import ConfigDict, Field
 from training.contracts.stage_names import StageName
 from training.contracts.types import Wire
 
-
 LEAST_SCORED = 0.95
 """Share of an evaluation's trajectories that must have a score."""
 
@@ -95,6 +94,8 @@ class SkipReason(StrEnum):
     """It does not fit the experiment's token budgets."""
     NOTHING_TO_LEARN = "nothing_to_learn"
     """All of its turns are context only."""
+    LOST_SCREENSHOT = "lost_screenshot"
+    """A screenshot of it is gone, cut off, or another picture."""
     TOO_OLD = "too_old"
     """Its policy is older than `replay.max_policy_age`."""
     UNKNOWN_AGE = "unknown_age"

@@ -66,6 +66,7 @@ def build_experiment(
         ),
         checkpoints=store,
         source=source,
+        png=pixels.png,
         coordinator=own,
         collector=GroupCollector(coordinator, term) if world.is_main else None,
     )

@@ -14,6 +14,7 @@ from training.loop.engine_sleep import engine_asleep
 from training.loop.evaluated_checkpoint import save_evaluated
 from training.loop.roll_back import roll_back_if_collapsed
 from training.loop.stage_context import Experiment, evaluate, stage
+from training.rollouts.picture_check import PictureCheck
 from training.rollouts.solve_rate_curriculum import SolveRateCurriculum
 from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.task_order import TaskOrder
@@ -106,6 +107,7 @@ def _prepare(experiment: Experiment, groups: list[Group]) -> StepBatch:
         replay=experiment.replay,
         policy_version=experiment.state.policy_version,
         vocabulary=experiment.learner.policy.vocabulary,
+        pictures=PictureCheck(experiment.png),
     )
 
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 import random
 from collections import Counter
+from collections.abc import Sequence
 
 from training.batch.sft_dataset import SftDataset, sft_sample
 from training.contracts.stage_names import StageName
-from training.contracts.trainer_reports import Alarm, ReplaySkip
+from training.contracts.trainer_reports import Alarm, ReplaySkip, SkipReason
 from training.contracts.trainer_state import LearningStage
 from training.contracts.types import Purpose, Source, Task, Trajectory
 from training.distributed.interrupts import on_main
 from training.loop.stage_context import Experiment, evaluate, stage
 from training.render.demonstrations import NotRenderable, as_demonstration
 from training.rollouts.group_collector import GroupSpec
+from training.rollouts.picture_check import PictureCheck
 from training.rollouts.task_order import TaskOrder
 from training.update.learning_rates import sft_rate_scale, sft_rates
 
@@ -134,7 +136,11 @@ def _imitable_ones(experiment: Experiment, demonstrations: list[Trajectory]) -> 
     """As this experiment's policy would have done them; an alarm counts those that it cannot do."""
     found: list[Trajectory] = []
     problems: list[str] = []
+    lost = on_main(experiment.world, lambda: _lost_screenshots(experiment, demonstrations))
     for trajectory in demonstrations:
+        if trajectory.trajectory_id in lost:
+            problems.append(lost[trajectory.trajectory_id])
+            continue
         try:
             found.append(_imitable(experiment, trajectory))
         except NotRenderable as error:
@@ -173,6 +179,8 @@ def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
                 if have[task.family] >= wanted:
                     break
                 try:
+                    for message in _lost_screenshots(experiment, [candidate.trajectory]).values():
+                        raise NotRenderable(SkipReason.LOST_SCREENSHOT, message)
                     found.append(_imitable(experiment, candidate.trajectory))
                 except NotRenderable as error:
                     entry = candidate.entry_id
@@ -191,6 +199,18 @@ def curated_demonstrations(experiment: Experiment) -> list[Trajectory]:
             "demonstrations and accept them, or use oracle"
         )
     return demonstrations
+
+
+def _lost_screenshots(experiment: Experiment, demonstrations: Sequence[Trajectory]) -> dict[int, str]:
+    """trajectory_id -> why, of those whose screenshots are not what was recorded. Rank 0 only."""
+    pictures, found = PictureCheck(experiment.png), {}
+    for trajectory in demonstrations:
+        shas = {turn.observation.sha256 for turn in trajectory.turns} - {""}
+        for sha, why in pictures.lost(shas).items():
+            found[trajectory.trajectory_id] = (
+                f"trajectory {trajectory.trajectory_id}: screenshot {sha[:12]} {why}"
+            )
+    return found
 
 
 def _imitable(experiment: Experiment, trajectory: Trajectory) -> Trajectory:

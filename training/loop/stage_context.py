@@ -66,6 +66,8 @@ class Experiment:
     checkpoints: CheckpointStore
     source: Path
     """Model folder that the experiment started from."""
+    png: Callable[[str], bytes]
+    """sha256 -> that screenshot."""
     coordinator: CoordinatorClient | None = None
     """None on ranks other than 0."""
     collector: GroupCollector | None = None

@@ -26,6 +26,7 @@ from training.contracts.outcome import succeeded
 from training.contracts.trainer_reports import MemberUpdate, ReplaySkip, ReplayUse
 from training.contracts.types import Group, Trajectory, TrajectoryStatus
 from training.render.renderer import Renderer
+from training.rollouts.picture_check import PictureCheck
 from training.rollouts.replay_admission import ReplayAdmission
 from training.rollouts.replay_injection import Candidates, Injection, ReplayState, has_failed, inject
 from training.rollouts.rollout_metrics import rollout_metrics
@@ -82,13 +83,14 @@ def build_step_batch(
     replay: ReplayState,
     policy_version: int,
     vocabulary: int,
+    pictures: PictureCheck | None = None,
 ) -> StepBatch:
     """The batch of a step; counts replay uses in `replay`.
 
-    `vocabulary`: token ids that the model has. A trajectory that cannot be trained on is left out of all
-    but the metrics of rollouts.
+    `vocabulary`: token ids that the model has; `pictures`: None = screenshots are not looked at. A trajectory
+    that cannot be trained on is left out of all but the metrics of rollouts.
     """
-    left_out = LeftOut()
+    left_out = LeftOut(pictures=pictures)
     stale: dict[int, int] = {}
     trainable = [_trainable(group, vocabulary, policy_version, config, left_out, stale) for group in groups]
     plain = [_advantages(group, _true_rewards(group), config) for group in groups]
@@ -230,7 +232,7 @@ def _trained(
                 sample
                 for member in group.scored()
                 if _is_trainable(member) and not _is_left_out(member, config)
-                for sample in _samples(member, result, renderer, config)
+                for sample in left_out.seen(_samples(member, result, renderer, config))
             ]
         except Untrainable as error:
             left_out.add(error)

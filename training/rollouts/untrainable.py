@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from training.batch.samples import Sample
 from training.contracts.types import Completion, Group, Trajectory
+from training.rollouts.picture_check import PictureCheck
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ class Reason(StrEnum):
     """A sequence of it is longer than `sampling.max_context_tokens`."""
     OTHER_CONTEXT = "other_context"
     """What the trainer renders is not what the policy server had in front of a completion."""
+    LOST_SCREENSHOT = "lost_screenshot"
+    """A screenshot that it was sampled with is gone, cut off, or another picture."""
 
 
 class Untrainable(Exception):
@@ -47,6 +50,17 @@ class LeftOut:
 
     reasons: dict[int, Reason] = field(default_factory=dict)
     """trajectory_id -> why."""
+    pictures: PictureCheck | None = None
+    """None = not looked at."""
+
+    def seen(self, samples: list[Sample]) -> list[Sample]:
+        """`samples`, whose screenshots are all there. Raises Untrainable."""
+        shas = {sha for sample in samples for sha in sample.images}
+        lost = self.pictures.lost(shas) if self.pictures is not None else {}
+        for sha, why in lost.items():
+            words = f"screenshot {sha[:12]} {why}"
+            raise Untrainable(samples[0].trajectory_id, Reason.LOST_SCREENSHOT, words)
+        return samples
 
     def add(self, error: Untrainable) -> None:
         """Count it, and say so in the log."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from testing.training.sample_values import make_group, make_trajectory, make_turn
+from testing.training.tiny_model import SIZE, screenshot
 from tests.training.conftest import toy_config
 from training.contracts.config import ConfigError
 from training.contracts.coordinator import ReplayCandidate
@@ -14,6 +17,8 @@ from training.contracts.types import Group, Observation, TrajectoryStatus
 from training.render.history_window import SeenTurn
 from training.render.prompt_digest import prompt_digest
 from training.render.renderer import Renderer
+from training.rollouts.coordinator_client import CoordinatorRefused
+from training.rollouts.picture_check import PictureCheck
 from training.rollouts.replay_injection import ReplayState
 from training.rollouts.step_batch import StepBatch, build_step_batch
 from training.rollouts.untrainable import Reason
@@ -21,10 +26,18 @@ from training.rollouts.untrainable import Reason
 VOCABULARY = 400
 
 
+def no_picture(sha: str) -> bytes:
+    raise FileNotFoundError(f"frame {sha} is not in the folder")
+
+
 @pytest.fixture
 def prepare(toy_model: Path, toy_renderer: Renderer):
     def prepare(
-        groups: list[Group], entries: tuple = (), policy_version: int = 3, **sections: dict
+        groups: list[Group],
+        entries: tuple = (),
+        policy_version: int = 3,
+        png: Callable[[str], bytes] | None = None,
+        **sections: dict,
     ) -> StepBatch:
         config = toy_config(toy_model, **sections)
         return build_step_batch(
@@ -35,6 +48,7 @@ def prepare(toy_model: Path, toy_renderer: Renderer):
             replay=ReplayState(),
             policy_version=policy_version,
             vocabulary=VOCABULARY,
+            pictures=PictureCheck(png) if png else None,
         )
 
     return prepare
@@ -229,10 +243,41 @@ def broken_member(reason: str) -> tuple:
         "out_of_vocabulary": {"token_ids": (7, VOCABULARY)},
         "count_mismatch": {"behaviour_logprobs": (-0.5,)},
         "other_context": {"num_prompt_tokens": 3},
+        "lost_screenshot": {},
         "too_long": {"token_ids": (7,) * 5000, "behaviour_logprobs": (-0.5,) * 5000},
     }[reason]
     turn = make_turn()
-    return (turn.model_copy(update={"completion": turn.completion.model_copy(update=changes)}),)
+    changed: dict = {"completion": turn.completion.model_copy(update=changes)}
+    if reason == "lost_screenshot":
+        changed["observation"] = turn.observation.model_copy(update={"sha256": "f" * 64})
+    return (turn.model_copy(update=changed),)
+
+
+@pytest.mark.parametrize("damage", ["gone", "refused", "cut off", "another picture"])
+def test_a_screenshot_that_is_not_what_was_seen_is_never_trained_on(
+    prepare, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pngs = {hashlib.sha256(png).hexdigest(): png for png in (screenshot(1), screenshot(2), screenshot(3))}
+    group = make_group([1.0, 0.0, 1.0])
+    members = []
+    for member, sha in zip(group.trajectories, pngs, strict=True):
+        seen = Observation(sha256=sha, width=SIZE[0], height=SIZE[1], text="go")
+        members.append(member.model_copy(update={"turns": (make_turn(observation=seen),)}))
+    bad = list(pngs)[2]
+
+    def png(sha: str) -> bytes:
+        if sha == bad and damage == "refused":
+            raise CoordinatorRefused(404, "GET /frames: 404")
+        if sha == bad and damage == "gone":
+            return no_picture(sha)
+        if sha == bad:
+            return pngs[bad][:-20] if damage == "cut off" else screenshot(4)
+        return pngs[sha]
+
+    batch = prepare([group.model_copy(update={"trajectories": tuple(members)})], png=png)
+    assert {sample.trajectory_id for sample in batch.samples} == {10, 11}
+    assert batch.metrics["dropped/lost_screenshot"] == 1
+    assert f"trajectory 12 is not trained on (lost_screenshot): screenshot {bad[:12]}" in caplog.text
 
 
 @pytest.mark.parametrize("reason", list(Reason))
@@ -240,7 +285,7 @@ def test_an_untrainable_member_leaves_its_group_to_the_others(prepare, reason: R
     group = make_group([1.0, 0.0, 1.0])
     bad = group.trajectories[2].model_copy(update={"turns": broken_member(reason)})
     group = group.model_copy(update={"trajectories": (*group.trajectories[:2], bad)})
-    batch = prepare([group])
+    batch = prepare([group], png=no_picture)
     assert {sample.trajectory_id: sample.advantage for sample in batch.samples} == {
         10: pytest.approx(0.5**0.5, abs=1e-5),
         11: pytest.approx(-(0.5**0.5), abs=1e-5),
