@@ -181,9 +181,11 @@ def solved_text(evaluation: Evaluation) -> str:
     """What the agent solved and ended, then what a limit ended; by the state where only that was counted."""
     shown, at_limit = evaluation.shown, evaluation.num_solved_at_limit
     text = f"{percent(shown.value)} {interval(shown)}, n = {evaluation.num_samples}"
-    if at_limit is None:
-        return f"{text}, at a limit too"
-    return f"{text}, {at_limit} more at a limit" if at_limit else text
+    if at_limit:
+        text = f"{text}, {at_limit} more at a limit"
+    elif at_limit is None:
+        text = f"{text}, at a limit too"
+    return f"{text}, {evaluation.missing_text}" if evaluation.missing_text else text
 
 
 def _config_table(experiments: list[Experiment]) -> dict[str, Any]:

@@ -111,11 +111,12 @@ def _evaluations(experiment: Experiment) -> Iterator[tuple[object, ...]]:
 
 
 def _solved(found: Evaluation) -> str:
+    missing = f"; {found.missing_text}" if found.missing_text else ""
     if found.solved is None:
-        return "not counted"
+        return f"not counted{missing}"
     shown = found.shown
     share = f"{shown.value:.1%} ({shown.low:.1%} to {shown.high:.1%})"
-    return f"{shown.won} of {found.num_samples}: {share}"
+    return f"{shown.won} of {found.num_samples}: {share}{missing}"
 
 
 def _curves(experiment: Experiment, last_step: int) -> str:

@@ -445,6 +445,9 @@ class EvaluationOut(TypedDict):
     split: str
     num_tasks: int
     samples_per_task: int
+    num_requested: NotRequired[int | None]
+    num_errored: NotRequired[int | None]
+    is_complete: NotRequired[bool]
     num_samples: int
     num_success: int
     success: float

@@ -32,6 +32,6 @@ function evaluationTrace(name, symbol, color, points) {
     name, mode: "markers", x: points.map((p) => p.step), y: points.map((p) => p.success),
     marker: { color, size: 8, symbol },
     error_y: { type: "data", symmetric: false, array: points.map((p) => p.high - p.success), arrayminus: points.map((p) => p.success - p.low), color, thickness: 1.4, width: 4 },
-    text: points.map((p) => `${p.num_success}/${p.num_samples}${p.num_at_limit ? `, ${p.num_at_limit} more at a limit` : ""} ${p.name}`), hovertemplate: "%{y:.0%} (%{text})",
+    text: points.map((p) => `${p.num_success}/${p.num_samples}${p.num_at_limit ? `, ${p.num_at_limit} more at a limit` : ""}${p.missing ? `, ${p.missing}` : ""} ${p.name}`), hovertemplate: "%{y:.0%} (%{text})",
   };
 }

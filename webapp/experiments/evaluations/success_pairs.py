@@ -63,6 +63,8 @@ class SuccessLine:
     before: Proportion | None
     after: Proportion | None
     newest: Evaluation
+    missing_text: str = ""
+    """What either of them misses; see `Evaluation.missing_text`."""
 
     @property
     def gain(self) -> float | None:
@@ -89,7 +91,14 @@ def success_lines(before: SuccessPair, after: SuccessPair) -> list[SuccessLine]:
     rule = common_rule([*before.both, *after.both])
     kinds = (("Sampled", before.sampled, after.sampled), ("Greedy", before.greedy, after.greedy))
     return [
-        SuccessLine(kind, rule, first.by(rule) if first else None, last.by(rule) if last else None, newest)
+        SuccessLine(
+            kind,
+            rule,
+            first.by(rule) if first else None,
+            last.by(rule) if last else None,
+            newest,
+            ", then ".join(one.missing_text for one in (first, last) if one and one.missing_text),
+        )
         for kind, first, last in kinds
         if (newest := last or first)
     ]

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from training.contracts.outcome import SuccessRule
-from training.contracts.trainer_reports import is_complete
+from training.contracts.trainer_reports import LEAST_SCORED, is_complete
 from webapp.experiments.models.experiments import Experiment
 
 
@@ -38,6 +38,10 @@ class Proportion:
     value: float
     low: float
     high: float
+
+
+COMPLETE = models.Q(num_requested=None) | models.Q(num_samples__gte=LEAST_SCORED * models.F("num_requested"))
+"""`Evaluation.is_complete` in SQL: may decide which weights or arms are better."""
 
 
 class Evaluation(models.Model):

@@ -18,6 +18,7 @@ from webapp.experiments.models import (
     Sweep,
     SweepArm,
 )
+from webapp.experiments.models.results import COMPLETE
 from webapp.experiments.page.metric_series import ROWS_AT_ONCE
 from webapp.experiments.sweeps.plan import GREEDY, SAMPLED, SweepPlan
 from webapp.lib.student_t import t_975
@@ -117,7 +118,7 @@ def curves_of(experiment_ids: Sequence[int], metric: str) -> dict[int, Curve]:
     found: dict[int, Curve] = defaultdict(dict)
     rows: Iterable[tuple[int, int, float]]
     if metric in (GREEDY, SAMPLED):
-        evaluations = Evaluation.objects.filter(experiment_id__in=experiment_ids).order_by("id")
+        evaluations = Evaluation.objects.filter(COMPLETE, experiment_id__in=experiment_ids).order_by("id")
         greedy = evaluations.filter(temperature=0)
         chosen = greedy if metric == GREEDY else evaluations.exclude(temperature=0)
         rows = chosen.values_list("experiment_id", "step", "success")

@@ -12,7 +12,11 @@ from django.test import Client
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_experiment, make_team, make_user
 from webapp.accounts.models import Role
-from webapp.experiments.models import Evaluation, Experiment
+from webapp.experiments.models import CheckpointRecord, Evaluation, Experiment
+from webapp.experiments.sweeps.plan import GREEDY
+from webapp.experiments.sweeps.results import curves_of
+from webapp.reports.freeze import solved_text
+from webapp.reports.model_card import model_card
 
 pytestmark = pytest.mark.django_db
 
@@ -127,3 +131,43 @@ def test_one_point_is_singular(client: Client, viewer):
         make_evaluation(experiment, name=name, step=20 * (name == "after"), tasks=tasks, temperature=0.0)
     assert "+1 point " in text_of(client, "/experiments/")
     assert "+1 point," in text_of(client, f"/experiments/{experiment.pk}/")
+
+
+MISSING = "65 of 72 without a score"
+
+
+def test_an_evaluation_that_misses_too_much_says_so_everywhere(client: Client, viewer):
+    """Seven of seven scored trajectories solved reads "100 %": the flag stands wherever the number does."""
+    experiment = make_experiment(team=viewer, status="finished", step=20)
+    other = make_experiment(team=viewer, status="finished")
+    make_evaluation(experiment, name="before", won=3, total=7, temperature=0.0)
+    after = make_evaluation(
+        experiment, name="after", step=20, won=7, total=7, temperature=0.0, num_requested=72, num_errored=65
+    )
+    for address in (
+        f"/experiments/{experiment.pk}/",
+        f"/experiments/{experiment.pk}/?tab=evaluations",
+        "/experiments/",
+        f"/experiments/compare/?id={experiment.pk}&id={other.pk}",
+    ):
+        assert MISSING in text_of(client, address), address
+    *_, shown = client.get(f"/experiments/{experiment.pk}/metrics/").json()["evaluations"]
+    assert shown["missing"] == MISSING
+    answered = client.get(f"/api/v1/experiments/{experiment.pk}").json()
+    for found in (answered, described(experiment)):
+        whole, part = found["evaluations"]
+        assert (whole["num_requested"], whole["num_errored"], whole["is_complete"]) == (7, 0, True)
+        assert (part["num_requested"], part["num_errored"], part["is_complete"]) == (72, 65, False)
+    curves = curves_of([experiment.pk], GREEDY)[experiment.pk]
+    assert curves == {0: pytest.approx(3 / 7)}, "no arm of a sweep wins by it"
+    assert solved_text(after).endswith(f", {MISSING}")
+    checkpoint = CheckpointRecord.objects.create(
+        experiment=experiment, step=20, policy_version=21, path="/data/x"
+    )
+    assert model_card(checkpoint, "bfloat16").count(MISSING) == 1
+
+
+def test_an_evaluation_from_before_it_was_counted_claims_nothing(viewer):
+    found = make_evaluation(make_experiment(team=viewer), num_requested=72, num_errored=65)
+    found.num_requested = found.num_errored = None
+    assert (found.is_complete, found.missing_text) == (True, "")
