@@ -113,14 +113,12 @@ def build_step_batch(
         samples += own
     injections = [one for one in injections if one.trajectory_id in advantages]
     fresh = _without_stale_tokens(samples, policy_version, config)
-    ages = [staleness(sample, policy_version) for sample in samples if sample.replay_entry_id is None]
     metrics |= {
         "replay/failed_groups": float(sum(has_failed(group, config.replay.threshold) for group in groups)),
         "replay/injected": float(len(injections)),
         "replay/skipped": float(len(admission.skips)),
         "replay/injected_share": len(injections) / max(len({one.trajectory_id for one in samples}), 1),
-        **staleness_metrics([*ages, *stale.values()]),
-        "async/dropped": float(len(stale)),
+        **_ages(samples, policy_version, stale),
         **_stale_token_metrics(samples, fresh, config),
         **left_out.metrics(),
         "rollout/unrecorded": float(
@@ -135,6 +133,11 @@ def build_step_batch(
         metrics=metrics,
         groups=list(groups),
     )
+
+
+def _ages(samples: list[Sample], policy_version: int, stale: dict[int, int]) -> dict[str, float]:
+    own = [staleness(sample, policy_version) for sample in samples if sample.replay_entry_id is None]
+    return staleness_metrics([*own, *stale.values()]) | {"async/dropped": float(len(stale))}
 
 
 def _stale_token_metrics(
