@@ -21,7 +21,7 @@ from typing import Any
 from training.contracts.types import Task
 from workers.desktops.agent_client import AgentClient
 from workers.desktops.contract import DesktopSpec, EnvError
-from workers.desktops.leased_desktop import Desktop
+from workers.desktops.driven_desktop import Desktop
 from workers.desktops.x11.console import X11Console
 from workers.desktops.x11.desktop import X11Desktop
 from workers.desktops.x11.provider import X11Provider

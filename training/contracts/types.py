@@ -220,6 +220,7 @@ class Turn(Wire):
     action_error: str | None = None
     """Why the desktop refused the action (e.g. off screen); the episode goes on."""
     screen_changed: bool | None = None
+    unsettled: str = Field(default="", exclude_if=lambda why: not why)  # moving, due, later; "" = it rested
     terms: tuple[RewardTerm, ...] = ()
     is_context: bool = False
     """Seen by the learner, but never imitated: it says so, or an imported `step_loss_mask` of 0 does."""

@@ -240,8 +240,8 @@ class TurnRecord(models.Model):
     parse_error = models.TextField(blank=True)
     action_error = models.TextField(blank=True)
     screen_changed = models.BooleanField(null=True)
-    is_context = models.BooleanField(default=False)
-    """Never imitated: an imported `step_loss_mask` of 0 said so."""
+    unsettled = models.CharField(max_length=10, blank=True)  # as in `Turn`
+    is_context = models.BooleanField(default=False)  # never imitated: its `step_loss_mask` was 0
     terms = models.JSONField(default=list)
     observed_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)

@@ -33,6 +33,7 @@ def turn_of(row: models.TurnRecord) -> Turn:
         dialect=row.dialect,
         action_error=row.action_error or None,
         screen_changed=row.screen_changed,
+        unsettled=row.unsettled,
         terms=tuple(RewardTerm.model_validate(term) for term in row.terms),
         is_context=row.is_context,
     )

@@ -48,6 +48,12 @@ SPACE_UNITS = {
 }
 
 
+UNSETTLED_WORDS = {
+    "moving": "The screen had not come to rest when this picture was taken.",
+    "due": "A program was about to go on by itself when this picture was taken.",
+    "later": "The screen changed after this picture was taken, before the action.",
+}
+"""By the values of `Turn.unsettled`."""
 NO_JSON = (None, "null", "[]")
 """Texts of columns that hold nothing."""
 

@@ -15,6 +15,7 @@ from webapp.lib.turn_time import time_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.page_queries import brief_turns
 from webapp.trajectories.turn_display import (
+    UNSETTLED_WORDS,
     BriefTurn,
     action_caption,
     key_caps,
@@ -54,6 +55,7 @@ def card_context(turn: TurnRecord) -> dict[str, Any]:
         "texts": {name: text[:MAX_CARD_TEXT] for name, text in texts.items()},
         "num_cut": sum(max(0, len(text) - MAX_CARD_TEXT) for text in texts.values()),
         "num_tokens": len(completion.get("token_ids") or ()),
+        "unsettled": UNSETTLED_WORDS.get(turn.unsettled, ""),
         "total": terms_total(turn.terms) if turn.terms else None,
         "think_ms": None if think_ms is None else max(0, think_ms - waited_ms),
         "waited_ms": waited_ms,

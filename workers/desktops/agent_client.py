@@ -12,7 +12,7 @@ import urllib.parse
 import uuid
 from typing import Any, Self
 
-from workers.desktops.agent_contract import ExecResult
+from workers.desktops.agent_contract import ExecResult, Waiting
 from workers.desktops.contract import EnvError, ErrorKind, NotClean
 from workers.processes.unix_socket import connect_unix
 
@@ -41,6 +41,7 @@ class AgentClient:
         self._address = address
         self._timeout_s = timeout_s
         self._connection: _Connection | None = None
+        self._tells_waiting = True
 
     def __enter__(self) -> Self:
         return self
@@ -102,6 +103,17 @@ class AgentClient:
             reason = "its agent cannot set them" if status in (404, 405) else _object(raw).get("message")
             message = f"time zone and locale of the desktop: {reason}"
             raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+
+    def waiting(self) -> Waiting | None:
+        """What the programs are doing now; None where its agent does not tell."""
+        if not self._tells_waiting:
+            return None
+        status, raw = self.call("GET", "/waiting")
+        self._tells_waiting = status == 200
+        if status != 200:
+            return None
+        told = _object(raw)
+        return Waiting(told["working"], [(str(name), float(left_s)) for name, left_s in told["timers"]])
 
     def begin_evaluation(self) -> None:
         """Commands are an evaluator's from now on. OSWorld's own server knows no such call."""

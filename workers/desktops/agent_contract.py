@@ -19,6 +19,16 @@ class ExecResult:
     error: str
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """What the programs of a desktop are doing."""
+
+    num_working: int
+    """Threads that compute, or wait for their turn or the disk."""
+    timers: list[tuple[str, float]]
+    """(program, seconds until it goes on by itself, counted from when it began to wait); at most 5."""
+
+
 class Agent(Protocol):
     """Files and commands of one desktop."""
 
@@ -50,6 +60,9 @@ class Agent(Protocol):
 
         Raises EnvError of kind task where the desktop cannot have them.
         """
+
+    def waiting(self) -> Waiting | None:
+        """What the programs are doing now; None where that is not known."""
 
     def begin_evaluation(self) -> None:
         """From now to the next reset, the trajectory's programs cannot reach commands, where it can."""

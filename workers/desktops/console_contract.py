@@ -85,6 +85,9 @@ class Console(Protocol):
     def perform(self, action: Action) -> None:
         """Do one action; returns when the desktop has taken it. Raises ActionRefused."""
 
+    def let_go(self) -> None:
+        """Every key and button is up afterwards, whoever pressed it."""
+
     def forget_changes(self) -> None:
         """Start watching for changes from now on."""
 

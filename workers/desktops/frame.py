@@ -25,6 +25,8 @@ class Frame:
     taken_at: float
     """Wall clock, seconds since the epoch."""
     taken_monotonic_s: float
+    unsettled: str | None = None
+    """Why it may not be what the last action led to (`workers.desktops.late_repaints.Unsettled`)."""
     picture: Image.Image | None = field(default=None, repr=False, compare=False)
     """The decoded `png`, where it is at hand."""
 

@@ -15,6 +15,8 @@ from training.contracts.turn_trace import TurnPart
 from training.contracts.types import Action, ActionKind, Limit, Observation, Source, TrajectoryStatus, Turn
 from training.rewards import compute_reward
 from workers.desktops.contract import EnvError, ErrorKind
+from workers.desktops.frame import Frame
+from workers.desktops.late_repaints import Unsettled
 from workers.env.actors import Actor, Decision
 from workers.env.policy_client import ContextFull
 from workers.env.reporting import trajectories
@@ -22,7 +24,7 @@ from workers.env.reporting.claims import Assignment
 from workers.env.takeover.takeovers import Takeover, Takeovers
 from workers.env.turn_snapshots import TurnSnapshots, wake_from
 from workers.env.turn_trace import TurnTrace
-from workers.environments.contract import Explaining
+from workers.environments.contract import Explaining, Noticing
 from workers.environments.milestone_watch import MilestoneWatch
 from workers.environments.registry import Environment
 from workers.tasks.errors import EvaluatorError, TaskErrorKind
@@ -62,6 +64,8 @@ class Rollout:
         if not trajectories.begin_running(self._row, desktop_id, provider, self._task.screen):
             raise TrajectoryEnded
         ending = self._take_turns()
+        if isinstance(self._environment, Noticing):
+            self._environment.wait_for_late()
         trajectories.record_final_screen(self._row, self._environment.observe())
         if not trajectories.begin_evaluating(self._row):
             raise TrajectoryEnded
@@ -132,6 +136,7 @@ class Rollout:
                 trace.skip()
                 continue
             index, num_decided = len(self._turns), num_decided + 1
+            frame = self._second_look(frame, index)
             observation = trajectories.open_turn(self._row, index, frame, text, self._assignment.source)
             trace.lap(TurnPart.REPORT)
             took_s = snapshots.take(index)
@@ -145,18 +150,18 @@ class Rollout:
             deadline += decision.completion.waited_s if decision.completion else 0.0
             trace.lap(TurnPart.TRANSFER, inside=decision.spent_ms)
             action, completed_at = decision.action, datetime.now(UTC)
+            unsettled = Unsettled.LATER if self._has_changed() else frame.unsettled
             if action is not None and action.kind is ActionKind.TERMINATE:
-                self._close(index, observation, decision, None, None, completed_at, trace)
+                self._close(index, unsettled, observation, decision, None, None, completed_at, trace)
                 return Ending(TrajectoryStatus.TERMINATED, action)
             error = self._act(action)
             trace.lap(TurnPart.ACT)
             after = self._environment.observe()
-            is_late = trajectories.working_time() > deadline
+            is_late, changed = trajectories.working_time() > deadline, after.raw_digest != frame.raw_digest
             if num_decided < self._max_turns() and not is_late:
                 trajectories.show_screen(self._row, index + 1, after)
             trace.lap(TurnPart.SCREENSHOT)
-            changed = after.raw_digest != frame.raw_digest
-            self._close(index, observation, decision, error, changed, completed_at, trace)
+            self._close(index, unsettled, observation, decision, error, changed, completed_at, trace)
             self._look_for_milestones()
             text = result_text(decision, error)
             frame = after
@@ -164,6 +169,18 @@ class Rollout:
                 return Ending(TrajectoryStatus.TRUNCATED, action, Limit.TIME)
         limit = Limit.TASK_TURNS if self._task.max_turns else Limit.TURNS
         return Ending(TrajectoryStatus.TRUNCATED, action, limit)
+
+    def _second_look(self, frame: Frame, index: int) -> Frame:
+        """Another picture where the screen changed while the last turn was recorded."""
+        if not self._has_changed():
+            return frame
+        frame = self._environment.observe()
+        trajectories.show_screen(self._row, index, frame)
+        return frame
+
+    def _has_changed(self) -> bool:
+        """Whether the screen is another one than in the last picture, as far as that is noticed."""
+        return isinstance(self._environment, Noticing) and self._environment.has_changed()
 
     def _act(self, action: Action | None) -> str | None:
         """Do it; what the desktop refuses is the agent's mistake: recorded, and the rollout goes on."""
@@ -182,6 +199,7 @@ class Rollout:
     def _close(
         self,
         index: int,
+        unsettled: str | None,
         observation: Observation,
         decision: Decision,
         action_error: str | None,
@@ -199,6 +217,7 @@ class Rollout:
             dialect=decision.dialect,
             action_error=action_error,
             screen_changed=changed,
+            unsettled=unsettled or "",
         )
         self._turns.append(turn)
         trajectories.close_turn(self._row, turn, decision.thought, completed_at, trace.take())

@@ -75,12 +75,26 @@ class Environment(Protocol):
 
 
 @runtime_checkable
+class Noticing(Protocol):
+    """An environment that notices what its screen does after a picture was taken."""
+
+    def has_changed(self) -> bool:
+        """Whether it shows something else than the last picture; then `observe` waits for it to rest."""
+
+    def wait_for_late(self) -> None:
+        """Until programs that were about to go on by themselves have."""
+
+
+@runtime_checkable
 class Watchable(Protocol):
     """An environment whose live screen people can watch, and use when they take it over."""
 
     @property
     def vnc_socket(self) -> str:
         """Unix socket of its VNC server at this moment; "" when it has none."""
+
+    def let_go(self) -> None:
+        """After a person: every key and button is up."""
 
 
 @runtime_checkable

@@ -88,6 +88,9 @@ class LocalEnvironment:
     def vnc_socket(self) -> str:
         return self.desktop.lease.desktop.endpoints.vnc
 
+    def let_go(self) -> None:
+        self.desktop.console.let_go()
+
     def prepare(self, task: Task) -> None:
         if self._keeps_setups and task.config:
             with _quota_as_at_capacity():
@@ -100,6 +103,12 @@ class LocalEnvironment:
 
     def observe(self) -> Frame:
         return self.desktop.observe()
+
+    def has_changed(self) -> bool:
+        return self.desktop.has_changed()
+
+    def wait_for_late(self) -> None:
+        self.desktop.wait_for_late()
 
     def act(self, action: Action) -> None:
         self.desktop.act(action)

@@ -15,8 +15,8 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from workers.guest import http_server, kernel_calls, xorg_config
-from workers.guest.about_programs.desktop_place import DEFAULT_PLACE
 from workers.guest.about_programs.place_routes import PlaceRoutes
+from workers.guest.about_programs.waiting_programs import look_at
 from workers.guest.cleanup import CleanupReport, NotCleaned, descendants, kill_others, restore_skeleton, wipe
 from workers.guest.clone_wakeup import MachineRoutes
 from workers.guest.file_routes import FileRoutes
@@ -29,7 +29,7 @@ from workers.guest.program_space import ProgramSpace
 from workers.guest.recording_routes import RecordingRoutes
 from workers.guest.screen_routes import ScreenRoutes
 from workers.guest.session_layout import Layout
-from workers.guest.session_processes import SHIM, Session, SessionError
+from workers.guest.session_processes import DEFAULT_PLACE, SHIM, Session, SessionError
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SPARE_AFTER_S = 0.1
@@ -60,6 +60,7 @@ class Agent:
         parts = (self.programs, self.files, self.screen, self.place, self.recording)
         table = {key: route for part in parts for key, route in part.routes().items()}
         table["GET", "/health"] = self.health
+        table["GET", "/waiting"] = self.waiting
         if self.machine:
             table.update(self.machine.routes() | self.screen.windows.routes())
         else:
@@ -73,6 +74,14 @@ class Agent:
         answer = {"status": "ok", "server": "deskhand", "base": sorted(base), "programs": extra}
         answer["nonce"] = request.query.get("nonce", "")
         return http_server.json_response(answer)
+
+    async def waiting(self, _request: http_server.Request) -> http_server.Response:
+        """What the programs, and the window manager, compute and wait for."""
+        base = self.session.base_pids() | self.helpers()
+        programs = descendants(os.getpid()).keys() - base
+        return http_server.json_response(
+            look_at(programs, [self.session.base[name].pid for name in ("x", "wm")])
+        )
 
     def helpers(self) -> set[int]:
         """Pids of the agent's own other processes."""

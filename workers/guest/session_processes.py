@@ -5,6 +5,7 @@ Everything else in the desktop belongs to the trajectory and is ended by a reset
 """
 
 import contextlib
+import locale as libc_locale
 import os
 import select
 import shutil
@@ -13,7 +14,6 @@ import time
 from dataclasses import dataclass, field
 
 from workers.guest import kernel_calls, xorg_config
-from workers.guest.about_programs.desktop_place import DEFAULT_PLACE, require_place
 from workers.guest.kernel_calls import die_with_parent
 from workers.guest.machine_space import MachineSpace
 from workers.guest.program_space import Door, ProgramSpace
@@ -23,11 +23,28 @@ SHIM = os.path.join(os.path.dirname(__file__), "shim")
 """Modules that programs in a desktop may import: pyautogui."""
 START_LIMIT_S = 300.0
 """Only for one that hangs: one that ends is noticed at once, and a desktop's maker has a limit of its own."""
+DEFAULT_PLACE = {"TZ": "UTC", "LANG": "C.UTF-8"}
+"""Every desktop's time zone and locale, whatever its host has; a task may name others (`use_place`)."""
+ZONES = "/usr/share/zoneinfo"
 ACCESSIBLE = {"GTK_MODULES": "gail:atk-bridge", "QT_ACCESSIBILITY": "1", "SAL_USE_VCLPLUGIN": "gtk3"}
 
 
 class SessionError(Exception):
     """Raised when a base process does not start; the message names it and its last words."""
+
+
+def require_place(timezone: str, locale: str) -> None:
+    """Raises ValueError when this desktop's system lacks one of them."""
+    parts = timezone.split("/")
+    if timezone != DEFAULT_PLACE["TZ"] and (".." in parts or not os.path.isfile(os.path.join(ZONES, *parts))):
+        raise ValueError(f"timezone: this desktop's system has no {timezone!r}")
+    usual = libc_locale.setlocale(libc_locale.LC_ALL)
+    try:
+        libc_locale.setlocale(libc_locale.LC_ALL, locale)
+    except libc_locale.Error as exc:
+        raise ValueError(f"locale: this desktop's system has no {locale!r}") from exc
+    finally:
+        libc_locale.setlocale(libc_locale.LC_ALL, usual)
 
 
 def x_server_argv(layout: Layout, display_fd: int) -> list[str]:

@@ -76,6 +76,7 @@ def close_turn(
             parse_error=storable(turn.parse_error or ""),
             action_error=storable(turn.action_error or ""),
             screen_changed=turn.screen_changed,
+            unsettled=turn.unsettled,
             completed_at=completed_at,
             acted_at=timezone.now(),
             spent_ms=spent_ms,

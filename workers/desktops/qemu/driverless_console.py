@@ -15,8 +15,8 @@ from pathlib import Path
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.contract import Endpoints, EnvError
 from workers.desktops.qemu.devices import DISC_DRIVE
-from workers.desktops.qemu.keyboard_layout import keys_of_char
-from workers.desktops.qemu.monitor_input import QmpInput
+from workers.desktops.qemu.keyboard_layout import ALL_KEYS, keys_of_char
+from workers.desktops.qemu.monitor_input import BUTTONS, QmpInput, button, key
 from workers.desktops.qemu.qmp_screen_and_input import QmpConsole
 
 KEY_GAP_S = 0.01
@@ -40,6 +40,12 @@ class Ps2Keys(QmpInput):
         if keys is None:
             raise ActionRefused("the keyboard does not have a letter of this text")
         self._chord(list(keys))
+
+    def let_go(self) -> None:
+        """One by one, as keys are typed: the queue holds no more."""
+        for up in (*(key(name, False) for name in ALL_KEYS), *(button(name, False) for name in BUTTONS)):
+            self._send(up)
+            self._wait_taken()
 
     def _chord(self, keys: list[str]) -> None:
         super()._chord(keys)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import ascii_lowercase, digits
+
 from training.actions.key_names import canonical_key
 from workers.desktops.console_contract import ActionRefused
 from workers.desktops.keysym_names import TEXT_CONTROL
@@ -25,6 +27,12 @@ PUNCTUATION = {
 }  # fmt: skip
 SHIFTED = dict(zip('~_+{}|:"<>?!@#$%^&*()', "`-=[]\\;',./1234567890", strict=True))
 """Character with Shift -> character of the same key without."""
+
+
+ALL_KEYS = tuple(
+    dict.fromkeys([*BY_NAME.values(), *RIGHT_HAND.values(), *PUNCTUATION.values(), *ascii_lowercase, *digits])
+)
+"""Every key of the keyboard, once."""
 
 
 def keys_of_char(char: str) -> tuple[str, ...] | None:

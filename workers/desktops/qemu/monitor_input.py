@@ -10,7 +10,7 @@ from typing import Any
 from training.contracts.types import Action, ActionKind
 from workers.desktops.console_contract import MAX_WAIT_S, ActionRefused
 from workers.desktops.qemu.guest_input_queues import GuestQueues
-from workers.desktops.qemu.keyboard_layout import SHIFT, keys_of_char, keys_of_chord
+from workers.desktops.qemu.keyboard_layout import ALL_KEYS, SHIFT, keys_of_char, keys_of_chord
 from workers.desktops.qemu.monitor_client import QmpClient
 
 ABS_MAX = 0x7FFF
@@ -20,6 +20,8 @@ DRAG_STEPS = 8
 DRAG_STEP_S = 0.03
 """An emulated toolkit takes this long to see one motion."""
 BETWEEN_CLICKS_S = 0.03
+BUTTONS = ("left", "middle", "right", "side", "extra")
+RELEASED_AT_ONCE = 10
 
 
 class QmpInput:
@@ -55,6 +57,13 @@ class QmpInput:
             ActionKind.TERMINATE: lambda: None,
         }
         handlers[action.kind]()
+        self._queues.wait_taken()
+
+    def let_go(self) -> None:
+        """Every key and button up: the guest takes no notice of those that are."""
+        ups = [*(key(name, False) for name in ALL_KEYS), *(button(name, False) for name in BUTTONS)]
+        for start in range(0, len(ups), RELEASED_AT_ONCE):
+            self._send(*ups[start : start + RELEASED_AT_ONCE])
         self._queues.wait_taken()
 
     def _send(self, *events: dict[str, Any]) -> None:

@@ -106,6 +106,9 @@ class QmpConsole:
     def perform(self, action: Action) -> None:
         self._input.perform(action)
 
+    def let_go(self) -> None:
+        self._input.let_go()
+
     def _type_inside(self, text: str) -> None:
         assert self._agent is not None
         done = self._agent.execute(["python", "-c", TYPE_CODE.format(text=text)])

@@ -16,7 +16,7 @@ import socket
 import time
 from typing import Any, Self
 
-from workers.desktops.agent_contract import ExecResult
+from workers.desktops.agent_contract import ExecResult, Waiting
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.desktops.windows.guest_platforms import LINUX, PLATFORMS, Platform
 from workers.processes.unix_socket import connect_unix
@@ -164,6 +164,9 @@ class GuestAgentClient:
     def use_place(self, timezone: str, locale: str) -> None:
         message = "a guest with QEMU's agent keeps its image's time zone and locale: the task's cannot be set"
         raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+
+    def waiting(self) -> Waiting | None:
+        return None
 
     def begin_evaluation(self) -> None:
         """It runs as SYSTEM, which the desktop's user cannot reach."""

@@ -10,6 +10,7 @@ from workers.desktops import frame_images
 from workers.desktops.contract import Endpoints
 from workers.desktops.screen_settling import Pace
 from workers.desktops.x11.display_connection import X11Display
+from workers.desktops.x11.held_input import release_held
 from workers.desktops.x11.window_control import Windows
 from workers.desktops.x11.xtest_input import X11Input
 
@@ -22,6 +23,7 @@ class X11Console:
     def __init__(self, endpoints: Endpoints) -> None:
         self.display = X11Display(endpoints.display, endpoints.cpu_account)
         self.windows = Windows(self.display)
+        self._vnc = endpoints.vnc
         self._input: X11Input | None = None
 
     @property
@@ -41,6 +43,9 @@ class X11Console:
         if self._input is None:
             self._input = X11Input(self.display)
         self._input.perform(action)
+
+    def let_go(self) -> None:
+        release_held(self.display, self._vnc)
 
     def forget_changes(self) -> None:
         self.display.forget_changes()

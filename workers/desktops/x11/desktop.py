@@ -213,7 +213,7 @@ class X11Desktop:
         with AgentClient(self.endpoints.agent, timeout_s=RESET_LIMIT_S) as agent:
             done = agent.reset()
         if "display" not in self.weakened:
-            restore(self._x, self._baseline)
+            restore(self._x, self._baseline, self.endpoints.vnc)
         if self.is_sandboxed:
             require_no_surplus(self.pid)
         return ResetReport(killed=done["killed"], removed=done["removed"])

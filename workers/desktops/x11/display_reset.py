@@ -12,12 +12,13 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from Xlib import XK, X, Xatom
+from Xlib import X, Xatom
 from Xlib.ext import xtest
 from Xlib.protocol import event
 
 from workers.desktops.contract import NotClean
 from workers.desktops.x11.display_connection import X11Display
+from workers.desktops.x11.held_input import held, release_held
 from workers.desktops.x11.leftover_windows import VANISH_LIMIT_S, remove_extra_windows
 
 SELECTIONS = ("PRIMARY", "SECONDARY", "CLIPBOARD")
@@ -60,10 +61,13 @@ def take_baseline(x: X11Display, background: str) -> Baseline:
     return baseline
 
 
-def restore(x: X11Display, baseline: Baseline) -> None:
-    """Undo what outlives clients, then verify. Raises NotClean with what is left."""
+def restore(x: X11Display, baseline: Baseline, vnc: str = "") -> None:
+    """Undo what outlives clients, then verify. Raises NotClean with what is left.
+
+    `vnc`: the socket of its VNC server, "" = it has none.
+    """
+    release_held(x, vnc)
     with x.guarded():
-        _release_everything(x)
         _restore_keymap(x, baseline)
         for name in SELECTIONS:
             _clear_selection(x, name)
@@ -121,24 +125,6 @@ def _restore_keymap(x: X11Display, baseline: Baseline) -> None:
 
 def _padded(row: list[int], width: int) -> list[int]:
     return row + [0] * (width - len(row))
-
-
-def _release_everything(x: X11Display) -> None:
-    """Let go of every key and button, and unlock Caps Lock and Num Lock."""
-    for index, bits in enumerate(x.display.query_keymap()):
-        for bit in range(8):
-            if bits >> bit & 1:
-                xtest.fake_input(x.display, X.KeyRelease, index * 8 + bit)
-    mask = x.root.query_pointer().mask
-    for button in range(1, 6):
-        if mask & (X.Button1Mask << (button - 1)):
-            xtest.fake_input(x.display, X.ButtonRelease, button)
-    for lock, name in ((X.LockMask, "Caps_Lock"), (X.Mod2Mask, "Num_Lock")):
-        keycode = x.display.keysym_to_keycode(XK.string_to_keysym(name))
-        if mask & lock and keycode:
-            xtest.fake_input(x.display, X.KeyPress, keycode)
-            xtest.fake_input(x.display, X.KeyRelease, keycode)
-    x.display.sync()
 
 
 def _clear_selection(x: X11Display, name: str) -> None:
@@ -228,8 +214,8 @@ def _verify(x: X11Display, baseline: Baseline) -> None:
             raise NotClean(f"root properties differ: {', '.join(wrong[:5])}")
         time.sleep(0.005)
     x.root.change_property(x.display.intern_atom(STALE), Xatom.WINDOW, 32, [X.NONE])
-    if any(x.display.query_keymap()):
-        raise NotClean("a key is still pressed")
+    if down := held(x):
+        raise NotClean(down)
     now = _controls(x)
     if changed := [name for name, value in baseline.controls.items() if now[name] != value]:
         raise NotClean(f"a program changed the X server's {', '.join(changed)}")

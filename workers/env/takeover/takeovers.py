@@ -17,6 +17,7 @@ from workers.env.reporting.claims import Assignment
 from workers.env.reporting.human_control import ControlNow, ControlStatus
 from workers.env.reporting.trajectories import TrajectoryNow
 from workers.env.takeover.turn_recorder import POLL_S, TurnRecorder
+from workers.environments.contract import Watchable
 from workers.environments.registry import Environment
 
 ABANDONED_S = 60.0
@@ -92,6 +93,8 @@ class Takeovers:
             time.sleep(POLL_S)
             control = human_control.refresh(control.pk)
         recorder.drain()
+        if isinstance(self._environment, Watchable):
+            self._environment.let_go()  # a web process that was killed has let go of nothing
         is_finished = control.status == ControlStatus.FINISHED
         last_action = recorder.record_finish(control.claim) if is_finished else recorder.last_action
         return Takeover(is_finished, last_action, time.monotonic() - started)

@@ -11,10 +11,10 @@ from PIL import Image
 
 from training.contracts.types import Action, ActionKind
 from workers.desktops import frame_images
-from workers.desktops.agent_contract import Agent, ExecResult
+from workers.desktops.agent_contract import Agent, ExecResult, Waiting
 from workers.desktops.console_contract import MAX_WAIT_S, Console
 from workers.desktops.contract import EnvError, ErrorKind
-from workers.desktops.leased_desktop import Desktop
+from workers.desktops.driven_desktop import Desktop
 from workers.desktops.screen_settling import Pace
 from workers.environments.decoded_frames import frame_of
 from workers.environments.gateway.vendor_contract import Sandbox, SandboxVendor
@@ -60,6 +60,9 @@ class SandboxAgent:
     def use_place(self, timezone: str, locale: str) -> None:
         message = "a sandbox keeps its image's time zone and locale: the task's cannot be set"
         raise EnvError(message, kind=ErrorKind.TASK, permanent=True)
+
+    def waiting(self) -> Waiting | None:
+        return None
 
     def begin_evaluation(self) -> None:
         """A vendor has no such call."""
@@ -149,6 +152,9 @@ class SandboxConsole:
             time.sleep(min(action.seconds, MAX_WAIT_S))
         elif action.kind is not ActionKind.TERMINATE:
             self._vendor.input(self._sandbox, action)
+
+    def let_go(self) -> None:
+        """People do not reach sandboxes, and a vendor's input is whole actions."""
 
     def forget_changes(self) -> None:
         self._seen = frame_images.digest(self.image())

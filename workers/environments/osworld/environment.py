@@ -120,6 +120,10 @@ class OsworldEnvironment:
     def vnc_socket(self) -> str:
         return self._host.vnc_socket if self._host else ""
 
+    def let_go(self) -> None:
+        if self._host is not None:
+            self._host.let_go()
+
     @property
     def _child(self) -> OsworldProcess:
         if self._process is None:

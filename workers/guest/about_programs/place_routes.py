@@ -1,8 +1,8 @@
 """The task's time zone and locale: the agent's route that set-up uses."""
 
-from workers.guest.about_programs.desktop_place import DEFAULT_PLACE
 from workers.guest.http_server import HttpError, Request, Response, Route, json_response
 from workers.guest.program_routes import DEFAULT_TIMEOUT_S, ProgramRoutes
+from workers.guest.session_processes import DEFAULT_PLACE
 
 
 class PlaceRoutes:

@@ -203,3 +203,16 @@ def test_a_qemu_that_does_not_show_its_rings_is_not_waited_for(monitor, client):
     monitor.answers += [[{"return": {}}], [{"error": {"class": "CommandNotFound", "desc": "unknown"}}]]
     QmpInput(client, lambda: (640, 480), None).perform(Action(kind="key", keys=["a"]))
     assert [command["execute"] for command in monitor.commands[1:]] == ["input-send-event", "x-query-virtio"]
+
+
+def test_after_a_person_every_key_and_button_of_the_machine_is_up(monitor, client):
+    QmpInput(client, lambda: (1280, 720), None).let_go()
+    events = [event for command in sent(monitor) for event in command]
+    assert not any(event["data"]["down"] for event in events)
+    keys = [event["data"]["key"]["data"] for event in events if event["type"] == "key"]
+    assert len(keys) == len(set(keys))
+    assert {"shift", "ctrl", "alt", "meta_l", "shift_r", "ctrl_r", "a", "z", "0", "9", "f12", "spc"} <= {
+        *keys
+    }
+    buttons = [event["data"]["button"] for event in events if event["type"] == "btn"]
+    assert {"left", "middle", "right"} <= {*buttons}
