@@ -46,6 +46,7 @@ def memberships(request: HttpRequest) -> list[Membership]:
             known = list(rows.select_related("team").order_by("id"))
         if (scope := getattr(request, "token_scope", None)) is not None:
             for held in known:  # never saved: a token narrows its owner's role for one request
+                held.own_role = held.role  # type: ignore[attr-defined]
                 held.role = held.role if scope.role.includes(Role(held.role)) else scope.role
         request._memberships = known  # type: ignore[attr-defined]
     return cast("list[Membership]", known)
@@ -113,6 +114,12 @@ def is_member(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 def _require(request: HttpRequest, held: Membership, role: Role) -> Membership:
     if not Role(held.role).includes(role):
+        scope, own = getattr(request, "token_scope", None), getattr(held, "own_role", held.role)
+        if scope is not None and Role(own).includes(role):
+            raise PermissionDenied(
+                f"This needs the role {role}, which you have in {held.team}, but the scope of this token is "
+                f"{scope} ({scope.label}). Make a token with a wider scope on your profile page."
+            )
         raise PermissionDenied(
             f"This needs the role {role}; you are {held.role} in {held.team}. Ask an admin of the team."
         )

@@ -118,6 +118,8 @@ class Endpoints(BaseModel):
     """RFB over a unix socket; "" when the X server has no VNC."""
     cpu_account: str = ""
     """File with the CPU nanoseconds of the whole desktop; "" where control groups are not available."""
+    display_wait_s: float = 0.0
+    """How long its agent may wait for the display; 0 = as it would by itself."""
     home: str = "/home/user"
     """HOME as programs in the desktop see it."""
 

@@ -22,6 +22,7 @@ HAS_BOX = 0b1111 << 8
 FROM_PAGER = PAGER << 12
 ANSWER_LIMIT_S = 8.0
 """A program may grab the whole display; the agent must answer all the same."""
+LONGEST_WAIT_S = 600.0
 LOST = (Xlib.error.ConnectionClosedError, Xlib.error.DisplayError, OSError)
 
 
@@ -41,14 +42,22 @@ class WindowRoutes:
             ("POST", "/windows/move"): self.move,
         }
 
-    async def list_windows(self, _request: Request) -> Response:
+    async def list_windows(self, request: Request) -> Response:
         """Managed windows, oldest first: {"windows": [{window_id, title, window_class, x, y, ...}]}."""
-        return json_response({"windows": self.described()})
+        return json_response({"windows": self.described(self.wait_s(request))})
 
-    def described(self) -> list[dict[str, Any]]:
+    def wait_s(self, request: Request) -> float:
+        """How long the display may take: a host that emulates us knows better, and says so as `wait_s`."""
+        try:
+            wanted = min(float(request.query.get("wait_s", 0.0)), LONGEST_WAIT_S)
+        except ValueError as exc:
+            raise HttpError(400, "wait_s: not a number of seconds") from exc
+        return max(self._limit_s, wanted) if self._limit_s else 0.0
+
+    def described(self, limit_s: float | None = None) -> list[dict[str, Any]]:
         """Managed windows, oldest first. Raises HttpError."""
         try:
-            with limited(self._limit_s):
+            with limited(self._limit_s if limit_s is None else limit_s):
                 active = self._cardinals("_NET_ACTIVE_WINDOW")
                 found = [
                     self._describe(number, number in active) for number in self._cardinals("_NET_CLIENT_LIST")
@@ -68,17 +77,17 @@ class WindowRoutes:
 
     async def activate(self, request: Request) -> Response:
         """Raise and focus {"window_id"}."""
-        return self.activate_one(int(request.json()["window_id"]))
+        return self.activate_one(int(request.json()["window_id"]), self.wait_s(request))
 
-    def activate_one(self, number: int) -> Response:
-        return self._send(number, "_NET_ACTIVE_WINDOW", [PAGER, X.CurrentTime, 0, 0, 0])
+    def activate_one(self, number: int, limit_s: float | None = None) -> Response:
+        return self._send(number, "_NET_ACTIVE_WINDOW", [PAGER, X.CurrentTime, 0, 0, 0], limit_s)
 
     async def close(self, request: Request) -> Response:
         """Ask {"window_id"} to close, as its close button does."""
-        return self.close_one(int(request.json()["window_id"]))
+        return self.close_one(int(request.json()["window_id"]), self.wait_s(request))
 
-    def close_one(self, number: int) -> Response:
-        return self._send(number, "_NET_CLOSE_WINDOW", [X.CurrentTime, PAGER, 0, 0, 0])
+    def close_one(self, number: int, limit_s: float | None = None) -> Response:
+        return self._send(number, "_NET_CLOSE_WINDOW", [X.CurrentTime, PAGER, 0, 0, 0], limit_s)
 
     async def move(self, request: Request) -> Response:
         """Place the content of {"window_id"} at {"box": [x, y, width, height]}."""
@@ -86,7 +95,8 @@ class WindowRoutes:
         if len(box) != 4:
             raise HttpError(400, "box: x, y, width and height are needed")
         flags = STATIC_GRAVITY | HAS_BOX | FROM_PAGER
-        return self._send(int(request.json()["window_id"]), "_NET_MOVERESIZE_WINDOW", [flags, *box])
+        number, limit_s = int(request.json()["window_id"]), self.wait_s(request)
+        return self._send(number, "_NET_MOVERESIZE_WINDOW", [flags, *box], limit_s)
 
     @property
     def _display(self) -> Xlib.display.Display:
@@ -96,9 +106,9 @@ class WindowRoutes:
             self._open.set_error_handler(lambda *_: None)
         return self._open
 
-    def _send(self, number: int, message: str, data: list[int]) -> Response:
+    def _send(self, number: int, message: str, data: list[int], limit_s: float | None) -> Response:
         try:
-            with limited(self._limit_s):
+            with limited(self._limit_s if limit_s is None else limit_s):
                 display = self._display
                 order = event.ClientMessage(
                     window=number, client_type=display.intern_atom(message), data=(32, data)

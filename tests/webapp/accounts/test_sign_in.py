@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from testing.factories import PASSWORD, make_experiment, make_team, make_user
 from webapp.accounts.members_and_tokens import create_token
-from webapp.accounts.models import ApiToken, Scope
+from webapp.accounts.models import ApiToken, Role, Scope
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +65,22 @@ def test_a_token_allows_only_its_scope(client, scope, cancels, launches):
     assert client.post(path, content_type="application/json", headers=headers).status_code == cancels
     assert launch(client, headers) == launches
     assert user.memberships.get().role == "admin"
+
+
+def test_a_refusal_by_scope_names_the_scope_and_one_by_role_the_role(client):
+    team = make_team()
+    experiment = make_experiment(team=team, status="queued")
+    at = f"/api/v1/experiments/{experiment.pk}/cancel"
+    said = {}
+    for role in (Role.OPERATOR, Role.VIEWER):
+        token = create_token(user=make_user(role, team=team), name="x", scope=Scope.READ)
+        answer = client.post(at, headers={"authorization": f"Bearer {token}"})
+        assert answer.status_code == 403
+        said[role] = answer.json()["error"]["message"]
+    assert "the scope of this token is read" in said[Role.OPERATOR]
+    assert "profile page" in said[Role.OPERATOR]
+    assert "you are viewer" in said[Role.VIEWER]
+    assert "scope" not in said[Role.VIEWER]
 
 
 def test_a_scope_adds_nothing_to_a_role(client):

@@ -48,7 +48,7 @@ class QmpConsole:
         self._seen = ""
         self._pictures_s = 0.0
         """CPU seconds that our own pictures took: QEMU makes them, several a second while we wait."""
-        self.windows = AgentWindows(self._agent) if self._agent else None
+        self.windows = AgentWindows(self._agent, endpoints.display_wait_s) if self._agent else None
         has_agent = self._agent is not None
         self._input = QmpInput(
             self._client,
