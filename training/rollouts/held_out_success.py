@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from training.contracts.binomial import wilson_interval
 from training.contracts.config import ExperimentConfig
 from training.contracts.outcome import Outcome, outcome_of
 from training.contracts.trainer_reports import EvaluationResult
 from training.contracts.types import Group, Purpose, Trajectory, TrajectoryStatus
 from training.rollouts.group_collector import GroupSpec
-
-Z_95 = 1.959964
 
 
 def evaluation_requests(
@@ -32,18 +30,6 @@ def evaluation_requests(
         )
         for one in passes
     ]
-
-
-def wilson_interval(num_success: float, num_trials: float) -> tuple[float, float]:
-    """95 % Wilson score interval of a proportion; (0, 1) without trials."""
-    if num_trials == 0:
-        return 0.0, 1.0
-    share, z2 = num_success / num_trials, Z_95**2
-    centre = (share + z2 / (2 * num_trials)) / (1 + z2 / num_trials)
-    half = (
-        Z_95 / (1 + z2 / num_trials) * math.sqrt(share * (1 - share) / num_trials + z2 / (4 * num_trials**2))
-    )
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def effective_samples(tasks: Sequence[tuple[int, int]]) -> float:

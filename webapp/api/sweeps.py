@@ -40,6 +40,12 @@ class ArmOut(Schema):
     """Over the seeds that finished; null before one has."""
     interval: tuple[float, float] | None
     """95 %, Student's t over seeds; null with fewer than two."""
+    start: float | None
+    """Where the same seeds began; null where that was not measured."""
+    binomial: tuple[float, float] | None
+    """95 %, Wilson over all samples of the last evaluations; null for metrics that are no share of them."""
+    num_samples: int
+    """Trajectories behind the mean; 0 where they are not counted."""
     num_finished: int
     experiments: list[int]
 
@@ -55,6 +61,9 @@ class SweepOut(Schema):
     plan: SweepPlan
     num_experiments: int
     best_arm: int | None
+    """null while no arm has ended better than it began."""
+    best_arms: list[int]
+    """All that did equally well."""
     arms: list[ArmOut]
     created_at: datetime
     ended_at: datetime | None

@@ -77,6 +77,9 @@ class ArmOut(TypedDict):
     message: str
     mean: float | None
     interval: list[Any] | None
+    start: float | None
+    binomial: list[Any] | None
+    num_samples: int
     num_finished: int
     experiments: list[int]
 
@@ -1252,6 +1255,7 @@ class SweepOut(TypedDict):
     plan: SweepPlan
     num_experiments: int
     best_arm: int | None
+    best_arms: list[int]
     arms: list[ArmOut]
     created_at: str
     ended_at: str | None

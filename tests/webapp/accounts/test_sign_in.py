@@ -74,7 +74,7 @@ def test_a_refusal_by_scope_names_the_scope_and_one_by_role_the_role(client):
     said = {}
     for role in (Role.OPERATOR, Role.VIEWER):
         token = create_token(user=make_user(role, team=team), name="x", scope=Scope.READ)
-        answer = client.post(at, headers={"authorization": f"Bearer {token}"})
+        answer = client.post(at, content_type="application/json", headers=bearer(token))
         assert answer.status_code == 403
         said[role] = answer.json()["error"]["message"]
     assert "the scope of this token is read" in said[Role.OPERATOR]

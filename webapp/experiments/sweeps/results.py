@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean, stdev
 
+from training.contracts.binomial import wilson_interval
+from training.contracts.number_text import short_text
 from webapp.experiments.models import (
     ArmStatus,
     Evaluation,
@@ -21,10 +23,13 @@ from webapp.experiments.models import (
 from webapp.experiments.models.results import COMPLETE
 from webapp.experiments.page.metric_series import ROWS_AT_ONCE
 from webapp.experiments.sweeps.plan import GREEDY, SAMPLED, SweepPlan
+from webapp.experiments.sweeps.sample_counts import Samples, samples_of
 from webapp.lib.student_t import t_975
 
 LAST_SHARE = 0.1
 """Part of a series, at its end, whose mean judges a seed: one step is noise."""
+LAST_STEPS = 5
+"""At least so many of them, as far as they are the later half."""
 Curve = dict[int, float]
 """step -> value"""
 
@@ -38,17 +43,52 @@ class ArmResult:
     curves: list[Curve]
     """Of each experiment, in the same order."""
     plan: SweepPlan
+    samples: dict[int, Samples] = field(default_factory=dict)
+    """experiment id -> what its value is counted over."""
+
+    @property
+    def sign(self) -> int:
+        return 1 if self.plan.direction == "maximise" else -1
+
+    @cached_property
+    def _finished(self) -> list[tuple[Experiment, Curve]]:
+        pairs = zip(self.experiments, self.curves, strict=True)
+        return [(one, curve) for one, curve in pairs if one.status == ExperimentStatus.FINISHED and curve]
 
     @cached_property
     def seed_values(self) -> list[float]:
         """The metric of every seed that finished."""
-        pairs = zip(self.experiments, self.curves, strict=True)
-        found = (
-            last_value(curve, self.plan.metric)
-            for one, curve in pairs
-            if one.status == ExperimentStatus.FINISHED
-        )
+        found = (last_value(curve, self.plan.metric) for _, curve in self._finished)
         return [value for value in found if value is not None]
+
+    @cached_property
+    def start(self) -> float | None:
+        """Mean over the same seeds of where they began; None where one has a single point."""
+        if not self._finished or any(len(curve) < 2 for _, curve in self._finished):
+            return None
+        return fmean(first_value(curve, self.plan.metric) for _, curve in self._finished)
+
+    @property
+    def has_moved(self) -> bool:
+        """It ended better than it began, as far as that is known."""
+        return self.start is None or self.mean is None or self.sign * (self.mean - self.start) > 0
+
+    @cached_property
+    def num_samples(self) -> int:
+        """Trajectories behind its mean; 0 where they are not counted."""
+        return sum(self.samples[one.pk].num for one, _ in self._finished if one.pk in self.samples)
+
+    @cached_property
+    def binomial(self) -> tuple[float, float] | None:
+        """95 % interval of the share over all samples (Wilson): what chance does within the evaluations."""
+        found = [self.samples[one.pk] for one, _ in self._finished if one.pk in self.samples]
+        wins = [one.num_success for one in found if one.num_success is not None]
+        return wilson_interval(sum(wins), self.num_samples) if wins and len(wins) == len(found) else None
+
+    @property
+    def spread(self) -> tuple[float, float] | None:
+        """What it is compared with others by: over seeds where there are several, else of the evaluation."""
+        return self.interval or self.binomial
 
     @cached_property
     def mean(self) -> float | None:
@@ -88,27 +128,44 @@ class ArmResult:
 
 
 def _short(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    return short_text(value) if isinstance(value, float) else str(value)
 
 
 def last_value(curve: Curve, metric: str) -> float | None:
     """What a seed is judged by: the last evaluation, or the mean of a series' last tenth."""
-    if not curve:
-        return None
-    values = [curve[step] for step in sorted(curve)]
-    number = 1 if metric in (GREEDY, SAMPLED) else max(1, round(LAST_SHARE * len(values)))
-    return fmean(values[-number:])
+    return fmean(curve[step] for step in last_steps(curve, metric)) if curve else None
+
+
+def last_steps(curve: Curve, metric: str) -> list[int]:
+    """The steps whose mean judges a seed."""
+    return sorted(curve)[-_window(curve, metric) :]
+
+
+def first_value(curve: Curve, metric: str) -> float:
+    """Where it began: the first evaluation, or the mean of as many first steps as judge its end."""
+    return fmean(curve[step] for step in sorted(curve)[: _window(curve, metric)])
+
+
+def _window(curve: Curve, metric: str) -> int:
+    if metric in (GREEDY, SAMPLED):
+        return 1
+    return max(1, round(LAST_SHARE * len(curve)), min(LAST_STEPS, len(curve) // 2))
 
 
 def results_of(sweep: Sweep) -> list[ArmResult]:
-    """Every arm with its experiments and their curves: three queries."""
+    """Every arm with its experiments, their curves and what they are counted over: four queries."""
     by_arm: dict[int, list[Experiment]] = defaultdict(list)
     found = Experiment.objects.filter(arm__sweep=sweep).order_by("id").defer("config", "note")
     for experiment in found:
         by_arm[experiment.arm_id or 0].append(experiment)
     curves = curves_of([experiment.pk for experiment in found], sweep.plan.metric)
+    samples = samples_of(
+        sweep.plan, {pk: last_steps(curve, sweep.plan.metric) for pk, curve in curves.items() if curve}
+    )
     return [
-        ArmResult(arm, by_arm[arm.pk], [curves.get(one.pk, {}) for one in by_arm[arm.pk]], sweep.plan)
+        ArmResult(
+            arm, by_arm[arm.pk], [curves.get(one.pk, {}) for one in by_arm[arm.pk]], sweep.plan, samples
+        )
         for arm in sweep.arms.all()
     ]
 
@@ -137,28 +194,42 @@ class Best:
 
     result: ArmResult
     rivals: list[ArmResult] = field(default_factory=list)
-    """Arms whose interval overlaps its own, or is unknown as its own may be."""
+    """Arms that moved and whose interval overlaps its own, or is unknown as its own may be."""
 
     @property
     def equals(self) -> list[ArmResult]:
         """The rivals that did just as well."""
         return [rival for rival in self.rivals if rival.mean == self.result.mean]
 
+    @property
+    def all(self) -> list[ArmResult]:
+        """All that did best, with their values."""
+        return sorted([self.result, *self.equals], key=lambda one: one.arm.number)
+
+    @property
+    def others(self) -> list[ArmResult]:
+        """Those that did worse, and may be as good all the same."""
+        return [rival for rival in self.rivals if rival.mean != self.result.mean]
+
 
 def best_of(results: Sequence[ArmResult], plan: SweepPlan) -> Best | None:
-    """None until an arm has finished."""
-    done = [one for one in results if one.arm.status == ArmStatus.FINISHED and one.mean is not None]
+    """None until an arm has finished that is better than where it began."""
+    done = [one for one in ended_of(results) if one.has_moved]
     if not done:
         return None
-    sign = 1 if plan.direction == "maximise" else -1
-    best = max(done, key=lambda one: sign * (one.mean or 0.0))
-    own = best.interval
+    best = max(done, key=lambda one: one.sign * (one.mean or 0.0))
+    own = best.spread
     rivals = [
         other
         for other in done
-        if other is not best and (own is None or other.interval is None or _overlap(own, other.interval))
+        if other is not best and (own is None or other.spread is None or _overlap(own, other.spread))
     ]
     return Best(best, rivals)
+
+
+def ended_of(results: Sequence[ArmResult]) -> list[ArmResult]:
+    """Finished arms that were measured."""
+    return [one for one in results if one.arm.status == ArmStatus.FINISHED and one.mean is not None]
 
 
 def _overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:

@@ -19,6 +19,7 @@ def summary_of(sweep: Sweep) -> dict[str, Any]:
         "plan": sweep.plan.model_dump(mode="json"),
         "num_experiments": sweep.plan.num_experiments,
         "best_arm": best.result.arm.number if best else None,
+        "best_arms": [one.arm.number for one in best.all] if best else [],
         "arms": [
             {
                 "number": one.arm.number,
@@ -26,7 +27,10 @@ def summary_of(sweep: Sweep) -> dict[str, Any]:
                 "values": one.arm.values,
                 "message": one.arm.message,
                 "mean": one.mean,
+                "start": one.start,
                 "interval": one.interval,
+                "binomial": one.binomial,
+                "num_samples": one.num_samples,
                 "num_finished": len(one.seed_values),
                 "experiments": [experiment.pk for experiment in one.experiments],
             }

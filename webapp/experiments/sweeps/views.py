@@ -16,7 +16,7 @@ from webapp.experiments.costs.cost_rows import cost_rows
 from webapp.experiments.costs.ledger import costs_of, prices_of, total_of
 from webapp.experiments.models import SWEEP_TRANSITIONS, ArmStatus, Experiment, Sweep, SweepStatus
 from webapp.experiments.sweeps.chart_data import sweep_charts
-from webapp.experiments.sweeps.results import best_of, results_of
+from webapp.experiments.sweeps.results import best_of, ended_of, results_of
 from webapp.experiments.sweeps.steering import cancel_sweep, pause_sweep, resume_sweep
 from webapp.live.event_publishing import last_seq
 
@@ -98,6 +98,7 @@ def _context(request: MemberRequest, sweep: Sweep) -> dict[str, Any]:
             results, key=lambda one: (one.mean is None, sign * (one.mean or 0.0), one.arm.number)
         ),
         "best": best,
+        "unmoved": [] if best else ended_of(results),
         "num_ended": sum(one.arm.status != ArmStatus.RUNNING for one in results),
         "num_stopped": sum(one.arm.status == ArmStatus.STOPPED for one in results),
         "is_share": sweep.plan.is_share,
