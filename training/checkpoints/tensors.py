@@ -15,7 +15,7 @@ from training.checkpoints.base_weights import FILE as BASE_FILE
 from training.checkpoints.base_weights import BaseWeights
 from training.model.lora import BASE, adapter_scales, is_adapter, merged
 from training.update.learner import Learner
-from training.weights.model_folder_writer import copy_settings, write_safetensors
+from training.weights.model_folder_writer import copy_settings, write_pixel_limits, write_safetensors
 
 WEIGHTS, OPTIMISER = "weights", "optimiser"
 """Folders of a checkpoint; a tensor of the optimiser is named by the second, too."""
@@ -139,12 +139,21 @@ class PlainModel:
     """Layer with an adapter -> alpha / rank; such layers are merged."""
     base: BaseWeights | None
     """Where weights that were not saved are read."""
+    pixels: tuple[int, int]
+    """Least and most of a screenshot, as it was trained with."""
 
     @classmethod
     def of(cls, learner: Learner, source: Path, base: BaseWeights | None) -> PlainModel:
         model = learner.policy.model
         sizes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-        return cls(source=source, sizes=sizes, scales=adapter_scales(model), base=base)
+        limits = learner.config.model
+        return cls(
+            source=source,
+            sizes=sizes,
+            scales=adapter_scales(model),
+            base=base,
+            pixels=(limits.min_pixels, limits.max_pixels),
+        )
 
 
 def write_model_folder(shards: Path, plain: PlainModel, folder: Path) -> None:
@@ -153,6 +162,7 @@ def write_model_folder(shards: Path, plain: PlainModel, folder: Path) -> None:
     Reading the shards back costs the trainer nothing: no rank gathers, no GPU holds a whole model.
     """
     copy_settings(plain.source, folder)
+    write_pixel_limits(folder, *plain.pixels)
     manifest = [
         (name.replace(BASE, "."), shape) for name, shape in plain.sizes.items() if not is_adapter(name)
     ]

@@ -55,6 +55,22 @@ def copy_settings(source: Path, folder: Path) -> None:
             shutil.copyfile(path, folder / path.name)
 
 
+def write_pixel_limits(folder: Path, least: int, most: int) -> None:
+    """Let the folder's processor resize screenshots as the training did; without one nothing is written.
+
+    The limits of the first weights are seldom those that were trained with, and another size is another grid.
+    """
+    for name, inner in (("preprocessor_config.json", None), ("processor_config.json", "image_processor")):
+        path = folder / name
+        whole = json.loads(path.read_text()) if path.is_file() else {}
+        settings = whole.get(inner) if inner else whole
+        if settings:
+            settings["size"] = {"shortest_edge": least, "longest_edge": most}
+            old_names = {"min_pixels": least, "max_pixels": most}
+            settings |= {key: value for key, value in old_names.items() if key in settings}
+            path.write_text(json.dumps(whole, indent=2) + "\n")
+
+
 def is_weight_file(path: Path) -> bool:
     """True for the files of a model folder that hold tensors."""
     return path.suffix in {".safetensors", ".bin", ".pt", ".pth"} or path.name.endswith(".index.json")

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForImageTextToText
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from testing.training.gathered_state import full_state
 from testing.training.recorded_samples import record_samples, toy_learner
@@ -20,8 +22,10 @@ from tests.training.conftest import toy_config
 from training.checkpoints.export import ExportError, export_checkpoint, main
 from training.checkpoints.store import CheckpointStore, ExperimentState
 from training.distributed.world import World, start_world, stop_world
+from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
 from training.update.learner import Learner
+from training.weights.model_folder_writer import write_pixel_limits
 
 
 @pytest.fixture
@@ -51,6 +55,31 @@ def test_an_export_is_the_trained_policy(
     for name, weight in full_state(trainer.policy.model).items():
         torch.testing.assert_close(model.get_parameter(name).detach(), weight, rtol=0, atol=0, msg=name)
     TransformersEngine(folder, toy_renderer)
+
+
+@pytest.mark.parametrize("size", [(3840, 2160), (1312, 736), (64, 48)])
+def test_an_exports_processor_makes_the_grid_that_was_trained_with(
+    checkpoint: Path, trainer: Learner, tmp_path: Path, toy_model: Path, size: tuple[int, int]
+) -> None:
+    limits = trainer.config.model
+    first = json.loads((toy_model / "preprocessor_config.json").read_text())
+    assert first["size"]["longest_edge"] != limits.max_pixels, "those of the first weights are others"
+    folder = export_checkpoint(checkpoint, tmp_path / "plain")
+    processor = Qwen2VLImageProcessorPil.from_pretrained(folder)
+    made = processor(images=[Image.new("RGB", size)], return_tensors="np")["image_grid_thw"][0]
+    trained = Renderer.from_folder(toy_model, limits, trainer.config.prompt)
+    assert tuple(made.tolist()) == trained.image_grid(size)
+
+
+def test_limits_are_written_wherever_a_processor_reads_them(tmp_path: Path) -> None:
+    old = {"min_pixels": 1, "size": {"shortest_edge": 1, "longest_edge": 2}}
+    (tmp_path / "processor_config.json").write_text(json.dumps({"image_processor": old, "processor": "x"}))
+    write_pixel_limits(tmp_path, 1024, 4096)
+    assert json.loads((tmp_path / "processor_config.json").read_text()) == {
+        "image_processor": {"min_pixels": 1024, "size": {"shortest_edge": 1024, "longest_edge": 4096}},
+        "processor": "x",
+    }
+    assert [path.name for path in tmp_path.iterdir()] == ["processor_config.json"]
 
 
 def test_an_export_can_be_read_by_others_whatever_the_umask(checkpoint: Path, tmp_path: Path) -> None:
