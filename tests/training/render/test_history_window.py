@@ -240,3 +240,20 @@ def test_text_and_image_budgets_are_separate_and_named(limits: dict, message: st
     with pytest.raises(ServiceError, match=message) as caught:
         serve_turns(PromptConfig(), 5, **({"max_context_tokens": 4096} | limits))
     assert caught.value.code == "context_full"
+
+
+@pytest.mark.parametrize("history", ["full", "window", "actions"])
+def test_every_picture_of_a_tool_calling_history_has_its_pads(history: str) -> None:
+    """What the engine gets, and what chat templates make of screenshots that tools answer with."""
+    prompt = PromptConfig(style="tool-call", dialect="tool-call", history=history, keep_last_images=3)
+    reader = reader_of(prompt)
+    turns = [SeenTurn(text="Go.", image_size=SIZE, completion=(300, reader.stop_id)) for _ in range(5)]
+    context = reader.context([*turns, SeenTurn(text="", image_size=SIZE)])
+    expected = {"full": 6, "window": 4, "actions": 3}[history]
+    assert len(context.grids) == len(context.images) == expected
+    pads = sum(t * h * w for t, h, w in context.grids) // reader.merge**2
+    assert context.token_ids.count(reader.image_pad_id) == pads
+    answers = [{"role": "tool", "content": [{"type": "image"}]} for _ in context.grids]
+    asked = {"role": "user", "content": [{"type": "text", "text": "Go."}]}
+    text = reader.tokenizer.apply_chat_template([asked, *answers], tokenize=False)
+    assert text.count("<|image_pad|>") == expected

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 import torch
+from transformers import AutoModelForImageTextToText
 
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
@@ -118,6 +119,31 @@ def test_after_new_weights_nothing_computed_by_the_old_ones_is_used(engine, read
     converse(engine, reader, [talk], turns=[2])
     assert talk.rendered.policy_versions[-1] == 5
     assert talk.generated[old_part:] == pytest.approx(talk.scored(engine, reader)[old_part:], abs=1e-5)
+
+
+def test_no_picture_of_the_old_tower_outlives_two_syncs(engine, reader, tmp_path):
+    """Only the tower changes, there and back; the same prompt, screenshot and sequence with its cache."""
+    other = AutoModelForImageTextToText.from_pretrained(tiny_folder())
+    with torch.no_grad():
+        for weight in other.model.visual.parameters():
+            weight.mul_(1.5)
+    other.save_pretrained(tmp_path / "other")
+    reader.tokenizer.save_pretrained(tmp_path / "other")
+    talk = Conversation("seen", "Choose row 3.")
+    talk.observe(reader, 0, seed=4)
+    generated = []
+    prompt, sampling = list(talk.sequence.token_ids), SamplingSettings(temperature=1.0, max_tokens=6)
+    for version, folder in enumerate((None, tmp_path / "other", tiny_folder())):
+        if folder is not None:
+            engine.load_weights(folder, policy_version=version)
+        talk.sequence.token_ids = list(prompt)
+        (sampled,) = engine.generate([talk.sequence], [sampling])
+        fresh = Conversation(f"fresh {version}", "Choose row 3.")
+        fresh.observe(reader, 0, seed=4)
+        fresh.take(sampled)
+        assert sampled.logprobs == pytest.approx(fresh.scored(engine, reader), abs=1e-5), version
+        generated.append(sampled.logprobs)
+    assert abs(generated[0][0] - generated[1][0]) > 1e-3, "another tower says another thing"
 
 
 def test_a_context_with_a_cache_draws_the_same_as_one_without(reader):
