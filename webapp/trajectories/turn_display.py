@@ -9,8 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
+from training.contracts.number_text import share_text
 from webapp.trajectories.models import TurnRecord
 
 RAW_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -250,14 +252,21 @@ def tokens(completion: dict[str, Any] | None) -> list[dict[str, Any]]:
         logprob = logprobs[place] if place < len(logprobs) else None
         found.append(
             {
+                "place": place,
                 "text": (texts[place] or "⏹") if place < len(texts) else str(token_id),
                 "id": token_id,
                 "logprob": logprob,
-                "probability": "" if logprob is None else f"{100 * math.exp(min(logprob, 0.0)):.1f} %",
+                "probability": "" if logprob is None else share_text(math.exp(min(logprob, 0.0)), 1),
                 "heat": heat(logprob),
             }
         )
     return found
+
+
+def least_certain(found: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Of `tokens`, the one that the policy gave the lowest probability; None where none was recorded."""
+    known = [token for token in found if token["logprob"] is not None]
+    return min(known, key=itemgetter("logprob"), default=None)
 
 
 def heat(logprob: float | None) -> int:

@@ -25,7 +25,7 @@ from webapp.trajectories.branch_views import branch_context
 from webapp.trajectories.filters import CHOICES, DEFAULT_SORT, SORTS, TrajectoryFilter
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.side_by_side.group_turns import group_turns
-from webapp.trajectories.turn_display import tokens
+from webapp.trajectories.turn_display import least_certain, tokens
 from webapp.trajectories.viewer_parts import (
     coordinate_space,
     end_frame,
@@ -153,7 +153,15 @@ def turn_completion(request: HttpRequest, pk: int, index: int) -> HttpResponse:
     shown = found[first : first + MAX_TOKENS_AT_ONCE]
     num_left = max(0, len(found) - first - len(shown))
     html = render_to_string("trajectories/parts/tokens.html", {"tokens": shown})
-    return JsonResponse({"tokens": html, "next": first + len(shown) if num_left else None, "left": num_left})
+    least = least_certain(found)
+    answer: dict[str, Any] = {
+        "tokens": html,
+        "next": first + len(shown) if num_left else None,
+        "left": num_left,
+    }
+    if least is not None:
+        answer["least"] = {name: least[name] for name in ("place", "text", "probability")}
+    return JsonResponse(answer)
 
 
 @require_safe

@@ -18,13 +18,24 @@ export class TurnTexts {
     holder.dataset.busy = "";
     try {
       const more = holder.querySelector("[data-do]");
-      const { tokens, next, left } = await getJson(this.urlOf(card, `from=${more?.dataset.from ?? 0}`));
+      const { tokens, next, left, least } = await getJson(this.urlOf(card, `from=${more?.dataset.from ?? 0}`));
       more?.remove();
       insertHtml(holder, tokens);
+      if (least) showLeast(card, least);
       if (next !== null) holder.append(moreButton(next, left));
     } finally {
       delete holder.dataset.busy;
     }
+  }
+
+  // Scrolls to the token with the lowest probability, and fetches the tokens up to it.
+  async goToLeast(card) {
+    const { place } = card.querySelector("[data-least]").dataset;
+    const find = () => card.querySelector(`[data-token="${place}"]`);
+    while (!find() && card.querySelector("[data-tokens] [data-do]")) await this.showTokens(card, { isMore: true });
+    card.querySelector(".is-found")?.classList.remove("is-found");
+    find()?.classList.add("is-found");
+    find()?.scrollIntoView({ block: "nearest" });
   }
 
   async showWhole(card) {
@@ -35,6 +46,13 @@ export class TurnTexts {
     }
     card.querySelector('[data-do="whole"]')?.remove();
   }
+}
+
+function showLeast(card, { place, text, probability }) {
+  const button = card.querySelector("[data-least]");
+  button.dataset.place = place;
+  button.textContent = `Least certain: “${text.trim() || text}” ${probability}`;
+  button.hidden = false;
 }
 
 function moreButton(next, left) {

@@ -162,6 +162,7 @@ startControls(root, { read: () => state, update, lane });
 root.addEventListener("click", (event) => {
   const asked = event.target.closest("[data-do]")?.dataset.do;
   if (asked === "whole") texts.showWhole(event.target.closest("[data-card]"));
+  if (asked === "least") texts.goToLeast(event.target.closest("[data-card]"));
   if (asked === "more-tokens") texts.showTokens(event.target.closest("[data-card]"), { isMore: true });
 });
 onState((next) => {

@@ -53,6 +53,7 @@ export function startControls(root, { read, update, lane }) {
   }
   bind("o", "Show or hide the action on the screen", toggleOverlay, WATCH);
   bind("t", "Tokens coloured by probability", toggleTokens, WATCH);
+  bind("T", "Go to the least certain token", () => root.querySelector("[data-card]:not([hidden]) [data-least]:not([hidden])")?.click(), WATCH);
   bind("v", "Watch the desktop itself, take it over", () => root.querySelector("[data-desktop]")?.click(), WATCH);
   bind("h", "Previous sibling", () => openSibling(-1), GROUP);
   bind("l", "Next sibling", () => openSibling(1), GROUP);

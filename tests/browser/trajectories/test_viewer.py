@@ -14,7 +14,7 @@ from io import BytesIO
 import httpx
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from testing import first_desk_screens
 from testing.browser.people import People, SignIn
@@ -97,6 +97,30 @@ def test_keys_typed_text_and_parse_errors_are_captions_on_the_screen(sign_in: Si
     expect(page.locator('[data-cell="2"]')).to_have_class("cell is-parse-error")
 
 
+def contrasts(places: Locator) -> list[float]:
+    """Of their text with what lies behind it, by WCAG 2; colours that are mixed are laid over each other."""
+    return places.evaluate_all("""elements => {
+      const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+      const luminance = (colours) => {
+        for (const colour of ["white", ...colours]) {
+          canvas.fillStyle = colour;
+          canvas.fillRect(0, 0, 1, 1);
+        }
+        const parts = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map((one) => one / 255);
+        const linear = (one) => (one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4);
+        const [r, g, b] = parts.map(linear);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      return elements.map((element) => {
+        const behind = [];
+        for (let at = element; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+        const text = luminance([...behind, getComputedStyle(element).color]);
+        const back = luminance(behind);
+        return (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
+      });
+    }""")
+
+
 def test_tokens_show_their_probability_when_asked(sign_in: SignIn, people: People):
     completion = {
         "text": "go",
@@ -113,6 +137,13 @@ def test_tokens_show_their_probability_when_asked(sign_in: SignIn, people: Peopl
     page.keyboard.press("t")
     expect(unlikely).to_have_text("on")
     assert "0.7 %" in unlikely.get_attribute("title")
+    expect(page.locator(".completion-tokens .token-number")).to_have_text("0.7 %")
+    expect(page.get_by_role("button", name="Least certain: “on” 0.7 %")).to_be_visible()
+    page.keyboard.press("T")
+    expect(page.locator(".token.is-found")).to_have_text("on")
+    for theme in ("light", "dark"):
+        page.evaluate("theme => document.documentElement.dataset.bsTheme = theme", theme)
+        assert min(contrasts(page.locator(".heat-legend .token"))) >= 4.5
 
 
 def test_siblings_and_groups_are_one_key_away(sign_in: SignIn, people: People):

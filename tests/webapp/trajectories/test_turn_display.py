@@ -7,6 +7,7 @@ from webapp.trajectories.turn_display import (
     action_caption,
     action_signature,
     heat,
+    least_certain,
     raw_coordinates,
     tokens,
     turn_state,
@@ -68,6 +69,13 @@ def test_tokens_fall_back_to_ids_and_a_silent_one_is_the_stop():
     ]
     assert [t["text"] for t in tokens({"token_ids": [5, 6]})] == ["5", "6"]
     assert tokens(None) == []
+
+
+def test_the_least_certain_token_is_the_one_with_the_lowest_probability():
+    found = tokens({"token_ids": [7, 8, 9], "behaviour_logprobs": [-0.1, -5.0, -2.0]})
+    assert least_certain(found)["place"] == 1
+    assert least_certain(tokens({"token_ids": [7]})) is None
+    assert least_certain([]) is None
 
 
 def test_heat_grows_as_probability_falls():
