@@ -113,7 +113,8 @@ def contrasts(places: Locator) -> list[float]:
       };
       return elements.map((element) => {
         const behind = [];
-        for (let at = element; at; at = at.parentElement) behind.unshift(getComputedStyle(at).backgroundColor);
+        for (let at = element; at; at = at.parentElement)
+          behind.unshift(getComputedStyle(at).backgroundColor);
         const text = luminance([...behind, getComputedStyle(element).color]);
         const back = luminance(behind);
         return (Math.max(text, back) + 0.05) / (Math.min(text, back) + 0.05);
