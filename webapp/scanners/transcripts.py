@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from training.contracts.types import TrajectoryStatus
-from webapp.lib.json_keys import text_of
+from webapp.lib.statements.json_keys import text_of
 from webapp.trajectories.models import Trajectory, TurnRecord
 from webapp.trajectories.row_to_types import turn_limit
 from webapp.trajectories.turn_display import action_caption, terms_total

@@ -11,16 +11,17 @@ from django.db.models import JSONField, Model
 
 from testing.factories import make_trajectory
 from testing.paths import REPOSITORY
-from webapp.lib.json_keys import text_of
+from webapp.lib.statements.json_keys import text_of
 from webapp.trajectories.models import TurnRecord
 
-OWNER = "webapp/lib/json_keys.py"
+OWNER = "webapp/lib/statements/json_keys.py"
 NO_TEXTS = {
     "spec__config": "a list",
     "spec__evaluator": "an object",
     "spec__max_turns": "a number",
     "spec__milestones": "a list",
     "spec__published": "an object",
+    "spec__screen": "a list",
     "task__spec__max_turns": "a number",
     "task__spec__screen": "a list",
     "config__desktops__num_desktops": "a number",

@@ -22,7 +22,7 @@ from testing.factories import (
 )
 from testing.replay_imports import check_lines, import_lines
 from webapp.experiments.models import TaskRecord, TaskSet
-from webapp.lib.json_keys import text_of
+from webapp.lib.statements.json_keys import text_of
 from webapp.replay.exports import ChosenEntries, chosen_entries
 from webapp.replay.imports.jobs import approve_import, request_import
 from webapp.replay.imports.known_tasks import demonstrations_of

@@ -8,7 +8,7 @@ from django.db import models
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.stored_config import problems_of, read_stored
-from webapp.lib.json_keys import text_of
+from webapp.lib.statements.json_keys import text_of
 
 
 class ExperimentStatus(models.TextChoices):

@@ -1,1 +1,1 @@
-"""SQL that is written once per process, for what workers and the dispatcher do all the time."""
+"""SQL that is written in one place: statements built once per process, and texts at keys of JSON columns."""

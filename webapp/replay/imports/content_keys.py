@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q
 
 from webapp.accounts.models import Team
-from webapp.lib.json_keys import text_of
+from webapp.lib.statements.json_keys import text_of
 from webapp.replay.automatic_checks import signature_of
 from webapp.replay.imports.read_record import Record
 from webapp.replay.imports.store_record import turn_row
