@@ -58,6 +58,15 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def is_within_machine(host: str) -> bool:
+    """Whether a host's name or address leads to the machine itself, or to what only it may reach."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return is_loopback(host.lower().rstrip(".")) or not host
+    return address.is_loopback or address.is_link_local or address.is_unspecified
+
+
 def check_url(url: str, allowed: Sequence[Network]) -> None:
     """The same for the host of a URL as far as it is written there: no name is looked up."""
     host = urlsplit(url).hostname or ""

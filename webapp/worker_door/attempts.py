@@ -14,7 +14,7 @@ from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
 from webapp.experiments.pinned_models import pin_models, record_config, with_models
 from webapp.experiments.placement.pool import Share
 from webapp.trajectories import lifecycle as trajectories
-from webapp.worker_door.rows import caller, gpu_host, own_attempt, require_worker
+from webapp.worker_door.rows import NotYours, caller, gpu_host, own_attempt, require_worker
 
 STOP_TEXTS = {
     ExperimentStatus.CANCELLING: (AttemptStatus.CANCELLED, ExperimentStatus.CANCELLED, "Cancelled."),
@@ -128,9 +128,15 @@ def is_current(attempt_id: int) -> bool:
 
 @gpu_host.patient_question
 def start_attempt(attempt_id: int, policy_url: str, policy_token: str, policy_certificate: str) -> None:
-    """The policy server answers: env workers may come."""
+    """The policy server answers: env workers may come.
+
+    They show it screenshots: a joined host's is reached by https, and by its own certificate only.
+    """
+    row = own_attempt(attempt_id)
+    if caller.get() and not (policy_url.startswith("https://") and policy_certificate):
+        raise NotYours(f"policy_url: {policy_url} is not https with a certificate of its own")
     attempts.start_attempt(
-        attempt=own_attempt(attempt_id),
+        attempt=row,
         policy_url=policy_url,
         policy_token=policy_token,
         policy_certificate=policy_certificate,

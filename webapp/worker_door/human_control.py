@@ -7,10 +7,11 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from training.contracts.remote_addresses import is_within_machine
 from training.contracts.types import Action
 from webapp.screens import relay_tickets, screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
-from webapp.worker_door.rows import caller, env_host, own_trajectory, require_own
+from webapp.worker_door.rows import NotYours, caller, env_host, own_trajectory, require_own
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,11 @@ def read_ticket(ticket: str) -> int | None:
 
 @env_host.report
 def open_screen(trajectory_id: int, addresses: list[str]) -> None:
+    """The server connects to the first that answers. Raises NotYours for what is of the server's own."""
+    for address in addresses if caller.get() else []:
+        kind, _, place = address.partition(":")
+        if kind != "tcp" or is_within_machine(place.rpartition(":")[0].strip("[]")):
+            raise NotYours(f"addresses: {address} is no screen of {caller.get()}")
     screen_control.open_screen(trajectory_id=own_trajectory(trajectory_id).pk, addresses=addresses)
 
 

@@ -155,7 +155,7 @@ def call_table(own: Owner) -> dict[str, dict[str, Any]]:
         "beat_attempt": of_attempt,
         "is_current": of_attempt,
         "start_attempt": of_attempt
-        | {"policy_url": "https://x", "policy_token": "t", "policy_certificate": ""},
+        | {"policy_url": "https://x", "policy_token": "t", "policy_certificate": "PEM"},
         "record_gpus_held": of_attempt | {"number": 7},
         "tell_start": of_attempt | {"message": "m"},
         "tell_disk_wait": of_attempt | {"shortage": "m"},
@@ -195,7 +195,7 @@ def call_table(own: Owner) -> dict[str, dict[str, Any]]:
         "live_on_desktop": {"name": own.desktop.name},
         "take_away": of_trajectory | {"error": "e"},
         "read_ticket": {"ticket": signing.dumps(trajectory, salt=SALT)},
-        "open_screen": of_trajectory | {"addresses": ["tcp:127.0.0.1:1"]},
+        "open_screen": of_trajectory | {"addresses": ["tcp:10.0.0.7:5900"]},
         "close_screen": of_trajectory,
         "active_control": of_trajectory,
         "grant_control": {"control_id": own.control.pk},

@@ -197,3 +197,32 @@ def test_numbers_that_no_column_holds_are_a_bad_request(own, number):
         post(own, "/hosts/reports/", json.dumps({"stream": "s", "reports": [report]}) + "\n").status_code
         == 400
     )
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(
+            "unix:/run/redis.sock",
+            "tcp:127.0.0.1:5432",
+            "tcp:localhost:6379",
+            "tcp:[::1]:22",
+            "tcp:0.0.0.0:80",
+        ),
+        *("tcp:169.254.169.254:80", "http://10.0.0.7:80", ""),
+    ],
+)
+def test_no_screen_of_a_host_leads_to_the_server_itself(own, address):
+    status, why = send(own, "open_screen", {"trajectory_id": own.running.pk, "addresses": [address]})
+    assert status == 403, why
+
+
+@pytest.mark.parametrize(
+    ("url", "certificate"),
+    [("http://169.254.169.254", "PEM"), ("https://10.0.0.7", ""), ("file:///x", "PEM")],
+)
+def test_screenshots_go_to_no_policy_server_without_a_certificate_of_its_own(own, url, certificate):
+    start = call_table(own)["start_attempt"] | {"policy_url": url, "policy_certificate": certificate}
+    assert send(own, "start_attempt", start)[0] == 403
+    own.attempt.refresh_from_db()
+    assert own.attempt.policy_url == ""
