@@ -13,11 +13,11 @@ django.setup(set_prefix=False)
 from django.urls import get_resolver  # noqa: E402
 
 from webapp.known_senders import body_limit  # noqa: E402
-from webapp.lib.bodies_in_front import BodiesInFront  # noqa: E402
-from webapp.lib.one_thread_handler import OneThreadHandler  # noqa: E402
+from webapp.lib.asgi.bodies_in_front import BodiesInFront  # noqa: E402
+from webapp.lib.asgi.one_thread_handler import OneThreadHandler  # noqa: E402
+from webapp.lib.asgi.websocket_origin import OwnOrigin  # noqa: E402
 from webapp.lib.startup_objects import keep_for_good  # noqa: E402
 from webapp.lib.static_files.in_front import StaticFilesInFront  # noqa: E402
-from webapp.lib.websocket_origin import OwnOrigin  # noqa: E402
 from webapp.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(

@@ -11,8 +11,8 @@ django.setup(set_prefix=False)
 from django.urls import get_resolver  # noqa: E402
 
 from webapp.known_senders import body_limit  # noqa: E402
-from webapp.lib.bodies_in_front import BodiesInFront  # noqa: E402
-from webapp.lib.one_thread_handler import OneThreadHandler  # noqa: E402
+from webapp.lib.asgi.bodies_in_front import BodiesInFront  # noqa: E402
+from webapp.lib.asgi.one_thread_handler import OneThreadHandler  # noqa: E402
 from webapp.lib.startup_objects import keep_for_good  # noqa: E402
 
 ROUTES = "webapp.worker_door.door_urls"

@@ -8,8 +8,8 @@ from django.test import Client
 
 from testing.live_client import communicator
 from testing.paths import REPOSITORY
+from webapp.lib.asgi.websocket_origin import is_own
 from webapp.lib.environment_variables import make_private
-from webapp.lib.websocket_origin import is_own
 
 
 def test_no_page_runs_a_script_that_is_not_ours(db):

@@ -13,8 +13,8 @@ from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Scope
 from webapp.hosts_asgi import ROUTES
 from webapp.known_senders import FORM_BYTES, body_limit
+from webapp.lib.asgi.one_thread_handler import OneThreadHandler
 from webapp.lib.host_links.service_address import ServiceAddress
-from webapp.lib.one_thread_handler import OneThreadHandler
 from webapp.lib.supervisor.process_specs import ProcessTable
 from webapp.replay.imports.jobs import MAX_UPLOAD_BYTES
 from webapp.worker_door.contract import version

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from webapp.lib import bodies_in_front
-from webapp.lib.bodies_in_front import SMALL, BodiesInFront
+from webapp.lib.asgi import bodies_in_front
+from webapp.lib.asgi.bodies_in_front import SMALL, BodiesInFront
 
 PART = b"x" * 4096
 

@@ -1,0 +1,1 @@
+"""What stands between the server and Django, for HTTP and WebSockets."""
