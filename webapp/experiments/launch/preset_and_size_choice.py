@@ -10,7 +10,7 @@ from training.planning.gpu_layouts import GPU_BYTES, GPU_COUNTS, GPU_WORDS, LAYO
 from training.planning.memory_footprint import footprint
 from training.planning.presets import GROUPS, load_presets
 from webapp.experiments.launch.form import Draft, nested
-from webapp.experiments.templatetags.deskhand import size as size_in_words
+from webapp.lib.byte_text import size_text
 
 AS_IS = "Choosing sets model, layout, engine and packing in the form; the algorithm stays."
 
@@ -69,5 +69,5 @@ def scale_note(values: dict[str, Any], size: str, gpus: int) -> str:
         found = footprint(parse_config(values), MODELS[size], GPU_BYTES)
     except ConfigError as error:
         return f"{words}. This does not go with the rest: {error}"
-    host = f", {size_in_words(found.host)} in host memory" if found.host else ""
-    return f"{words}. About {size_in_words(found.per_gpu)} of {GPU_WORDS} per GPU{host}."
+    host = f", {size_text(found.host)} in host memory" if found.host else ""
+    return f"{words}. About {size_text(found.per_gpu)} of {GPU_WORDS} per GPU{host}."

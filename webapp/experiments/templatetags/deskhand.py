@@ -1,6 +1,7 @@
 """Tags and filters that every page uses: icons, badges, times, numbers with their unit, URLs with filters."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from django import template
@@ -27,7 +28,6 @@ from webapp.lib.byte_text import size_text
 
 register = template.Library()
 
-LOGO = SafeString((settings.BASE_DIR / "static" / "img" / "favicon.svg").read_text().removeprefix("<svg "))
 MISSING = (None, "")
 """Also what Django's templates make of an attribute of None."""
 
@@ -106,7 +106,14 @@ def icon(name: str, extra: str = "") -> SafeString:
 @register.simple_tag
 def logo(size: int) -> SafeString:
     """The drawing of static/img/favicon.svg, in the page: as an image it holds up the first paint."""
-    return format_html('<svg width="{0}" height="{0}" aria-hidden="true" {1}', size, LOGO)
+    return format_html('<svg width="{0}" height="{0}" aria-hidden="true" {1}', size, _logo())
+
+
+@cache
+def _logo() -> SafeString:
+    """Behind its "<svg". Read when a page shows it: workers import this module and have no such file."""
+    file = settings.BASE_DIR / "static" / "img" / "favicon.svg"
+    return SafeString(file.read_text().removeprefix("<svg "))
 
 
 @register.filter

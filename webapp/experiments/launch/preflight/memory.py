@@ -13,8 +13,8 @@ from webapp.experiments.placement.decision import Why, decide
 from webapp.experiments.placement.pool import Pool, Waiting
 from webapp.experiments.placement.pool_state import demand_of, gpu_workers, have_gpus, workers_in_pool
 from webapp.experiments.placement.waiting_reasons import reason
-from webapp.experiments.templatetags.deskhand import size
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.lib.byte_text import size_text
 
 FULL = 0.95
 """Above this part of a GPU's memory the estimate is too close to tell."""
@@ -91,7 +91,8 @@ def _on_gpus(config: ExperimentConfig, shape: ModelShape, host: GpuHost) -> Iter
 
 def verdict(found: Footprint, memory: float) -> Check:
     """The estimate against one GPU's memory."""
-    title, text = f"Memory per GPU: up to {size(found.per_gpu)} of {size(memory)}", parts_in_words(found)
+    title = f"Memory per GPU: up to {size_text(found.per_gpu)} of {size_text(memory)}"
+    text = parts_in_words(found)
     remedy = (
         "Lower optimiser.microbatch_tokens, turn on parallel.activation_checkpointing, train with lora.rank, "
         "or use more processes."
@@ -108,7 +109,7 @@ def verdict(found: Footprint, memory: float) -> Check:
 def bar_of(found: Footprint, memory: float) -> tuple[tuple[str, float], ...]:
     """The parts of the trainer at work, largest first, in percent of the memory."""
     parts = sorted(found.trainer.items(), key=lambda item: -item[1])
-    return tuple((f"{name} {size(value)}", 100 * value / memory) for name, value in parts)
+    return tuple((f"{name} {size_text(value)}", 100 * value / memory) for name, value in parts)
 
 
 def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
@@ -116,7 +117,9 @@ def _without_host(config: ExperimentConfig, shape: ModelShape) -> Check:
     needs = []
     for memory, name in COMMON_GPUS:
         found = footprint(config, shape, memory)
-        needs.append(f"{name}: {size(found.per_gpu)}{'' if found.per_gpu <= FULL * memory else ', too much'}")
+        needs.append(
+            f"{name}: {size_text(found.per_gpu)}{'' if found.per_gpu <= FULL * memory else ', too much'}"
+        )
     text = f"Estimated need of one GPU of {'; of '.join(needs)}. {parts_in_words(found)}"
     return Check("info", f"Asks for {found.num_gpus} GPU{'' if found.num_gpus == 1 else 's'}", text)
 
@@ -154,23 +157,23 @@ def _on_cpu(config: ExperimentConfig, shape: ModelShape, host: GpuHost | None) -
         yield Check("warning", title, text, "optimiser.num_processes")
     found = footprint(config, shape)
     free = float(psutil.virtual_memory().available)
-    title, text = f"Memory: up to {size(found.everything)}", parts_in_words(found)
+    title, text = f"Memory: up to {size_text(found.everything)}", parts_in_words(found)
     if found.everything > free:
         path = "optimiser.microbatch_tokens" if config.optimiser.packing else "optimiser.microbatch_size"
-        text = f"This host has {size(free)} free. {text} Lower the microbatch or the context limit."
+        text = f"This host has {size_text(free)} free. {text} Lower the microbatch or the context limit."
         yield Check("warning", title, text, path)
     else:
-        yield Check("good", title, f"{text} This host has {size(free)} free.", bar=bar_of(found, free))
+        yield Check("good", title, f"{text} This host has {size_text(free)} free.", bar=bar_of(found, free))
 
 
 def parts_in_words(found: Footprint) -> str:
     """What the figure is made of, largest first."""
     parts = sorted(found.trainer.items(), key=lambda item: -item[1])
-    text = "Trainer: " + ", ".join(f"{name} {size(value)}" for name, value in parts) + "."
+    text = "Trainer: " + ", ".join(f"{name} {size_text(value)}" for name, value in parts) + "."
     if found.engine:
         where = "on the same GPUs" if found.is_colocated else "on GPUs of its own"
         where += ", given back during the step" if found.gives_memory else ""
-        text += f" Engine: {size(found.engine)} {where}."
+        text += f" Engine: {size_text(found.engine)} {where}."
     elif found.engine_share:
-        text += f" Policy server: {size(found.engine_share)}."
-    return text + (f" In host memory: {size(found.host)}." if found.host else "")
+        text += f" Policy server: {size_text(found.engine_share)}."
+    return text + (f" In host memory: {size_text(found.host)}." if found.host else "")
