@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from testing import loop_guard
 from testing.private_installation import Instance
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ def chromium() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright  # hosts that only measure have none
 
     with sync_playwright() as playwright:
-        # Playwright's loop runs in this thread; Django would take every query for a blocking one.
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+        loop_guard.exempt_main_thread()
         browser = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )

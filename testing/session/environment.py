@@ -25,7 +25,5 @@ os.environ["REDIS_URL"] = f"redis://:{REDIS_PASSWORD}@127.0.0.1:{REDIS_PORT}/0"
 os.environ.pop("DATABASE_URL", None)
 os.environ["DESKHAND_REMOTE_NETWORKS"] = "127.0.0.0/8,::1/128"  # stand-ins of servers elsewhere
 os.environ["DESKHAND_HOSTS_URL"] = "https://deskhand.test:8743"  # what the page Add a host names
-# A pool keeps connections open that the test database could then not be dropped under.
-os.environ["DESKHAND_DB_POOL"] = "0"
 if ON_POSTGRES:
     os.environ["DATABASE_URL"] = cleanup.enter_context(private_cluster())

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from testing import loop_guard
 from testing.servers.web_server_process import running_web_server
 from testing.session.environment import ON_POSTGRES, REDIS_PASSWORD, REDIS_PORT, TEST_ROOT
 from webapp.lib.supervisor.redis_server import redis_command
@@ -27,6 +28,16 @@ START_TIMEOUT_S = 60
 
 def pytest_report_header() -> str:
     return f"database: {'postgres' if ON_POSTGRES else 'sqlite'}"
+
+
+@pytest.fixture(autouse=True)
+def no_database_on_event_loops() -> Iterator[None]:
+    """A call of the database on an event loop fails the test, whatever became of it."""
+    loop_guard.install()
+    yield
+    found = loop_guard.calls.copy()
+    loop_guard.calls.clear()
+    assert not found, f"{len(found)} calls of the database on an event loop, the first one:\n{found[0]}"
 
 
 @pytest.fixture(scope="session")

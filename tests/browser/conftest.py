@@ -1,7 +1,6 @@
 """Fixtures of the browser tests: people, signed-in pages, a model folder that pre-flight accepts."""
 
 import json
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ from django.db import connection
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from testing import loop_guard
 from testing.browser.people import People
 from testing.browser.people_at_desktops import EnvWorker
 from testing.factories import make_task, make_task_set, make_team, make_user
@@ -28,8 +28,7 @@ TIMEOUT_MS = 45_000
 @pytest.fixture(scope="session")
 def browser_type_launch_args(browser_type_launch_args: dict[str, object]) -> dict[str, object]:
     """Debian's Chromium; as root its own sandbox cannot start."""
-    # Playwright's loop runs in this thread from here on; Django would take every query for a blocking one.
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    loop_guard.exempt_main_thread()
     return {**browser_type_launch_args, "executable_path": shutil.which("chromium"), "args": CHROMIUM_FLAGS}
 
 

@@ -11,8 +11,10 @@ from contextlib import contextmanager
 from typing import Any, cast
 
 from django.db import close_old_connections, connection
+from django.utils.asyncio import async_unsafe
 
 
+@async_unsafe  # also where it has nothing to do: on a loop it is always a mistake
 def give_back_connection() -> None:
     """This thread's, to the pool; not inside of a transaction, and nothing without a pool."""
     if connection.vendor != "postgresql" or connection.in_atomic_block:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from webapp.lib.stored_fields import ReportedJSONField
 from webapp.trajectories.models import Trajectory
 
 
@@ -47,7 +48,7 @@ class Screen(models.Model):
     """Where the live screen of a running trajectory is reached; gone with the trajectory's desktop."""
 
     trajectory = models.OneToOneField(Trajectory, on_delete=models.CASCADE, related_name="screen")
-    addresses = models.JSONField(default=list)
+    addresses = ReportedJSONField(default=list)
     """Of the env worker's relay, best first: `unix:PATH`, `tcp:HOST:PORT`."""
     opened_at = models.DateTimeField(auto_now_add=True)
 
@@ -100,7 +101,7 @@ class HumanInput(models.Model):
     control = models.ForeignKey(Control, on_delete=models.CASCADE, related_name="inputs")
     index = models.IntegerField()
     began_at = models.DateTimeField()
-    action = models.JSONField(null=True)
+    action = ReportedJSONField(null=True)
     """`training.contracts.types.Action`; null while it goes on."""
     ended_at = models.DateTimeField(null=True)
 

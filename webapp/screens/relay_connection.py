@@ -15,7 +15,8 @@ OPEN_LIMIT_S = 10.0
 CONNECT_LIMIT_S = 3.0
 WRITE_LIMIT_S = 10.0
 CHUNK = 1 << 18
-ACCEPTED = b"ok\n"
+ACCEPTED, REFUSED = b"ok\n", b"no "
+MAX_ANSWER = 200
 PASS = b"pass "
 
 
@@ -99,7 +100,7 @@ async def open_link(trajectory_id: int, addresses: Sequence[str], *, name: str) 
             relay = await _connect(addresses)
             return await _enter(trajectory_id, relay, name)
     except (OSError, EOFError, TimeoutError) as error:
-        raise NoScreen("the desktop does not answer") from error
+        raise NoScreen("the host of the desktop does not answer") from error
     except RfbError as error:
         raise NoScreen(str(error)) from error
 
@@ -153,9 +154,10 @@ async def _receive_socket(relay: socket.socket) -> socket.socket:
         await is_there.wait()
     finally:
         loop.remove_reader(relay)
-    answer, descriptors, _, _ = socket.recv_fds(relay, len(ACCEPTED), 1)
-    if answer != ACCEPTED or not descriptors:
-        raise OSError("refused")
+    answer, descriptors, _, _ = socket.recv_fds(relay, MAX_ANSWER, 1)
+    _require_accepted(answer)
+    if not descriptors:
+        raise OSError("no socket came")
     desktop = socket.socket(fileno=descriptors[0])
     desktop.setblocking(False)
     desktop.set_inheritable(False)
@@ -165,9 +167,20 @@ async def _receive_socket(relay: socket.socket) -> socket.socket:
 async def _accepted(relay: socket.socket) -> socket.socket:
     """The relay's own connection, that stands for the desktop's from now on. Raises OSError, EOFError."""
     read, _ = _exact(relay)
-    if await read(len(ACCEPTED)) != ACCEPTED:
-        raise OSError("refused")
+    answer = b""
+    while not answer.endswith(b"\n") and len(answer) < MAX_ANSWER:
+        answer += await read(1)
+    _require_accepted(answer)
     return relay
+
+
+def _require_accepted(answer: bytes) -> None:
+    """Raises NoScreen with what the relay refused for, OSError when it said nothing."""
+    if answer.startswith(REFUSED):
+        why = answer.removeprefix(REFUSED).decode(errors="replace").strip()
+        raise NoScreen(f"the host refused: {why}")
+    if answer != ACCEPTED:
+        raise OSError("the relay closed the connection")
 
 
 def _exact(connection: socket.socket) -> tuple[Read, Write]:

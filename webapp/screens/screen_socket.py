@@ -48,6 +48,8 @@ CHECK_S = 2.0
 """How long a change that the channel layer lost can stay unseen."""
 CHECKS_PER_THOROUGH = 2
 """Rights are read again, and control renewed, after this number of checks."""
+MAX_WHY_BYTES = 123
+"""The most that a WebSocket's close may say."""
 SEND_LIMIT_S = 20.0
 """A browser that takes nothing for this long is let go."""
 
@@ -71,6 +73,8 @@ class ScreenSocket:
         self.link: Link
         self.side: BrowserFilter
         self._sending_since: float | None = None
+        self._why = ""
+        """Why the desktop cannot be reached, for the page."""
 
     async def serve(self) -> None:
         await self.receive()  # websocket.connect
@@ -86,7 +90,7 @@ class ScreenSocket:
         if code != BROWSER_GONE:
             with suppress(TimeoutError, OSError):
                 async with asyncio.timeout(SEND_LIMIT_S):
-                    await self.send({"type": "websocket.close", "code": code})
+                    await self.send({"type": "websocket.close", "code": code, "reason": self._why})
 
     # -- before anything passes ---------------------------------------------------------------
 
@@ -115,6 +119,7 @@ class ScreenSocket:
             self.link = await open_link(self.trajectory_id, standing.addresses, name=name)
         except NoScreen as error:
             logger.info("screen of trajectory %s: %s", self.trajectory_id, error)
+            self._why = str(error).encode()[:MAX_WHY_BYTES].decode(errors="ignore")
             return GONE
         self.side = BrowserFilter(self.link.server_init, wants_control=self.control_id is not None)
         await in_database(screen_control.log_watching, self.user, self.trajectory_id)

@@ -38,10 +38,7 @@ class HumanAction:
 
 @env_host.question
 def read_ticket(ticket: str) -> int | None:
-    """The trajectory of a relay's ticket; None for a forged or old one. Raises NotYours for another host's.
-
-    A relay of this machine asks from its event loop, where no database may be read.
-    """
+    """Its trajectory; None for a forged or old ticket. Raises NotYours for one of another host."""
     trajectory_id = relay_tickets.read_ticket(ticket)
     if trajectory_id is not None and caller.get():
         own_trajectory(trajectory_id)

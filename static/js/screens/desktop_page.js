@@ -18,29 +18,34 @@ let line = "closed"; // of the screen: connecting, live, reconnecting, closed
 let isElsewhere = false; // another tab of the same person has the control
 let isDenied = false;
 let note = "";
+let why = ""; // the server's reason when the desktop could not be reached
 const live = new LiveScreen(root.querySelector("[data-screen]"), `/ws/screens/${id}/`, onLine);
 
 const isMine = () => state.isMine && !isElsewhere;
 const isHeld = () => isMine() && state.controlStatus === "held";
 
 function draw() {
-  drawDesktop({ state, line, note, isDenied, isElsewhere, isDemonstration, isMine: isMine(), isHeld: isHeld(), isShown });
+  drawDesktop({ state, line, note, why, isDenied, isElsewhere, isDemonstration, isMine: isMine(), isHeld: isHeld(), isShown });
 }
 
-function onLine(next, code) {
+function onLine(next, code, reason = "") {
   line = next;
+  if (next !== "connecting") why = reason; // kept while it is tried again
   if (next === "closed") {
     if (code === CODES.otherTab) isElsewhere = true;
     if (CODES.denied.includes(code)) isDenied = true;
-    refresher.soon();
   }
+  if (code) refresher.soon(); // the server ended it: the state says what for
   draw();
 }
 
 // The connection that fits the state: with control, without, or none.
 function connect() {
   const wanted = isMine() ? state.control : null;
-  if (isDenied || !state.hasScreen) return live.close();
+  if (isDenied || !state.hasScreen) {
+    line = "closed";
+    return live.forget();
+  }
   live.allowInput(isHeld());
   if (!live.isOpen && line !== "reconnecting") return live.open(wanted);
   if (live.control !== wanted) live.open(wanted);

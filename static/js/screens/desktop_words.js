@@ -1,7 +1,7 @@
 // What the page of a live desktop says about its state, in words.
 import { fixed } from "../lib/numbers.js";
 
-// What the page says: [tone, label, text]. `page`: { state, line, isDenied, isElsewhere, isMine, isHeld, isDemonstration }.
+// What the page says: [tone, label, text]. `page`: { state, line, why, isDenied, isElsewhere, isMine, isHeld, isDemonstration }.
 export function standing(page) {
   const { state, line, isDemonstration } = page;
   if (page.isDenied) return ["bad", "Not allowed", "You may not use this desktop any more."];
@@ -9,13 +9,17 @@ export function standing(page) {
   if (state.status === "evaluating") return ["info", "Evaluating", "The task's evaluator looks at the desktop."];
   if (state.noScreen && !["queued", "parked"].includes(state.status)) return ["neutral", "Screenshots", state.noScreen];
   if (!state.hasScreen) return ["info", "Waiting", waiting(state)];
-  if (line === "reconnecting") return ["warning", "Reconnecting", "The connection broke; nothing is lost."];
-  if (line !== "live") return ["neutral", "Connecting", ""];
+  if (line === "reconnecting") return ["warning", "Reconnecting", page.why ? unreached(page.why) : "The connection broke; nothing is lost."];
+  if (line !== "live") return ["neutral", "Connecting", page.why ? unreached(page.why) : ""];
   if (page.isElsewhere) return ["warning", "In another tab", "You control this desktop in another tab."];
   if (page.isHeld) return ["active", "You control", isDemonstration ? "Do the task; what you do is recorded." : "The agent is paused; what you do is recorded."];
   if (page.isMine) return ["warning", "Pausing the agent", "It finishes its turn first."];
   if (state.control) return ["warning", `Taken by ${state.controller}`, "You watch."];
   return ["good", "Live", state.source === "human" ? "The agent acts again; this trajectory is no policy sample." : "The agent acts, you watch."];
+}
+
+function unreached(why) {
+  return `${why[0].toUpperCase()}${why.slice(1)}. It is tried again.`;
 }
 
 function waiting(state) {

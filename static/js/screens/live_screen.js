@@ -4,11 +4,12 @@ import RFB from "../../vendor/novnc/core/rfb.js";
 
 const FIRST_RETRY_MS = 400;
 const LAST_RETRY_MS = 6000;
-export const CODES = { denied: [4401, 4403, 4404], otherTab: 4409, gone: 4410, controlOver: 4411, slow: 4508 };
+export const CODES = { denied: [4401, 4403, 4404], otherTab: 4409, controlOver: 4411 };
 const SHIFTS = [[0xffe1, "ShiftLeft"], [0xffe2, "ShiftRight"]];
 
 export class LiveScreen {
-  // `changed(state, code)`: connecting, live, reconnecting or closed, with the code when the server closed it.
+  // `changed(state, code, why)`: connecting, live, reconnecting or closed, with code and reason when the server
+  // closed it.
   constructor(holder, path, changed) {
     this.holder = holder;
     this.path = path;
@@ -31,8 +32,8 @@ export class LiveScreen {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const query = control === null ? "" : `?control=${control}`;
     const socket = new WebSocket(`${scheme}://${location.host}${this.path}${query}`);
-    let code = 0;
-    socket.addEventListener("close", (event) => (code = event.code));
+    let end = { code: 0, reason: "" };
+    socket.addEventListener("close", (event) => (end = event));
     const rfb = new RFB(this.holder, socket, { shared: true });
     this.rfb = rfb;
     rfb.scaleViewport = true;
@@ -48,17 +49,26 @@ export class LiveScreen {
     rfb.addEventListener("disconnect", () => {
       if (this.rfb !== rfb) return;
       this.rfb = null;
-      this.lost(code);
+      this.lost(end.code, end.reason);
     });
     this.changed("connecting", 0);
   }
 
-  lost(code) {
-    if (code >= 4400 && code !== CODES.slow) return this.changed("closed", code);
-    this.changed("reconnecting", code);
+  // What the server said for good ends it; all else is tried again, each time later: also a desktop that is
+  // not there yet, of which only the page's state knows whether it will come.
+  lost(code, why) {
+    const { denied, otherTab, controlOver } = CODES;
+    if ([...denied, otherTab, controlOver].includes(code)) return this.changed("closed", code, why);
+    this.changed("reconnecting", code, why);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.open(this.control), this.retryMs * (0.75 + Math.random() / 2));
     this.retryMs = Math.min(this.retryMs * 2, LAST_RETRY_MS);
+  }
+
+  // There is nothing to connect to; what comes is another desktop, tried at once.
+  forget() {
+    this.close();
+    this.retryMs = FIRST_RETRY_MS;
   }
 
   close() {

@@ -9,10 +9,11 @@ import stat
 import pytest
 
 from webapp.screens.relay_connection import NoScreen, open_link
-from webapp.screens.relay_tickets import make_ticket, read_ticket
+from webapp.screens.relay_tickets import make_ticket
 from webapp.screens.rfb.protocol import PointerEvent, pointer_bytes
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.x11.display_connection import X11Display
+from workers.env.reporting.human_control import read_ticket
 from workers.env.takeover.vnc_relay import Relay
 from workers.processes.unix_socket import connect_unix
 
@@ -71,11 +72,21 @@ async def test_the_web_tries_the_next_address_when_one_is_on_another_machine(rel
 async def test_without_a_valid_ticket_nothing_is_opened(relay, vnc_socket):
     with relay.offered(TRAJECTORY, lambda: vnc_socket) as (address, _):
         for line in (b"\n", b"x" * 2000 + b"\n", make_ticket(TRAJECTORY + 1).encode() + b"\n", b"\xff\x00\n"):
-            assert await ask(address, line) == b"no\n"
-        with pytest.raises(NoScreen):
-            await open_link(TRAJECTORY + 1, [address], name="x")
-    with pytest.raises(NoScreen):
-        await open_link(TRAJECTORY, [address], name="x")
+            assert (await ask(address, line)).startswith(b"no t")
+        assert b"the ticket is not valid here" in await ask(address, b"\n")
+
+
+async def test_who_is_refused_hears_why(relay, vnc_socket):
+    with relay.offered(TRAJECTORY, lambda: vnc_socket) as addresses:
+        for address in addresses:
+            with pytest.raises(NoScreen, match="^the host refused: the desktop is being prepared$"):
+                await open_link(TRAJECTORY + 1, [address], name="x")
+    with relay.offered(TRAJECTORY, lambda: f"{vnc_socket}-of-one-that-is-gone") as addresses:
+        for address in addresses:
+            with pytest.raises(NoScreen, match="^the host refused: the desktop's screen does not answer$"):
+                await open_link(TRAJECTORY, [address], name="x")
+    with pytest.raises(NoScreen, match="does not answer"):
+        await open_link(TRAJECTORY, ["unix:/no/such/socket"], name="x")
 
 
 def test_nobody_else_may_open_its_socket(relay):

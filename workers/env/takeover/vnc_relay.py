@@ -2,7 +2,7 @@
 
     web: pass TICKET\\n  ->  relay: ok\\n and the connected socket itself   (unix sockets: no byte is copied)
     web: TICKET\\n       ->  relay: ok\\n, then RFB both ways                (TCP, from another machine)
-    refused: no\\n
+    refused: no WHY\\n
 One relay per worker process. A trajectory's connections are cut before its desktop is reset, so that the next
 one is neither watched nor touched: `shutdown` ends a socket for every process that has it. They end with the
 worker for the same reason: the web lets go of a socket when the connection that brought it closes. Bytes wait
@@ -28,8 +28,11 @@ CHUNK = 1 << 18
 TICKET_LIMIT_S = 5.0
 MAX_TICKET = 512
 STOP_LIMIT_S = 10.0
-ACCEPTED, REFUSED = b"ok\n", b"no\n"
+ACCEPTED = b"ok\n"
 PASS = "pass "
+NOT_VALID = "the ticket is not valid here: compare secrets and clocks of the two machines"
+PREPARING = "the desktop is being prepared"
+NO_SERVER = "the desktop's screen does not answer"
 
 Locate = Callable[[], str]
 """The unix socket of the desktop's VNC server at this moment; "" while there is none."""
@@ -110,17 +113,25 @@ class Relay:
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             task = asyncio.create_task(self._answer(connection))
             self._answering.add(task)
-            task.add_done_callback(self._answering.discard)
+            task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        """One that failed has closed its connection without a word: the log says why."""
+        self._answering.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("a screen's connection failed", exc_info=error)
 
     async def _answer(self, web: socket.socket) -> None:
         """One connection of the web process, from its ticket to its end."""
         with web:
             try:
                 words = await self._first_line(web)
-                trajectory_id = self._read_ticket(words.removeprefix(PASS))
+                # It asks the database, which no event loop may wait for.
+                trajectory_id = await asyncio.to_thread(self._read_ticket, words.removeprefix(PASS))
                 join = self._lend if words.startswith(PASS) else self._both_ways
-                if trajectory_id is None or not await self._join(trajectory_id, web, join):
-                    await self._loop.sock_sendall(web, REFUSED)
+                why = NOT_VALID if trajectory_id is None else await self._join(trajectory_id, web, join)
+                if why:
+                    await self._loop.sock_sendall(web, f"no {why}\n".encode())
             except OSError as error:
                 log.info("a screen's connection ended: %s", error)
 
@@ -136,29 +147,29 @@ class Relay:
                     line += data
         return line.decode("ascii", errors="replace").strip()
 
-    async def _join(self, trajectory_id: int, web: socket.socket, join: Join) -> bool:
-        """Connected until one side ends; False when the desktop has no VNC server just now."""
+    async def _join(self, trajectory_id: int, web: socket.socket, join: Join) -> str:
+        """Connected until one side ends, or at once why not; "" when it was connected."""
         locate = self._screens.get(trajectory_id)
         path = locate() if locate else ""
         if not path:
-            return False
+            return PREPARING
         try:
             desktop = connect_unix(path, TICKET_LIMIT_S)
         except OSError as error:
             log.info("no VNC server at %s: %s", path, error)
-            return False
+            return NO_SERVER
         with desktop:
             desktop.setblocking(False)
             task = asyncio.current_task()
             assert task is not None
             if trajectory_id not in self._screens:  # withdrawn just now, and cut without us
-                return False
+                return PREPARING
             self._connections.setdefault(trajectory_id, set()).add(task)
             try:
                 await join(web, desktop)
             finally:
                 self._connections.get(trajectory_id, set()).discard(task)
-        return True
+        return ""
 
     async def _lend(self, web: socket.socket, desktop: socket.socket) -> None:
         """Give the desktop's socket itself away until the web's connection ends or ours is cancelled."""
