@@ -138,3 +138,37 @@ def test_waits_in_a_page_are_functions():
     files = [REPOSITORY / name for name in names.split() if name.endswith(".py")]
     assert [str(file) for file in files if EXPRESSION_WAIT.search(file.read_text())] == []
     assert EXPRESSION_WAIT.search('wait_for_function(\n    f"{PICTURES} > 0")')
+
+
+def test_rows_are_locked_in_order_of_id():
+    """Two that lock several of the same rows in different orders wait for each other, for ever."""
+    unordered = {
+        str(path.relative_to(REPOSITORY)): found
+        for path in sources()
+        if (found := unordered_locks(path.read_text()))
+    }
+    assert unordered == {}
+
+
+def unordered_locks(text: str) -> list[int]:
+    """Lines whose `select_for_update` may meet several rows and names no order in its statement."""
+    if "select_for_update" not in text:
+        return []
+    one_row = {"get", "first", "order_by"}
+    found = []
+    for statement in ast.walk(ast.parse(text)):
+        if not isinstance(statement, ast.stmt) or isinstance(statement, CONTAINERS):
+            continue
+        names = {node.attr for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
+        if "select_for_update" in names and not names & one_row:
+            found.append(statement.lineno)
+    return found
+
+
+CONTAINERS = (ast.FunctionDef, ast.ClassDef, ast.With, ast.If, ast.Try)
+
+
+def test_unordered_locks_are_found():
+    assert unordered_locks("with a:\n    x = R.objects.select_for_update().in_bulk([1])") == [2]
+    assert unordered_locks("for x in R.objects.select_for_update().order_by('id'): pass") == []
+    assert unordered_locks("x = R.objects.select_for_update().get(pk=1)") == []

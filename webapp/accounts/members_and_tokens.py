@@ -62,7 +62,8 @@ def _record(action: AuditAction, membership: Membership, by: User | None, **deta
 
 def _keep_an_admin(membership: Membership, role: Role | None) -> None:
     # Locking the team's rows: two admins removing each other at once must not both succeed.
-    admins = Membership.objects.select_for_update().filter(team=membership.team_id, role=Role.ADMIN)
+    admins = Membership.objects.filter(team=membership.team_id, role=Role.ADMIN)
+    admins = admins.select_for_update().order_by("id")
     if role != Role.ADMIN and [admin.pk for admin in admins] == [membership.pk]:
         raise MemberError(
             f"role: {membership.user} is the only admin of {membership.team}; name another first."

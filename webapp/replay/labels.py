@@ -107,7 +107,9 @@ def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
         events = [last]
         if last.batch:
             events = list(standing_events().filter(batch=last.batch, by=user).order_by("-id"))
-        locked = ReplayEntry.objects.select_for_update().in_bulk([event.entry_id for event in events])
+        # In order of id, as `label_many` does: two that lock the same entries must not wait for each other.
+        rows = ReplayEntry.objects.filter(pk__in=[event.entry_id for event in events])
+        locked = {row.pk: row for row in rows.select_for_update().order_by("id")}
         newest = _newest_standing(list(locked))
         undone = []
         for event in events:

@@ -1,6 +1,11 @@
 """Labels are events: they change the entry, can be taken back one by one, and never overwrite silently."""
 
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.contrib.auth.models import User
+from django.db import connection
 
 from testing.factories import make_replay_entry, make_team, make_user
 from webapp.replay.labels import (
@@ -135,6 +140,29 @@ def test_a_bulk_change_with_a_tag_keeps_what_each_entry_had():
         ("gold", ["t1", "new"], "note 1"),
         ("gold", ["new"], ""),
     ]
+
+
+@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="SQLite locks its whole database")
+@pytest.mark.django_db(transaction=True)
+def test_bulk_labels_and_their_undo_by_several_people_never_wait_for_each_other():
+    team = make_team()
+    people = [make_user("annotator", team=team) for _ in range(5)]
+    for _ in range(40):
+        make_replay_entry(team=team)
+    entries = ReplayEntry.objects.filter(team=team)
+
+    def work(user: User) -> int:
+        try:
+            for number in range(15):
+                label_many(entries=entries, user=user, verdict=("accepted", "rejected", "gold")[number % 3])
+                with contextlib.suppress(NothingToUndo):
+                    undo_latest(team=team, user=user)
+            return LabelEvent.objects.filter(by=user).count()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(people)) as threads:
+        assert all(threads.map(work, people))
 
 
 @pytest.mark.parametrize(
