@@ -16,7 +16,7 @@ from testing.private_installation import REPOSITORY, Instance
 
 
 class GpuHost:
-    """It works on the Redis and database that its variables name; the latter may be the control's file."""
+    """It works on the Redis and database that its variables name; or on the control's."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class GpuHost:
         self._environment = {
             **control.environment,
             "DESKHAND_DATA_DIR": str(folder),
-            "DATABASE_URL": f"sqlite://{control.folder}/deskhand.sqlite3",
+            "DATABASE_URL": control.env.get("DATABASE_URL", f"sqlite://{control.folder}/deskhand.sqlite3"),
             **variables,
         }
 

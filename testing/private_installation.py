@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
+from testing.private_postgres import fresh_database
 from webapp.lib.supervisor.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -45,7 +46,8 @@ class Instance:
     without: list[str] = field(default_factory=list)
     """Processes to leave out: web, deskhost, gpu, env, dispatcher."""
     env: dict[str, str] = field(default_factory=dict)
-    """Additional environment variables, e.g. DATABASE_URL."""
+    """Additional environment variables, e.g. DATABASE_URL: without it a database of its own, of the kind that
+    the tests run on."""
     port: int = field(default_factory=free_port)
     redis_port: int = field(default_factory=free_port)
     start_timeout_s: float = START_TIMEOUT_S
@@ -57,6 +59,8 @@ class Instance:
             # Unix sockets live below it: their paths have to stay short.
             self.data_dir = Path(tempfile.mkdtemp(prefix="deskhand-", dir="/tmp"))
             self.is_temporary = True
+        if os.environ.get("DESKHAND_TEST_DB") == "postgres" and "DATABASE_URL" not in self.env:
+            self.env = {**self.env, "DATABASE_URL": fresh_database(os.environ["DATABASE_URL"])}
 
     def __enter__(self) -> "Instance":
         self.start()
@@ -66,8 +70,16 @@ class Instance:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+        if error is None:
+            self._check_logs()
         if self.is_temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _check_logs(self) -> None:
+        """Raises InstanceFailed when one of its event loops has called the database."""
+        for log in (self.folder / "logs").glob("*.log"):
+            if "SynchronousOnlyOperation" in (text := log.read_text(errors="replace")):
+                raise InstanceFailed(f"{log.name}: the database was called on an event loop\n{text[-4000:]}")
 
     @property
     def folder(self) -> Path:

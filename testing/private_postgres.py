@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -11,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
+
 BINARY_FOLDERS = "/usr/lib/postgresql/*/bin"
 # Nothing here outlives the tests, so nothing has to reach the disk.
-FAST_OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=60"
+FAST_OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=100"
 
 
 class PostgresMissing(Exception):
@@ -32,6 +35,15 @@ def find_binary(name: str) -> str:
     if not found:
         raise PostgresMissing(f"PostgreSQL's `{name}` is missing: run `apt-get install postgresql`.")
     return found
+
+
+def fresh_database(url: str) -> str:
+    """The URL of a new, empty database of the cluster that `url` is of."""
+    name = f"deskhand_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"')  # type: ignore[call-overload]  # not from outside
+    before, _, query = url.partition("?")
+    return f"{before.rsplit('/', 1)[0]}/{name}?{query}"
 
 
 def as_server_user(command: list[str]) -> list[str]:

@@ -61,7 +61,7 @@ class TwoGpuHosts:
     ) -> TwoGpuHosts:
         """On the control's database and Redis, with its screenshots: A in its network, B behind the link.
 
-        `database`: URL of one that both networks reach; "" = the control's SQLite file.
+        `database`: URL of one that both networks reach; "" = the control's own.
         """
         redis = stack.enter_context(redis_on(link.near))
         shared = folder / "shared"
@@ -69,8 +69,7 @@ class TwoGpuHosts:
         variables = {"REDIS_URL": redis, "DESKHAND_CHECKPOINT_DIRS": str(shared)}
         if database:
             variables["DATABASE_URL"] = database
-        env = {"DATABASE_URL": ""} | variables
-        control = Instance(slots=2, without=["gpu"], env=env, start_timeout_s=500)
+        control = Instance(slots=2, without=["gpu"], env=variables, start_timeout_s=500)
         stack.enter_context(control)
         control.manage("import_tasks", "first-desk")
         hosts = []

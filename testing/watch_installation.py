@@ -7,14 +7,16 @@ from typing import Any, Protocol
 
 import psutil
 import psycopg
+from psycopg.types.string import TextLoader
 
 from testing.private_installation import Instance
 
 
 def rows(deskhand: Instance, query: str) -> list[tuple[Any, ...]]:
-    """Read the database beside the running product. Raises its own error when it is away."""
+    """Read the database beside the running product; JSON as text. Raises its own error when it is away."""
     if url := deskhand.env.get("DATABASE_URL"):
         with psycopg.connect(url, connect_timeout=5) as connection:
+            connection.adapters.register_loader("jsonb", TextLoader)
             return connection.execute(query).fetchall()  # type: ignore[arg-type]
     database = sqlite3.connect(f"file:{deskhand.folder}/deskhand.sqlite3?mode=ro", uri=True, timeout=30)
     try:

@@ -9,6 +9,7 @@ from testing.paths import REPOSITORY
 
 DATABASE_FIXTURES = {"db", "transactional_db", "django_db_setup", "web_server"}
 BROWSER_FIXTURES = {"page", "context", "browser"}
+DESKTOP_FIXTURES = {"env_worker", "desk_client"}
 BROWSER_TESTS = REPOSITORY / "tests" / "browser"
 # The same examples in every run: a new failure comes with the change that brought it.
 settings.register_profile(
@@ -34,5 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
             item.add_marker("db")
         if fixtures & BROWSER_FIXTURES or BROWSER_TESTS in item.path.parents:
             item.add_marker("browser")
+            if fixtures & DESKTOP_FIXTURES:
+                item.add_marker("postgres")
     yield
     items.sort(key=lambda item: item.get_closest_marker("browser") is not None)

@@ -35,8 +35,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def deskhand() -> Iterator[Instance]:
-    # On SQLite whatever the suite runs on: the test reads the file beside the running product.
-    with Instance(slots=4, env_workers=1, env={"DATABASE_URL": ""}) as instance:
+    with Instance(slots=4, env_workers=1) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
 

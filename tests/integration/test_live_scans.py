@@ -31,7 +31,7 @@ SCANS = "SELECT id, status, num_read, message FROM scanners_scan ORDER BY id"
 def test_a_pattern_and_a_model_follow_a_training_experiment(tmp_path: Path) -> None:
     file, log = tmp_path / "config.yaml", tmp_path / "requests.jsonl"
     file.write_text(yaml.safe_dump(CONFIG))
-    env = {"DATABASE_URL": "", "DESKHAND_SECRET_MODEL_KEY": KEY}
+    env = {"DESKHAND_SECRET_MODEL_KEY": KEY}
     with openai_server(log) as url, Instance(slots=2, env_workers=1, env=env) as instance:
         instance.manage("import_tasks", "first-desk")
         api = signed_in(instance)

@@ -25,7 +25,7 @@ def signed_in(instance: Instance) -> httpx.Client:
 
 
 def test_a_test_and_a_failure_arrive_while_another_receiver_hangs():
-    env = {"DATABASE_URL": "", "DESKHAND_BEAT_FILE": ""}
+    env = {"DESKHAND_BEAT_FILE": ""}
     with HttpReceiver() as good, HttpReceiver() as bad:
         bad.trickles = True
         with Instance(without=["deskhost", "gpu", "env"], env=env) as instance:

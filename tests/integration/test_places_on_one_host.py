@@ -27,7 +27,7 @@ ACTIVE = (
 
 @pytest.fixture(scope="module")
 def deskhand() -> Iterator[Instance]:
-    env = {"DATABASE_URL": "", "DESKHAND_CPU_PLACES": "8"}
+    env = {"DESKHAND_CPU_PLACES": "8"}
     without = ["web", "deskhost", "env"]
     with Instance(gpu_workers=4, without=without, env=env) as instance:
         instance.manage("import_tasks", "first-desk")

@@ -47,7 +47,7 @@ CHANGES = {
 @pytest.fixture(scope="module")
 def deskhand() -> Iterator[Instance]:
     # On SQLite whatever the suite runs on: the test reads the file beside the running product.
-    with Instance(slots=4, env={"DATABASE_URL": "", "DESKHAND_IMAGES_DIR": str(IMAGES)}) as instance:
+    with Instance(slots=4, env={"DESKHAND_IMAGES_DIR": str(IMAGES)}) as instance:
         yield instance
 
 
@@ -81,7 +81,7 @@ def test_members_of_a_group_start_from_the_same_picture(deskhand, described):
     different = rows(
         deskhand,
         "select t.group_id, count(distinct r.frame) from trajectories_turnrecord r"
-        " join trajectories_trajectory t on t.id = r.trajectory_id where r.'index' = 0 group by 1",
+        ' join trajectories_trajectory t on t.id = r.trajectory_id where r."index" = 0 group by 1',
     )
     assert [count for _, count in different] == [1] * (NUM_STEPS * GROUPS_PER_STEP)
 

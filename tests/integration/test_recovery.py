@@ -21,7 +21,7 @@ from testing.private_installation import Instance
 from testing.watch_installation import processes, rows
 from webapp.trajectories.frame_files.names import frame_path
 
-pytestmark = [pytest.mark.desktop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.desktop, pytest.mark.postgres, pytest.mark.timeout(600)]
 
 PATIENCE_S = 120
 wait_for = partial(watch_installation.wait_for, patience_s=PATIENCE_S)
@@ -39,8 +39,7 @@ CONFIG = {
 
 @pytest.fixture(scope="module")
 def deskhand() -> Iterator[Instance]:
-    # On SQLite whatever the suite runs on: the test reads the file beside the running product.
-    with Instance(slots=4, env={"DATABASE_URL": ""}) as instance:
+    with Instance(slots=4) as instance:
         instance.manage("import_tasks", "first-desk")
         yield instance
 

@@ -43,7 +43,7 @@ def bucket(tmp_path: Path) -> Iterator[S3Server]:
 
 
 def test_another_host_goes_on_from_the_copy_of_a_checkpoint(bucket: S3Server, tmp_path: Path) -> None:
-    variables = {**bucket.environment, "DESKHAND_COPIES": f"s3://{BUCKET}/copies", "DATABASE_URL": ""}
+    variables = {**bucket.environment, "DESKHAND_COPIES": f"s3://{BUCKET}/copies"}
     config = tmp_path / "config.yaml"
     config.write_text(json.dumps(CONFIG))  # JSON is YAML
     with Instance(slots=2, without=["gpu"], env=variables, start_timeout_s=500) as control:
