@@ -6,7 +6,11 @@ be made. Child processes use the product's own settings: they inherit the enviro
 
 import os
 
-import testing.session.environment  # noqa: F401
+import testing.session.environment
 from webapp.settings import *  # noqa: F403
+from webapp.settings import DATABASES
+
+if not testing.session.environment.ON_POSTGRES:
+    DATABASES["default"]["ENGINE"] = "testing.strict_sqlite3"
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"

@@ -7,6 +7,8 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField
+
 
 class Role(models.TextChoices):
     """What a member may do; each role includes the ones before it."""
@@ -163,14 +165,14 @@ class AuditEntry(models.Model):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    person_name = models.CharField(max_length=150)
+    person_name = ReportedCharField(max_length=150)
     """Stays when the account is deleted; "command line" without one."""
     team = models.ForeignKey(Team, null=True, on_delete=models.SET_NULL, related_name="+")
     """Whose admins see it; null: only the installation's administrators."""
     kind = models.CharField(max_length=20, blank=True)
-    object_id = models.CharField(max_length=150, blank=True)
+    object_id = ReportedCharField(max_length=150, blank=True)
     """With `kind` the object: experiment 12, desktop x11-3."""
-    detail = models.JSONField(default=dict)
+    detail = ReportedJSONField(default=dict)
     """{name: value} of what else there is to know."""
 
     class Meta:

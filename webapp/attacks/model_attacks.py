@@ -23,7 +23,6 @@ from webapp.experiments.models import TaskRecord
 from webapp.lib.chat.chat_model import ChatModel, chat_problems
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused, Said
 from webapp.lib.request_values import BadValue
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 
 LOST_AFTER = timedelta(minutes=15)
@@ -103,7 +102,7 @@ def _end(row: ModelAttack, to: ModelAttackStatus, message: str) -> None:
     rows = ModelAttack.objects.filter(pk=row.pk, status__in=sources_of(to, MODEL_ATTACK_TRANSITIONS))
     rows.update(
         status=to,
-        message=storable(message[:1000]),
+        message=message[:1000],
         group=row.group,
         num_scripts=row.num_scripts,
         num_prompt_tokens=row.num_prompt_tokens,

@@ -5,6 +5,7 @@ from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 from webapp.trajectories.models import Group, Trajectory
 
 
@@ -23,8 +24,8 @@ class Exploit(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="exploits")
     task = models.ForeignKey(TaskRecord, on_delete=models.CASCADE, related_name="exploits")
     """The version in which it was found first."""
-    name = models.CharField(max_length=120)
-    script = models.JSONField()
+    name = ReportedCharField(max_length=120)
+    script = ReportedJSONField()
     """`scripts.Script` as JSON."""
     digest = models.CharField(max_length=64)
     """Of the script, to keep each once."""
@@ -34,7 +35,7 @@ class Exploit(models.Model):
     dismissed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+"
     )
-    dismissed_why = models.CharField(max_length=300, blank=True)
+    dismissed_why = ReportedCharField(max_length=300, blank=True)
     """Not "": a person says that it does the task; no later version has to refuse it."""
     found_at = models.DateTimeField(auto_now_add=True)
 
@@ -54,8 +55,8 @@ class ScriptedRun(models.Model):
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="scripted_runs")
     member = models.IntegerField()
     kind = models.CharField(max_length=7, choices=RunKind)
-    name = models.CharField(max_length=120)
-    script = models.JSONField()
+    name = ReportedCharField(max_length=120)
+    script = ReportedJSONField()
     exploit = models.ForeignKey(Exploit, null=True, on_delete=models.SET_NULL, related_name="runs")
     success = models.ForeignKey(Trajectory, null=True, on_delete=models.SET_NULL, related_name="+")
     """The recorded success that is done again."""
@@ -90,10 +91,10 @@ class ModelAttack(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="model_attacks")
     task = models.ForeignKey(TaskRecord, on_delete=models.CASCADE, related_name="model_attacks")
-    chat = models.JSONField()
+    chat = ReportedJSONField()
     """`lib.chat.ChatModel` as JSON."""
     status = models.CharField(max_length=8, choices=M, default=M.QUEUED, db_index=True)
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     """Why it failed, or which of its scripts were left out."""
     group = models.ForeignKey(Group, null=True, on_delete=models.SET_NULL, related_name="+")
     """Where its scripts run."""

@@ -6,98 +6,32 @@ mirror changes the phase of a desktop that a desk host owns.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Sequence, Set
-from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime, timedelta
+from collections.abc import Callable, Sequence, Set
+from dataclasses import asdict, fields
+from datetime import timedelta
 from typing import Any
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
-from django.db import connection, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.fleet import history_rows
+from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
-from webapp.fleet.reported_values import HostValues
+from webapp.lib.columns.stored_fields import stored_value
 from webapp.lib.statements.short_statements import execute
 from webapp.live.event_publishing import publish
 
+log = logging.getLogger(__name__)
+
+UNSTORABLE = (DataError, IntegrityError)
+"""A value that no repetition makes fit."""
 KEEP_GONE = timedelta(days=1)
 KEEP_FAILURES = timedelta(days=7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesktopFigures:
-    """What changes all the time of a desktop, and is written now and then."""
-
-    last_reset_s: float
-    lease_until: datetime | None
-    cpu_percent: float
-    memory_mb: float
-    num_processes: int
-    born_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DesktopState:
-    """One desktop as its host tells it; the fields are those of `models.Desktop`."""
-
-    name: str
-    provider: str
-    phase: str
-    boot_phase: str
-    generation: int
-    width: int
-    height: int
-    holder: str
-    num_resets: int
-    num_rebuilds: int
-    num_failures: int
-    reason: str
-    quarantine: str
-    log: str
-    has_vnc: bool
-    figures: DesktopFigures = field(compare=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FailedBoot:
-    """A desktop that did not come up."""
-
-    number: int
-    at: datetime
-    desktop_name: str
-    provider: str
-    boot_phase: str
-    reason: str
-    log: str
-    screenshot: bytes
-    """PNG or JPEG; empty without one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostState:
-    """All that a report says of a host."""
-
-    values: HostValues
-    desktops: Sequence[DesktopState]
-    failures: Sequence[FailedBoot]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostChanges:
-    """What differs from what the mirror told last."""
-
-    values: HostValues
-    """Those that differ."""
-    desktops: Sequence[DesktopState]
-    """That changed for people."""
-    figures: dict[str, DesktopFigures]
-    """Of others, by name."""
-    gone: Sequence[str]
-    """Names of desktops that there are no more."""
 
 
 @transaction.atomic
@@ -107,15 +41,30 @@ def record_problem(*, host: str, problem: str) -> None:
         publish("fleet", "host.updated", {"host": host})
 
 
-@transaction.atomic
 def record_host(*, host: str, state: HostState) -> None:
-    """Everything of a report, changed or not."""
+    """Everything of a report, changed or not; a desktop that cannot be stored is left out."""
+    try:
+        _record_host(host, state, _write)
+    except UNSTORABLE:
+        _record_host(host, state, _write_each)
+
+
+def record_changes(*, host: str, by: str, changes: HostChanges) -> bool:
+    """What differs, without a look at the rest. False when `by` is not the mirror any more."""
+    try:
+        return _record_changes(host, by, changes, _write)
+    except UNSTORABLE:
+        return _record_changes(host, by, changes, _write_each)
+
+
+@transaction.atomic
+def _record_host(host: str, state: HostState, write: Write) -> None:
     now = timezone.now()
     before = Host.objects.select_for_update().get(name=host)
     Host.objects.filter(pk=before.pk).update(**state.values, heartbeat_at=now, problem="")
     _record_failures(before, state.failures)
     providers = {provider["provider"] for provider in state.values.get("providers", [])}
-    if _record_desktops(host, state.desktops, providers):
+    if _record_desktops(host, state.desktops, providers, write):
         return  # it has published
     is_new = before.problem or bool(before.leaks) != bool(state.values.get("leaks"))
     if is_new or before.heartbeat_at is None:
@@ -123,12 +72,11 @@ def record_host(*, host: str, state: HostState) -> None:
 
 
 @transaction.atomic
-def record_changes(*, host: str, by: str, changes: HostChanges) -> bool:
-    """What differs, without a look at the rest. False when `by` is not the mirror any more."""
+def _record_changes(host: str, by: str, changes: HostChanges, write: Write) -> bool:
     mirrored = Host.objects.filter(name=host, mirrored_by=by)
     if not mirrored.update(**changes.values, heartbeat_at=timezone.now(), problem=""):
         return False
-    _write(host, [(Desktop(name=state.name), state) for state in changes.desktops], unique="name")
+    write(host, [(Desktop(name=state.name), state) for state in changes.desktops], "name")
     _write_figures(host, changes.figures)
     if changes.gone:
         _end(Desktop.objects.filter(host=host, name__in=changes.gone))
@@ -137,22 +85,22 @@ def record_changes(*, host: str, by: str, changes: HostChanges) -> bool:
     return True
 
 
-def _record_desktops(host: str, desktops: Sequence[DesktopState], providers: Set[str]) -> bool:
+def _record_desktops(host: str, desktops: Sequence[DesktopState], providers: Set[str], write: Write) -> bool:
     """All desktops of a host; publishes once when any of them changed for people."""
     rows = {row.name: row for row in Desktop.objects.filter(host=host).exclude(phase=DesktopPhase.GONE)}
     new = {state.name for state in desktops} - set(rows)
     # Known under another phase: GONE by mistake, or named by a trajectory before we heard of it.
     rows |= {row.name: row for row in Desktop.objects.filter(name__in=new)} if new else {}
-    known: list[tuple[Desktop, DesktopState]] = []
-    unknown: list[tuple[Desktop, DesktopState]] = []
+    known: list[Told] = []
+    unknown: list[Told] = []
     num_changed = 0
     for state in desktops:
         row = rows.get(state.name)
-        num_changed += row is None or any(getattr(row, name) != getattr(state, name) for name in _SHOWN)
+        num_changed += row is None or _differs(row, state)
         (unknown if row is None else known).append((row or Desktop(name=state.name), state))
     # Two statements at most, however many desktops a host has.
-    _write(host, known, unique="pk")
-    _write(host, unknown)
+    write(host, known, "pk")
+    write(host, unknown, "")
     listed = {state.name for state in desktops}
     gone = [row.pk for row in rows.values() if row.name not in listed and row.provider in providers]
     if gone:
@@ -162,7 +110,26 @@ def _record_desktops(host: str, desktops: Sequence[DesktopState], providers: Set
     return bool(num_changed or gone)
 
 
-def _write(host: str, told: Sequence[tuple[Desktop, DesktopState]], unique: str = "") -> None:
+def _differs(row: Desktop, state: DesktopState) -> bool:
+    """Whether people would see another desktop."""
+    return any(getattr(row, name) != stored_value(Desktop, name, getattr(state, name)) for name in _SHOWN)
+
+
+Told = tuple[Desktop, DesktopState]
+Write = Callable[[str, Sequence[Told], str], None]
+
+
+def _write_each(host: str, told: Sequence[Told], unique: str) -> None:
+    """As `_write`, one by one: all but those that the database refuses."""
+    for row, state in told:
+        try:
+            with transaction.atomic():
+                _write(host, [(row, state)], unique)
+        except UNSTORABLE as error:
+            log.warning("desktop %r of %s is not recorded: %s", state.name[:80], host, error)
+
+
+def _write(host: str, told: Sequence[Told], unique: str) -> None:
     """One statement for all; `unique`: the column by which rows that there are already are found."""
     told = _without_others(host, told)
     if not told:

@@ -4,6 +4,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
+
 CLOCK_OFF_S = 2.0
 
 
@@ -22,13 +24,13 @@ class Worker(models.Model):
     host = models.CharField(max_length=120)
     pid = models.IntegerField()
     slots = models.IntegerField(default=1)
-    version = models.CharField(max_length=40, blank=True)
+    version = ReportedCharField(max_length=40, blank=True)
     status = models.CharField(max_length=8, choices=WorkerStatus, default=WorkerStatus.ONLINE)
     is_joined = models.BooleanField(default=False)
     """Of a joined host: it reports over HTTPS, and goes on while the web is away."""
     is_draining = models.BooleanField(default=False)
     """Takes nothing new; what it runs goes on. Stays over restarts, until an operator undrains it."""
-    gpus = models.JSONField(null=True)
+    gpus = ReportedJSONField(null=True)
     """[{index, uuid, name, memory_bytes, free_bytes}] of a gpu worker; [] = none, null = not told yet."""
     cpu_places = models.IntegerField(default=0)
     """Training processes that its host without GPUs has room for; 0 = not counted."""
@@ -49,9 +51,8 @@ class Host(models.Model):
     mirrored_at = models.DateTimeField(null=True)
     heartbeat_at = models.DateTimeField(null=True)
     """When the desk host last answered."""
-    started_at = models.DateTimeField(null=True)
-    """Of the desk host."""
-    problem = models.TextField(blank=True)
+    started_at = models.DateTimeField(null=True)  # of the desk host
+    problem = ReportedTextField(blank=True)
     """Why the desk host does not answer; "" while it does."""
     is_draining = models.BooleanField(default=False)
     max_desktops = models.IntegerField(default=0)
@@ -70,13 +71,13 @@ class Host(models.Model):
     reset_p50_s = models.FloatField(default=0)
     reset_p99_s = models.FloatField(default=0)
     """Of the last minute; 0 without a reset."""
-    providers = models.JSONField(default=list)
+    providers = ReportedJSONField(default=list)
     """[{provider, usable, mode, reasons, remedies}]"""
-    pool = models.JSONField(default=list)
+    pool = ReportedJSONField(default=list)
     """[{provider, width, height, leased, ready, coming, wanted, problem}]"""
-    snapshots = models.JSONField(default=dict)
+    snapshots = ReportedJSONField(default=dict)
     """{count, max_count, size_mb, max_mb} of the saved states of running desktops."""
-    leaks = models.JSONField(default=list)
+    leaks = ReportedJSONField(default=list)
     """[{kind, name, detail}] of desktops that no book accounts for; has to stay empty."""
 
     def __str__(self) -> str:
@@ -88,7 +89,7 @@ class JoinedHost(models.Model):
 
     host = models.OneToOneField(Host, on_delete=models.CASCADE, related_name="joined")
     digest = models.CharField(max_length=64)  # sha256 of its secret
-    version = models.CharField(max_length=40)  # of its program, when it was last heard
+    version = ReportedCharField(max_length=40)  # of its program, when it was last heard
     stream = models.CharField(max_length=32, blank=True)
     """Its spool; a new one counts from 1 again."""
     received = models.BigIntegerField(default=0)
@@ -100,7 +101,7 @@ class JoinedHost(models.Model):
     heard_at = models.DateTimeField()
     joined_at = models.DateTimeField()
     invited_by_name = models.CharField(max_length=150)
-    roles = models.JSONField(default=list)  # of `joined_identity.ROLES`: what it may be used for
+    roles = ReportedJSONField(default=list)  # of `joined_identity.ROLES`: what it may be used for
     revoked_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
@@ -159,7 +160,7 @@ class JoinToken(models.Model):
     made_by_name = models.CharField(max_length=150)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
-    roles = models.JSONField(default=list)  # what the host may be used for
+    roles = ReportedJSONField(default=list)  # what the host may be used for
 
     def __str__(self) -> str:
         return f"join token {self.pk} of {self.made_by_name}"
@@ -181,15 +182,15 @@ class Desktop(models.Model):
     name = models.CharField(max_length=64, unique=True)
     """The desk host's own id."""
     host = models.CharField(max_length=120)
-    provider = models.CharField(max_length=24)
+    provider = ReportedCharField(max_length=24)
     phase = models.CharField(max_length=12, choices=DesktopPhase, default=DesktopPhase.STARTING)
-    boot_phase = models.CharField(max_length=24, blank=True)
+    boot_phase = ReportedCharField(max_length=80, blank=True)
     """How far it is while it starts, in its provider's words."""
     generation = models.IntegerField(default=0)
     width = models.IntegerField()
     height = models.IntegerField()
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL, related_name="desktops")
-    holder = models.CharField(max_length=160, blank=True)
+    holder = ReportedCharField(max_length=160, blank=True)
     """Who holds the lease, in the holder's words: WORKER/THREAD of an env worker."""
     lease_until = models.DateTimeField(null=True)
     """Unless it is renewed before."""
@@ -201,15 +202,14 @@ class Desktop(models.Model):
     """Of one core."""
     memory_mb = models.FloatField(default=0)
     num_processes = models.IntegerField(default=0)
-    reason = models.TextField(blank=True)
+    reason = ReportedTextField(blank=True)
     """Why it is dead, with its last log lines, or why it was last rebuilt."""
-    quarantine = models.TextField(blank=True)
+    quarantine = ReportedTextField(blank=True)
     """Why an operator keeps it as it is."""
-    log = models.TextField(blank=True)
+    log = ReportedTextField(blank=True)
     """End of its console log while it is dead or quarantined."""
     has_vnc = models.BooleanField(default=False)
-    born_at = models.DateTimeField(null=True)
-    """Start of this generation."""
+    born_at = models.DateTimeField(null=True)  # start of this generation
     mirrored_at = models.DateTimeField(null=True)
     """When its desk host last told of it; null: no desk host does (a remote service's desktop)."""
     created_at = models.DateTimeField(auto_now_add=True)
@@ -229,11 +229,11 @@ class BootFailure(models.Model):
     number = models.IntegerField()
     """The desk host's own count; starts again when the desk host does."""
     at = models.DateTimeField(db_index=True)
-    desktop_name = models.CharField(max_length=64)
-    provider = models.CharField(max_length=24)
-    boot_phase = models.CharField(max_length=24, blank=True)
-    reason = models.TextField()
-    log = models.TextField(blank=True)
+    desktop_name = ReportedCharField(max_length=64)
+    provider = ReportedCharField(max_length=24)
+    boot_phase = ReportedCharField(max_length=80, blank=True)
+    reason = ReportedTextField()
+    log = ReportedTextField(blank=True)
     screenshot = models.CharField(max_length=80, blank=True)
     """Path below MEDIA_ROOT of the last picture of its screen."""
 
@@ -280,9 +280,9 @@ class Operation(models.Model):
     target = models.CharField(max_length=120)
     host = models.CharField(max_length=120)
     """Machine whose mirror carries it out."""
-    reason = models.CharField(max_length=300, blank=True)
+    reason = ReportedCharField(max_length=300, blank=True)
     status = models.CharField(max_length=8, choices=OperationStatus, default=OperationStatus.ASKED)
-    outcome = models.TextField(blank=True)
+    outcome = ReportedTextField(blank=True)
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     asked_by_name = models.CharField(max_length=150)
     """Stays when the account is deleted."""

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.db.models import Subquery
 from django.utils import timezone
 
-from webapp.lib.storable_text import storable
+from webapp.lib.columns.storable_text import storable
 from webapp.live.broadcast import Published, broadcast
 from webapp.live.event_size import fitting
 from webapp.live.models import Stream

@@ -6,6 +6,8 @@ commits, because the number is taken under the stream's row lock in the writing 
 
 from django.db import models
 
+from webapp.lib.columns.stored_fields import ReportedJSONField
+
 
 class Stream(models.Model):
     """A named sequence, e.g. "trajectory.17"."""
@@ -23,7 +25,7 @@ class Event(models.Model):
     stream = models.CharField(max_length=64)
     seq = models.BigIntegerField()
     type = models.CharField(max_length=40)
-    payload = models.JSONField(default=dict)
+    payload = ReportedJSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True, db_index=True)
 
     class Meta:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 
 class Channel(models.TextChoices):
@@ -50,7 +51,7 @@ class NotificationRule(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="notification_rules")
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     channel = models.CharField(max_length=8, choices=Channel)
-    kinds = models.JSONField(default=list)
+    kinds = ReportedJSONField(default=list)
     """Of `RULE_KINDS`."""
     target = models.CharField(max_length=MAX_TARGET, blank=True)
     """A URL, which may be a secret by itself and is never shown again; addresses of e-mail with commas."""
@@ -108,19 +109,19 @@ class Delivery(models.Model):
     kind = models.CharField(max_length=12, choices=Kind)
     key = models.CharField(max_length=200)
     """What happened; a rule tells it once."""
-    title = models.CharField(max_length=200)
-    text = models.TextField(blank=True)
-    path = models.CharField(max_length=200)
+    title = ReportedCharField(max_length=200)
+    text = ReportedTextField(blank=True)
+    path = ReportedCharField(max_length=200)
     """Of the page that shows it."""
     experiment = models.ForeignKey(Experiment, null=True, on_delete=models.SET_NULL, related_name="+")
-    frames = models.JSONField(default=list)
+    frames = ReportedJSONField(default=list)
     """sha256 of the screenshots of its strip, chosen at the first try."""
     nonce = models.CharField(max_length=24, default=_nonce)
     status = models.CharField(max_length=9, choices=DeliveryStatus, default=DeliveryStatus.WAITING)
     num_tries = models.IntegerField(default=0)
     next_at = models.DateTimeField(default=timezone.now)
     """Of a waiting one: not before."""
-    problem = models.CharField(max_length=300, blank=True)
+    problem = ReportedCharField(max_length=300, blank=True)
     """Why the last try failed."""
     created_at = models.DateTimeField(default=timezone.now)
     tried_at = models.DateTimeField(null=True)

@@ -17,7 +17,6 @@ from webapp.accounts.models import Team
 from webapp.experiments.lifecycle.status_changes import record_incident
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.weight_lineage import Place, WeightLineage
-from webapp.lib.storable_text import storable
 from webapp.replay.models import (
     USABLE_VERDICTS,
     ReplayEntry,
@@ -152,9 +151,9 @@ def _count_skip(experiment: Experiment, skip: ReplaySkip) -> None:
         entry_id=skip.entry_id,
         experiment=experiment,
         reason=skip.reason,
-        defaults={"message": storable(skip.message)},
+        defaults={"message": skip.message},
     )
     if not is_new:
         ReplaySkipRecord.objects.filter(pk=row.pk).update(
-            num_times=F("num_times") + 1, message=storable(skip.message), at=timezone.now()
+            num_times=F("num_times") + 1, message=skip.message, at=timezone.now()
         )

@@ -134,8 +134,8 @@ def label_many(*, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_
     with transaction.atomic():
         changed: list[ReplayEntry] = []
         events = []
-        free = entries.exclude(pk__in=to_settle()).order_by("id")
-        for entry in free.select_for_update(of=("self",))[:MAX_BULK]:
+        free = entries.exclude(pk__in=to_settle())
+        for entry in free.select_for_update(of=("self",)).order_by("id")[:MAX_BULK]:
             before = snapshot(entry)
             after = {**before, **wanted, "tags": _with_tag(before["tags"], add_tag)}
             if after == before:

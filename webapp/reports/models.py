@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from webapp.accounts.models import Team
+from webapp.lib.columns.stored_fields import ReportedJSONField, ReportedTextField
 
 
 class Report(models.Model):
@@ -28,11 +29,11 @@ class ReportVersion(models.Model):
     report = models.ForeignKey(Report, on_delete=models.CASCADE, related_name="versions")
     number = models.IntegerField()
     title = models.CharField(max_length=160)
-    text = models.TextField(blank=True)
+    text = ReportedTextField(blank=True)
     """Markdown."""
-    choices = models.JSONField(default=dict)
+    choices = ReportedJSONField(default=dict)
     """What was asked to be frozen (`webapp.reports.freeze.Choices`): where the next version starts."""
-    content = models.JSONField(default=dict)
+    content = ReportedJSONField(default=dict)
     """What was frozen: experiments, charts, tables, trajectories."""
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)

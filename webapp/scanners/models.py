@@ -5,6 +5,7 @@ from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.accounts.team_versions import TeamVersion
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 from webapp.trajectories.models import Trajectory
 
 
@@ -12,7 +13,7 @@ class Scanner(TeamVersion):
     """One version of a question; shipped ones get their row at their first scan."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="scanners")
-    definition = models.JSONField()
+    definition = ReportedJSONField()
     """`definitions.Definition` as JSON."""
 
     class Meta(TeamVersion.Meta):
@@ -73,7 +74,7 @@ class Scan(models.Model):
     """As the model's server counted them."""
     cost = models.FloatField(default=0.0)
     """By the prices of the definition."""
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
@@ -106,7 +107,7 @@ class Finding(models.Model):
     outcome = models.CharField(max_length=7, choices=Outcome)
     turn = models.IntegerField(null=True)
     """Index of the turn that shows it; null = none in particular."""
-    note = models.CharField(max_length=500, blank=True)
+    note = ReportedCharField(max_length=500, blank=True)
 
     class Meta:
         ordering = ["id"]

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from webapp.lib.chat.chat_server import ChatServer, ModelRefused
 from webapp.lib.request_values import BadValue
-from webapp.lib.storable_text import storable
 from webapp.scanners import scans
 from webapp.scanners.definitions import Definition, ModelQuestion, check_allowed, read_definition
 from webapp.scanners.model_question import Answer
@@ -23,7 +22,6 @@ log = logging.getLogger(__name__)
 BATCH = 100
 MODEL_BATCH = 8
 """Also the calls that run at once: what is asked when a process dies is asked again."""
-MAX_NOTE = 500
 Ask = Callable[[list[Paid]], list[Answer]]
 
 
@@ -92,7 +90,7 @@ def store(scan: Scan, batch: list[Paid], answers: list[Answer]) -> None:
             scan=scan,
             outcome=answer.outcome,
             turn=answer.hit.turn if answer.hit else None,
-            note=storable(answer.hit.note[:MAX_NOTE]) if answer.hit else "",
+            note=answer.hit.note if answer.hit else "",
         )
         for paid, answer in zip(batch, answers, strict=True)
     ]

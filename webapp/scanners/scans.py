@@ -23,7 +23,6 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.dispatcher.child_work import BadEnd
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, row_id
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 from webapp.rewards_lab.slices import rows_of
@@ -229,7 +228,7 @@ def _experiment_of(team_id: int, key: str) -> Experiment | None:
 
 
 def _end(scan: Scan, to: ScanStatus, message: str, *, by: int | None = None) -> bool:
-    ended = {"message": storable(message), "ended_at": timezone.now(), "heartbeat_at": None}
+    ended = {"message": message, "ended_at": timezone.now(), "heartbeat_at": None}
     return _change(scan, to, by=by, **ended)
 
 

@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from webapp.lib.stored_fields import ReportedJSONField
+from webapp.lib.columns.stored_fields import ReportedJSONField
 from webapp.trajectories.models import Trajectory
 
 

@@ -14,7 +14,6 @@ from django.utils import timezone
 
 from training.contracts.config import PROVIDERS, Capability
 from training.contracts.types import TrajectoryStatus
-from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish
 from webapp.trajectories.lifecycle import stream_of
 from webapp.trajectories.models import Snapshot, SnapshotStatus, Trajectory
@@ -73,7 +72,7 @@ def record_snapshot(
 @transaction.atomic
 def record_problem(*, trajectory_id: int, problem: str) -> None:
     """A snapshot could not be kept (the disk is full, say); the trajectory goes on without it."""
-    Trajectory.objects.filter(pk=trajectory_id).update(snapshot_problem=storable(problem[:300]))
+    Trajectory.objects.filter(pk=trajectory_id).update(snapshot_problem=problem[:300])
     publish(stream_of(trajectory_id), "snapshot.failed", {"trajectory": trajectory_id})
 
 

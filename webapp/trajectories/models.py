@@ -12,6 +12,7 @@ from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.stored_config import read_stored
 from webapp.fleet.models import Desktop, Worker
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 EQUAL_REWARDS_STD = 1e-6
 """Below it the rewards of a group count as equal."""
@@ -62,7 +63,7 @@ class Group(models.Model):
     """Of a train group, the optimiser step that it is for, from 1; of an evaluation, the finished steps."""
     size = models.IntegerField()
     temperature = models.FloatField(default=1.0)
-    desktops = models.JSONField(default=dict)
+    desktops = ReportedJSONField(default=dict)
     """DesktopConfig of a group without an experiment, empty = all defaults; read it as `desktop_config`."""
     num_final = models.IntegerField(default=0)
     num_scored = models.IntegerField(default=0)
@@ -126,13 +127,13 @@ class Trajectory(models.Model):
     retry_of = models.ForeignKey("self", null=True, on_delete=models.SET_NULL, related_name="retries")
     step = models.IntegerField(default=0)
     policy_version = models.IntegerField(null=True)
-    fingerprint = models.CharField(max_length=300, null=True)
+    fingerprint = ReportedCharField(max_length=300, null=True)
     """What made its token ids (`context_fingerprint`), once it ended; null = unknown, or nothing sampled."""
     host = models.CharField(max_length=120, blank=True)
     """Machine whose workers have to run it, since its snapshot lies there; "" = any."""
     keeps_snapshots = models.BooleanField(default=False)
     """A snapshot is kept before every turn from now on."""
-    snapshot_problem = models.TextField(blank=True)
+    snapshot_problem = ReportedTextField(blank=True)
     """Why the last snapshot could not be kept; "" when it was."""
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL)
     desktop = models.ForeignKey(Desktop, null=True, on_delete=models.SET_NULL)
@@ -142,7 +143,7 @@ class Trajectory(models.Model):
     """Since when it waits for a desktop of a remote service."""
     retry_at = models.DateTimeField(null=True)
     """When a parked one is asked for again."""
-    parking = models.JSONField(null=True)
+    parking = ReportedJSONField(null=True)
     """What the lender said last: reason, position, wait_s; and how often it was asked."""
     heartbeat_at = models.DateTimeField(null=True)
     limit = models.CharField(max_length=10, choices=_choices(Limit), blank=True)
@@ -156,12 +157,12 @@ class Trajectory(models.Model):
     reward = models.FloatField(null=True)
     advantage = models.FloatField(null=True)
     logprob_gap = models.FloatField(null=True)
-    terms = models.JSONField(default=list)
-    checks = models.JSONField(default=list)
-    milestones = models.JSONField(default=list)
+    terms = ReportedJSONField(default=list)
+    checks = ReportedJSONField(default=list)
+    milestones = ReportedJSONField(default=list)
     """`RewardTerm`s of its breakdown, what its evaluator looked at, and `ReachedMilestone`s, as JSON."""
-    error = models.TextField(blank=True)
-    error_kind = models.CharField(max_length=24, blank=True)
+    error = ReportedTextField(blank=True)
+    error_kind = ReportedCharField(max_length=24, blank=True)
     last_frame = models.CharField(max_length=64, blank=True)
     """The newest screen seen."""
     final_frame = models.CharField(max_length=64, blank=True)
@@ -232,21 +233,21 @@ class TurnRecord(models.Model):
     """sha256 of the observation's PNG."""
     width = models.IntegerField(default=0)
     height = models.IntegerField(default=0)
-    observation_text = models.TextField(blank=True)
-    completion = models.JSONField(null=True)
-    thought = models.TextField(blank=True)
-    action = models.JSONField(null=True)
-    dialect = models.CharField(max_length=16, blank=True)
-    parse_error = models.TextField(blank=True)
-    action_error = models.TextField(blank=True)
+    observation_text = ReportedTextField(blank=True)
+    completion = ReportedJSONField(null=True)
+    thought = ReportedTextField(blank=True)
+    action = ReportedJSONField(null=True)
+    dialect = ReportedCharField(max_length=16, blank=True)
+    parse_error = ReportedTextField(blank=True)
+    action_error = ReportedTextField(blank=True)
     screen_changed = models.BooleanField(null=True)
-    unsettled = models.CharField(max_length=10, blank=True)  # as in `Turn`
+    unsettled = ReportedCharField(max_length=10, blank=True)  # as in `Turn`
     is_context = models.BooleanField(default=False)  # never imitated: its `step_loss_mask` was 0
-    terms = models.JSONField(default=list)
+    terms = ReportedJSONField(default=list)
     observed_at = models.DateTimeField()
     completed_at = models.DateTimeField(null=True)
     acted_at = models.DateTimeField(null=True)
-    spent_ms = models.JSONField(null=True)
+    spent_ms = ReportedJSONField(null=True)
     """Where its time went (`training.contracts.turn_trace`); null = not measured."""
 
     class Meta:
@@ -279,8 +280,7 @@ class Snapshot(models.Model):
     size_mb = models.FloatField(default=0)
     pause_s = models.FloatField(default=0)
     """How long the desktop stood still for it."""
-    took_s = models.FloatField(default=0)
-    """Until the trajectory went on."""
+    took_s = models.FloatField(default=0)  # until the trajectory went on
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from webapp.fleet import desk_host_reports, mirror_claim, operator_requests
-from webapp.fleet.desk_host_reports import HostChanges, HostState
+from webapp.fleet.desk_host_states import HostChanges, HostState
 from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import Operation, OperationStatus
 from webapp.trajectories import desktop_demand

@@ -92,9 +92,11 @@ class Mirror:
             reporting.record_problem(host=self._host, problem=str(error))
             return False
         self._goes_on = True
-        self.record(report)
-        if host_now.has_operations:
-            run_operations.carry_out(self._client, self._host)
+        try:
+            self.record(report)
+        finally:  # what cannot be recorded may be why a person stops a desktop
+            if host_now.has_operations:
+                run_operations.carry_out(self._client, self._host)
         self._announce_demand(host_now, sum(bool(status.lease_id) for status in report.desktops))
         return True
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from django.utils import timezone
 
-from webapp.fleet.desk_host_reports import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
+from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
 from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import DesktopPhase, Verb
 from webapp.fleet.reported_values import HostValues
@@ -102,7 +102,7 @@ def desktop_state(status: DesktopStatus) -> DesktopState:
         generation=info.generation,
         width=info.spec.width,
         height=info.spec.height,
-        holder=status.holder[:160],
+        holder=status.holder,
         num_resets=status.resets,
         num_rebuilds=status.rebuilds,
         num_failures=status.failures,

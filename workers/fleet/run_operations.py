@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from django.db import DatabaseError
+
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient
+from workers.door.https_door import DoorRefused
 from workers.fleet import reporting
 from workers.fleet.reporting import Operation, Verb
 
@@ -31,21 +34,28 @@ WORDS = {
 
 
 def carry_out(client: DeskHostClient, host: str) -> None:
-    """Everything that waits for this host."""
+    """Everything that waits for this host; what cannot be recorded of one keeps none of the others."""
     for operation in reporting.take_operations(host=host):
-        # Asked before it is done: a trajectory that is run again may soon be on the same desktop.
-        running = reporting.live_on_desktop(operation.target)
         try:
-            outcome = VERBS[operation.verb](client, operation)
-        except EnvError as error:
-            reporting.end_operation(operation, str(error), is_done=False)
-            continue
-        # The agent holds connections of its own to the desktop and would go on acting there.
-        word = WORDS[Verb(operation.verb)]
-        reason = f": {operation.reason}" if operation.reason else ""
-        why = f"desktop {operation.target} was {word} by {operation.asked_by_name}{reason}"
-        for trajectory_id in running:
-            if reporting.take_away(trajectory_id=trajectory_id, error=why):
-                outcome += f"; trajectory {trajectory_id} errored and queued again"
-        reporting.end_operation(operation, outcome, is_done=True)
-        log.info("%s %s: %s", operation.verb, operation.target, outcome)
+            _carry_out(client, operation)
+        except (DatabaseError, DoorRefused) as error:
+            log.warning("%s %s: not recorded: %s", operation.verb, operation.target, error)
+
+
+def _carry_out(client: DeskHostClient, operation: Operation) -> None:
+    # Asked before it is done: a trajectory that is run again may soon be on the same desktop.
+    running = reporting.live_on_desktop(operation.target)
+    try:
+        outcome = VERBS[operation.verb](client, operation)
+    except EnvError as error:
+        reporting.end_operation(operation, str(error), is_done=False)
+        return
+    # The agent holds connections of its own to the desktop and would go on acting there.
+    word = WORDS[Verb(operation.verb)]
+    reason = f": {operation.reason}" if operation.reason else ""
+    why = f"desktop {operation.target} was {word} by {operation.asked_by_name}{reason}"
+    for trajectory_id in running:
+        if reporting.take_away(trajectory_id=trajectory_id, error=why):
+            outcome += f"; trajectory {trajectory_id} errored and queued again"
+    reporting.end_operation(operation, outcome, is_done=True)
+    log.info("%s %s: %s", operation.verb, operation.target, outcome)

@@ -1,5 +1,6 @@
 """Parked trajectories: they wait without a slot, go on by themselves, and never count as failed."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -56,6 +57,11 @@ def sent(redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch) -> list[int
     ids: list[int] = []
     monkeypatch.setattr(send_waiting, "send_job", lambda _name, pk, only: ids.append(pk))
     return ids
+
+
+def test_a_reason_of_a_remote_service_may_hold_anything() -> None:
+    row = parked(notice=replace(QUOTA, reason="no room\x00\udcff"))
+    assert row.parking["reason"] == "no room\N{SYMBOL FOR NULL}\N{REPLACEMENT CHARACTER}"
 
 
 def test_it_waits_without_a_slot_and_says_what_for() -> None:

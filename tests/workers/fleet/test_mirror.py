@@ -14,6 +14,8 @@ from webapp.fleet.models import Desktop, Host, HostSample, Operation, Verb
 from webapp.fleet.operator_requests import ask_for_desktop, drain_host
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import DeskHostClient
+from workers.desktops.host.messages import Lease
+from workers.desktops.registry import open_agent
 from workers.fleet.desk_host_mirror import Mirror
 
 pytestmark = [pytest.mark.desktop, pytest.mark.django_db]
@@ -40,6 +42,15 @@ def step_until(mirror: Mirror, condition: Callable[[], object], what: str) -> No
         mirror.step()
 
 
+def write_nul_to_console(lease: Lease) -> None:
+    """As any program of the desktop may, into what the desk host keeps of it."""
+    agent = open_agent(lease.desktop.endpoints)
+    try:
+        assert agent.execute("printf 'a\\0b\\n' > /proc/1/fd/2", shell=True).returncode == 0
+    finally:
+        agent.close()
+
+
 def test_a_lease_and_its_end_reach_the_database(client: DeskHostClient, mirror: Mirror):
     assert mirror.step()
     host = Host.objects.get()
@@ -61,6 +72,7 @@ def test_a_quarantine_is_carried_out_and_its_trajectory_run_again(client: DeskHo
     step_until(mirror, Desktop.objects.exists, "the desktop is seen")
     desktop = Desktop.objects.get()
     running = make_trajectory(desktop=desktop, status="running")
+    write_nul_to_console(lease)
     ann = make_user(name="ann")
     ask_for_desktop(desktop=desktop, verb=Verb.QUARANTINE, user=ann, reason="froze")
     step_until(mirror, Desktop.objects.filter(phase="quarantined").exists, "it is in quarantine")
@@ -73,6 +85,7 @@ def test_a_quarantine_is_carried_out_and_its_trajectory_run_again(client: DeskHo
     assert running.retries.count() == 1
     desktop.refresh_from_db()
     assert desktop.quarantine == "froze (ann)"
+    assert "a\N{SYMBOL FOR NULL}b" in desktop.log
     with pytest.raises(EnvError, match="expired"):
         client.renew(lease.lease_id)
 

@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -16,8 +16,9 @@ from testing.workers.reported_host import ReportedHost
 from webapp.fleet import mirror_claim
 from webapp.fleet.models import Desktop, Host, Operation, Verb
 from webapp.fleet.operator_requests import ask_for_desktop, drain_host
+from webapp.live.models import Event
 from webapp.trajectories.models import Trajectory
-from workers.desktops.host.messages import KeptSnapshot, Phase
+from workers.desktops.host.messages import BootFailure, KeptSnapshot, Phase
 from workers.fleet import desk_host_mirror, reporting
 from workers.fleet.desk_host_mirror import Mirror
 
@@ -80,6 +81,61 @@ def test_operations_are_carried_out_in_the_next_round_without_waiting_for_a_chan
     mirror.step()
     assert Desktop.objects.get().phase == "gone"
     assert host.waits_s[-1] == desk_host_mirror.WATCH_S
+
+
+def test_a_kill_is_carried_out_while_nothing_can_be_recorded(
+    host: ReportedHost, mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+):
+    host.show("d2")
+    mirror.step()
+    ann = make_user()
+    for desktop in Desktop.objects.order_by("name"):
+        ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=ann)
+    host.machine = host.machine.model_copy(update={"cores": 2**31})
+    mirror._teller.forget()
+    end_operation = reporting.end_operation
+
+    def first_is_lost(operation, outcome, *, is_done):
+        if operation.target == "d1":
+            raise DatabaseError("the outcome cannot be stored")
+        end_operation(operation, outcome, is_done=is_done)
+
+    monkeypatch.setattr(reporting, "end_operation", first_is_lost)
+    with pytest.raises(DatabaseError):
+        mirror.step()
+    assert host.desktops == {}
+    assert [*Operation.objects.order_by("id").values_list("target", "status")] == [
+        ("d1", "running"),
+        ("d2", "done"),
+    ]
+
+
+def test_what_a_program_of_a_desktop_writes_stops_no_round(host: ReportedHost, mirror: Mirror):
+    """One that names itself as it likes is left out; the others are told of as before."""
+    host.show("d1", phase=Phase.QUARANTINED, log="a\x00b\n\udc80", reason="\x00")
+    host.show("d2", phase=Phase.STARTING, boot_phase="template: agent_up, 12 s, attempt 2")
+    host.show("x" * 65)
+    host.show("d3", lease_id="l", holder=f"env1@h1/{'t' * 300}\x00")
+    host.failures = [
+        BootFailure(
+            number=1, at=time.time(), desktop_id="d\x00" * 40, provider="x" * 30, boot_phase="b" * 90,
+            reason="\x00", log="\x00", screenshot="",
+        )
+    ]  # fmt: skip
+    assert mirror.step()
+    told = {row.name: row for row in Desktop.objects.all()}
+    assert sorted(told) == ["d1", "d2", "d3"]
+    assert told["d1"].log == "a\N{SYMBOL FOR NULL}b\n\N{REPLACEMENT CHARACTER}"
+    assert told["d2"].boot_phase == "template: agent_up, 12 s, attempt 2"
+    assert (told["d3"].holder[-2:], told["d3"].worker is not None) == ("t…", True)
+    del host.desktops["x" * 65]
+    mirror._teller.forget()
+    mirror.step()
+    num_events = Event.objects.filter(stream="fleet").count()
+    mirror._teller.forget()
+    mirror.step()
+    assert Host.objects.get().boot_failures.count() == 1
+    assert Event.objects.filter(stream="fleet").count() == num_events, "nothing has changed for people"
 
 
 def test_a_drain_is_followed_in_the_next_round_and_its_end_too(host: ReportedHost, mirror: Mirror):

@@ -21,7 +21,6 @@ from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused,
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus
 from webapp.lib.silence import silent_for
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 
@@ -125,7 +124,7 @@ def finish_export(*, export: CheckpointExport, size_bytes: int) -> None:
 
 def fail_export(*, export: CheckpointExport, message: str) -> None:
     """It could not be written; `message` says what to do."""
-    _change(export, ExportStatus.FAILED, ended_at=timezone.now(), message=storable(message[:2000]))
+    _change(export, ExportStatus.FAILED, ended_at=timezone.now(), message=message[:2000])
 
 
 def uncopied_exports(*, host: str) -> list[CheckpointExport]:

@@ -9,11 +9,10 @@ from django.utils import timezone
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
 from webapp.experiments.lifecycle.status_changes import publish_status
-from webapp.experiments.models import Experiment, ExperimentStatus
+from webapp.experiments.models import MAX_NAME, Experiment, ExperimentStatus
 from webapp.lib.request_values import BadValue, check_text
 from webapp.lib.tags import checked_tags
 
-MAX_NAME = 120
 MAX_NOTE = 4000
 
 

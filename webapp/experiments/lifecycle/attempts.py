@@ -19,7 +19,6 @@ from webapp.experiments.models import (
 from webapp.fleet.models import Worker
 from webapp.fleet.worker_reports import JOINED_TIMEOUT
 from webapp.lib.silence import silent_for
-from webapp.lib.storable_text import storable
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A gpu worker beats every 2 s while it holds an experiment; one of a joined host may be silent as long as
@@ -124,7 +123,7 @@ def record_gpus_held(*, attempt: Attempt, number: int) -> None:
 def end_attempt(*, attempt: Attempt, status: AttemptStatus, reason: str = "") -> None:
     """Close an attempt."""
     Attempt.objects.filter(pk=attempt.pk).update(
-        status=status, reason=storable(reason), ended_at=timezone.now(), policy_token="", gang_secret=""
+        status=status, reason=reason, ended_at=timezone.now(), policy_token="", gang_secret=""
     )
 
 

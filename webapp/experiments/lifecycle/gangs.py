@@ -9,7 +9,6 @@ from django.db import transaction
 
 from webapp.experiments.models import Attempt, GangMember
 from webapp.fleet.models import Worker, WorkerStatus
-from webapp.lib.storable_text import storable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def called_as(*, attempt_id: int, host: int) -> list[str]:
 def leave(*, attempt_id: int, host: int, problem: str, is_left_alone: bool = False) -> None:
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
     GangMember.objects.filter(attempt=attempt_id, host=host, problem="").update(
-        problem=storable(problem), is_left_alone=is_left_alone
+        problem=problem, is_left_alone=is_left_alone
     )
 
 

@@ -15,7 +15,6 @@ from webapp.experiments.models import (
     ExperimentStatus,
     Incident,
 )
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 
@@ -37,7 +36,6 @@ def change_status(
     allowed = sources_of(to, EXPERIMENT_TRANSITIONS)
     if sources is not None:
         allowed &= sources
-    message = storable(message)
     if to.is_final():
         values.setdefault("ended_at", timezone.now())
     with transaction.atomic():
@@ -68,7 +66,6 @@ def source_of_evaluation(experiment_id: int) -> int | None:
 
 def record_incident(experiment_id: int, kind: str, message: str) -> None:
     """Record something that happened, for the experiment's page."""
-    message = storable(message)
     with transaction.atomic():
         Incident.objects.create(experiment_id=experiment_id, kind=kind, message=message)
         publish(stream_of(experiment_id), "incident.added", {"kind": kind, "message": message})

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 
 from webapp.experiments.models.experiments import Experiment
+from webapp.lib.columns.stored_fields import ReportedTextField
 
 
 class CheckpointRecord(models.Model):
@@ -75,7 +76,7 @@ class CheckpointExport(models.Model):
     done_bytes = models.BigIntegerField(default=0)
     total_bytes = models.BigIntegerField(default=0)
     """Of all files; 0 until the export has read the checkpoint's sizes."""
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     """Why it failed and what to do."""
     heartbeat_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -8,7 +8,10 @@ from django.db import models
 from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.stored_config import problems_of, read_stored
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 from webapp.lib.statements.json_keys import text_of
+
+MAX_NAME = 120
 
 
 class ExperimentStatus(models.TextChoices):
@@ -54,9 +57,9 @@ class Experiment(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="experiments")
     owner = models.ForeignKey(site.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    name = models.CharField(max_length=120)
-    preset = models.CharField(max_length=60, blank=True)
-    config = models.JSONField()
+    name = ReportedCharField(max_length=MAX_NAME)
+    preset = ReportedCharField(max_length=60, blank=True)
+    config = ReportedJSONField()
     model_path = models.GeneratedField(
         expression=text_of("config__model__path"), output_field=models.TextField(null=True), db_persist=True
     )
@@ -67,8 +70,8 @@ class Experiment(models.Model):
         db_persist=True,
     )
     """The whole resolved `ExperimentConfig` as JSON; read it as `settings`."""
-    note = models.TextField(blank=True)
-    tags = models.JSONField(default=list)
+    note = ReportedTextField(blank=True)
+    tags = ReportedJSONField(default=list)
     is_sample = models.BooleanField(default=False)
     """A recording that `webapp/samples` made: it never runs, and what it recorded trains nothing."""
     archived_at = models.DateTimeField(null=True)
@@ -85,13 +88,13 @@ class Experiment(models.Model):
     """When its job was sent to `placed_worker`; null = it waits to be placed."""
     placed_worker = models.CharField(max_length=120, blank=True)
     """The gpu worker that it was last sent to."""
-    placed_keys = models.JSONField(default=list)
+    placed_keys = ReportedJSONField(default=list)
     """The GPUs, or places of a host without any, that it holds there while it is sent or active."""
-    placed_members = models.JSONField(default=list)
+    placed_members = ReportedJSONField(default=list)
     """Of several hosts: [{worker, keys}] of the others, in the order of their ranks."""
     num_passed = models.IntegerField(default=0)
     """Later experiments that took what it could use, since it was queued."""
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     """What happened last, in words for people: why it waits, failed, was resumed."""
     cloned_from = models.ForeignKey("self", null=True, on_delete=models.SET_NULL)
     arm = models.ForeignKey(
@@ -143,13 +146,13 @@ class Attempt(models.Model):
     worker_name = models.CharField(max_length=120)
     status = models.CharField(max_length=10, choices=AttemptStatus, default=AttemptStatus.CLAIMED)
     policy_url = models.CharField(max_length=300, blank=True)
-    policy_certificate = models.TextField(blank=True)
+    policy_certificate = ReportedTextField(blank=True)
     """PEM, the only one that env workers trust for it; "" = plain HTTP on this machine."""
     policy_token = models.CharField(max_length=80, blank=True)
     """Bearer token of this attempt's policy server; worthless after it ends."""
-    gang_secret = models.TextField(blank=True)
+    gang_secret = ReportedTextField(blank=True)
     """PEM: certificate and key that make a host a member of its gang; worthless after it ends."""
-    reason = models.TextField(blank=True)
+    reason = ReportedTextField(blank=True)
     resumed_step = models.IntegerField(null=True)
     num_gpus = models.IntegerField(null=True)
     """GPUs that it held; null = not recorded."""
@@ -178,7 +181,7 @@ class GangMember(models.Model):
     worker_name = models.CharField(max_length=120)
     address = models.CharField(max_length=300, blank=True)
     """NAME:PORT of its mesh; "" until it has come."""
-    problem = models.TextField(blank=True)
+    problem = ReportedTextField(blank=True)
     """Why it left."""
     is_left_alone = models.BooleanField(default=False)
     """It left because others did not come: nothing failed here."""
@@ -205,7 +208,7 @@ class Stage(models.Model):
     status = models.CharField(max_length=8, choices=StageStatus, default=StageStatus.PENDING)
     done = models.IntegerField(default=0)
     total = models.IntegerField(default=0)
-    unit = models.CharField(max_length=16, blank=True)
+    unit = ReportedCharField(max_length=16, blank=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
 

@@ -3,6 +3,7 @@
 from django.db import models
 
 from webapp.experiments.models.experiments import Experiment
+from webapp.lib.columns.stored_fields import ReportedJSONField
 
 
 class GpuSample(models.Model):
@@ -11,9 +12,9 @@ class GpuSample(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="gpu_samples")
     attempt = models.IntegerField()
     at = models.DateTimeField()
-    gpus = models.JSONField(default=list)
+    gpus = ReportedJSONField(default=list)
     """[{index, utilisation 0..1, memory_bytes}]"""
-    processes = models.JSONField(default=list)
+    processes = ReportedJSONField(default=list)
     """[{gpu, name, utilisation 0..1 | null, memory_bytes | null}]"""
 
     class Meta:

@@ -9,13 +9,14 @@ from django.utils import timezone
 from training.contracts.outcome import SuccessRule
 from training.contracts.trainer_reports import LEAST_SCORED, is_complete
 from webapp.experiments.models.experiments import Experiment
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 
 class MetricPoint(models.Model):
     """One value of one series. A resumed attempt overwrites the steps that it repeats."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="metrics")
-    name = models.CharField(max_length=60)
+    name = ReportedCharField(max_length=80)
     step = models.IntegerField()
     value = models.FloatField()
     attempt = models.IntegerField(default=1)
@@ -48,7 +49,7 @@ class Evaluation(models.Model):
     """Success over held-out tasks at one policy version and one temperature."""
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="evaluations")
-    name = models.CharField(max_length=24)
+    name = ReportedCharField(max_length=24)
     step = models.IntegerField()
     policy_version = models.IntegerField()
     split = models.CharField(max_length=8)
@@ -74,7 +75,7 @@ class Evaluation(models.Model):
     """Share that the agent solved and ended."""
     solved_low = models.FloatField(null=True)
     solved_high = models.FloatField(null=True)
-    per_family = models.JSONField(default=dict)
+    per_family = ReportedJSONField(default=dict)
     temperature = models.FloatField(null=True)
     """Sampling temperature, 0 = greedy; null for those from before it was recorded."""
     p_of_change = models.FloatField(null=True)
@@ -151,7 +152,7 @@ class EvaluationTasks(models.Model):
     """How each task of an evaluation went; a row of its own, since lists of evaluations do not need it."""
 
     evaluation = models.OneToOneField(Evaluation, on_delete=models.CASCADE, related_name="tasks")
-    results = models.JSONField()
+    results = ReportedJSONField()
     """task_id -> [solved, scored trajectories, id of the group]"""
 
     def __str__(self) -> str:
@@ -189,8 +190,8 @@ class AlarmRecord(models.Model):
     acknowledged_by = models.ForeignKey(site.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     value = models.FloatField()
     limit = models.FloatField()
-    message = models.TextField()
-    remedy = models.TextField()
+    message = ReportedTextField()
+    remedy = ReportedTextField()
     num_times = models.IntegerField(default=1)
     """Repeats raise this and move `step`; the first row stays the only one per name."""
     at = models.DateTimeField(auto_now=True)
@@ -207,7 +208,7 @@ class Incident(models.Model):
 
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="incidents")
     kind = models.CharField(max_length=32)
-    message = models.TextField()
+    message = ReportedTextField()
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -5,13 +5,14 @@ from django.db import models
 from training.contracts.config import RewardConfig, RewardPreset
 from webapp.accounts.models import Team
 from webapp.accounts.team_versions import TeamVersion
+from webapp.lib.columns.stored_fields import ReportedJSONField
 
 
 class SavedRewardPreset(TeamVersion):
     """One version of a team's preset; experiments carry what it says in their configs."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE)
-    definition = models.JSONField()
+    definition = ReportedJSONField()
     """`RewardPreset` as JSON."""
     alpha = models.FloatField(default=0.3)
     """What it was tried with; an experiment's own knob."""

@@ -9,6 +9,7 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Team
 from webapp.experiments.stored_config import read_stored
 from webapp.experiments.sweeps.plan import SweepPlan
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 
 class SweepStatus(models.TextChoices):
@@ -38,15 +39,15 @@ class Sweep(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="sweeps")
     owner = models.ForeignKey(site.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     name = models.CharField(max_length=100)
-    preset = models.CharField(max_length=60, blank=True)
-    note = models.TextField(blank=True)
-    config = models.JSONField()
+    preset = ReportedCharField(max_length=60, blank=True)
+    note = ReportedTextField(blank=True)
+    config = ReportedJSONField()
     """`ExperimentConfig` that the arms change; read it as `settings`."""
-    plan_values = models.JSONField()
+    plan_values = ReportedJSONField()
     """`SweepPlan`; read it as `plan`."""
     priority = models.IntegerField(default=0)
     status = models.CharField(max_length=9, choices=SweepStatus, default=SweepStatus.RUNNING, db_index=True)
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 
@@ -90,14 +91,14 @@ class SweepArm(models.Model):
     sweep = models.ForeignKey(Sweep, on_delete=models.CASCADE, related_name="arms")
     number = models.IntegerField()
     """From 1."""
-    values = models.JSONField()
+    values = ReportedJSONField()
     """Dotted knob -> value"""
-    sampler_notes = models.JSONField(default=dict)
+    sampler_notes = ReportedJSONField(default=dict)
     """What Optuna's sampler keeps with a trial, e.g. its place in the grid."""
     status = models.CharField(max_length=9, choices=ArmStatus, default=ArmStatus.RUNNING)
     objective = models.FloatField(null=True)
     """Mean over the seeds that finished."""
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 

@@ -10,6 +10,7 @@ from training.contracts.config import DesktopConfig, TaskConfig
 from training.contracts.types import Task
 from training.tasks.supported_by.runtimes import TaskRuntime, runtime_of
 from webapp.accounts.models import Team
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 
 class TaskSetQuerySet(models.QuerySet["TaskSet"]):
@@ -28,8 +29,8 @@ class TaskSet(models.Model):
     """Whose it is; null: imported by the installation, for all teams, and changed by imports alone."""
     revision = models.IntegerField(default=1)
     """The newest one; experiments keep to the one that they were queued with."""
-    title = models.CharField(max_length=120, blank=True)
-    origin = models.CharField(max_length=200, blank=True)
+    title = ReportedCharField(max_length=120, blank=True)
+    origin = ReportedCharField(max_length=200, blank=True)
     """Where it came from: a generator's name and seed, a folder, a parquet file."""
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -90,17 +91,17 @@ class TaskRecord(models.Model):
 
     task_set = models.ForeignKey(TaskSet, on_delete=models.CASCADE, related_name="tasks")
     task_id = models.CharField(max_length=MAX_ID)
-    instruction = models.TextField()
+    instruction = ReportedTextField()
     family = models.CharField(max_length=MAX_FAMILY, blank=True, db_index=True)
     level = models.IntegerField(default=1)
     split = models.CharField(max_length=8, db_index=True)
-    spec = models.JSONField()
+    spec = ReportedJSONField()
     version = models.IntegerField(default=1)
     revision = models.IntegerField(default=1)
     """Of the set, since which this version stands."""
     replaced_in = models.IntegerField(null=True)
     """Revision of the set from which another version, or none, stands in its place; null = the newest."""
-    note = models.CharField(max_length=300, blank=True)
+    note = ReportedCharField(max_length=300, blank=True)
     """Why it was written."""
     author = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     """Null: an import."""
@@ -108,11 +109,11 @@ class TaskRecord(models.Model):
     """Null: before versions were kept."""
     status = models.CharField(max_length=12, choices=TaskStatus, default=TaskStatus.SUPPORTED)
     """By our own verbs and evaluators; `runs_on` has every runtime."""
-    reason = models.TextField(blank=True)
+    reason = ReportedTextField(blank=True)
     """Which setup verb or evaluator is missing."""
-    runs_on = models.CharField(max_length=80, blank=True)
+    runs_on = ReportedCharField(max_length=80, blank=True)
     """Runtimes (training.tasks.supported_by.runtimes) that can run it: "|own|osworld|"."""
-    reasons = models.JSONField(default=dict)
+    reasons = ReportedJSONField(default=dict)
     """TaskRuntime -> why it cannot, for those that cannot."""
     oracle_score = models.FloatField(null=True)
     idle_score = models.FloatField(null=True)

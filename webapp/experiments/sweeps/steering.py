@@ -26,6 +26,7 @@ from webapp.experiments.lifecycle.queue_order import MAX_PRIORITY
 from webapp.experiments.models import (
     ARM_TRANSITIONS,
     FINAL_STATUSES,
+    MAX_NAME,
     SWEEP_TRANSITIONS,
     ArmStatus,
     Experiment,
@@ -40,7 +41,6 @@ from webapp.experiments.sweeps import optuna_study
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.results import ArmResult, results_of
 from webapp.experiments.sweeps.search_space import config_of_arm, plan_problems
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 
@@ -138,7 +138,7 @@ def _change_status(sweep: Sweep, to: SweepStatus, message: str) -> bool:
     """Move it along its table; False when its status has changed meanwhile."""
     is_final = not SWEEP_TRANSITIONS[to]
     rows = Sweep.objects.filter(pk=sweep.pk, status__in=sources_of(to, SWEEP_TRANSITIONS))
-    moved = rows.update(status=to, message=storable(message), ended_at=timezone.now() if is_final else None)
+    moved = rows.update(status=to, message=message, ended_at=timezone.now() if is_final else None)
     if moved:
         sweep.refresh_from_db()
         _publish(sweep)
@@ -192,7 +192,7 @@ def _advance(sweep: Sweep) -> bool:
 
 def _close(arm: SweepArm, to: ArmStatus, message: str = "", objective: float | None = None) -> bool:
     rows = SweepArm.objects.filter(pk=arm.pk, status__in=sources_of(to, ARM_TRANSITIONS))
-    if not rows.update(status=to, message=storable(message), objective=objective, ended_at=timezone.now()):
+    if not rows.update(status=to, message=message, objective=objective, ended_at=timezone.now()):
         return False
     arm.status, arm.message, arm.objective = to, message, objective
     return True
@@ -268,10 +268,11 @@ def _begin_arm(sweep: Sweep, results: Sequence[ArmResult]) -> ArmResult:
 def _queue(arm: SweepArm, config: ExperimentConfig) -> Experiment:
     """One priority below what was asked for, so that single experiments of the same run first."""
     sweep = arm.sweep
+    run = f" · arm {arm.number}, seed {config.optimiser.seed}"
     return queue_experiment(
         team=sweep.team,
         owner=sweep.owner,
-        name=f"{sweep.name[:90]} · arm {arm.number}, seed {config.optimiser.seed}",
+        name=f"{sweep.name[: MAX_NAME - len(run)]}{run}",
         preset=sweep.preset,
         config=config,
         priority=max(sweep.priority - 1, -MAX_PRIORITY),

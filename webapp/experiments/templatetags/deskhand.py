@@ -1,11 +1,9 @@
 """Tags and filters that every page uses: icons, badges, times, numbers with their unit, URLs with filters."""
 
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any
 
 from django import template
-from django.conf import settings
 from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
@@ -25,6 +23,7 @@ from webapp.experiments.alarms.guards import guard_of
 from webapp.experiments.models import AlarmRecord
 from webapp.lib import disk_room
 from webapp.lib.byte_text import size_text
+from webapp.lib.static_files.logo import logo_drawing
 
 register = template.Library()
 
@@ -106,14 +105,7 @@ def icon(name: str, extra: str = "") -> SafeString:
 @register.simple_tag
 def logo(size: int) -> SafeString:
     """The drawing of static/img/favicon.svg, in the page: as an image it holds up the first paint."""
-    return format_html('<svg width="{0}" height="{0}" aria-hidden="true" {1}', size, _logo())
-
-
-@cache
-def _logo() -> SafeString:
-    """Behind its "<svg". Read when a page shows it: workers import this module and have no such file."""
-    file = settings.BASE_DIR / "static" / "img" / "favicon.svg"
-    return SafeString(file.read_text().removeprefix("<svg "))
+    return format_html('<svg width="{0}" height="{0}" aria-hidden="true" {1}', size, logo_drawing())
 
 
 @register.filter

@@ -25,7 +25,6 @@ from webapp.accounts.models import AuditAction, Team
 from webapp.dispatcher.child_work import BadEnd
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish
 from webapp.replay.models import IMPORT_TRANSITIONS, ImportStatus, ReplayImport
@@ -86,7 +85,7 @@ def request_import(
             team=team,
             owner=user,
             task_set=task_set,
-            file_name=storable((upload.name or "file")[:200]),
+            file_name=upload.name or "file",
             path=path,
             size_bytes=upload.size or 0,
             keep_labels=keep_labels,
@@ -224,7 +223,7 @@ def _claimable() -> QuerySet[ReplayImport]:
 def _end(job: ReplayImport, to: ImportStatus, message: str, *, by: int | None = None) -> bool:
     """Its file goes with it."""
     path = job.path
-    values = {"message": storable(message), "path": "", "ended_at": timezone.now(), "heartbeat_at": None}
+    values = {"message": message, "path": "", "ended_at": timezone.now(), "heartbeat_at": None}
     with transaction.atomic():
         ended = _change(job, to, by=by, **values)
         if ended and path:

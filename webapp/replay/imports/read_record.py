@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from training.contracts.types import RewardTerm, Source, Turn
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskRecord
+from webapp.lib.columns.storable_text import storable
 from webapp.lib.request_values import BadValue, row_id, shortened
-from webapp.lib.storable_text import storable
 from webapp.replay.imports.conversation import (
     ReadProblem,
     as_json,

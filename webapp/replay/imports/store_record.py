@@ -8,7 +8,6 @@ from django.utils import timezone
 from training.contracts.context_fingerprint import shared_fingerprint
 from training.contracts.types import Purpose, TrajectoryStatus, Turn
 from webapp.accounts.models import Team
-from webapp.lib.storable_text import storable
 from webapp.lib.tags import MAX_TAGS
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.imports.read_record import Record
@@ -92,13 +91,13 @@ def turn_row(trajectory: Trajectory, turn: Turn, thought: str = "") -> TurnRecor
         frame=turn.observation.sha256,
         width=turn.observation.width,
         height=turn.observation.height,
-        observation_text=storable(turn.observation.text),
-        completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
-        thought=storable(thought),
-        action=storable(turn.action and turn.action.model_dump(mode="json", exclude_defaults=True)),
+        observation_text=turn.observation.text,
+        completion=turn.completion and turn.completion.model_dump(mode="json"),
+        thought=thought,
+        action=turn.action and turn.action.model_dump(mode="json", exclude_defaults=True),
         dialect=turn.dialect,
-        parse_error=storable(turn.parse_error or ""),
-        action_error=storable(turn.action_error or ""),
+        parse_error=turn.parse_error or "",
+        action_error=turn.action_error or "",
         screen_changed=turn.screen_changed,
         terms=[term.model_dump(mode="json") for term in turn.terms],
         is_context=turn.is_context,

@@ -5,6 +5,7 @@ from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment
+from webapp.lib.columns.stored_fields import ReportedJSONField, ReportedTextField
 from webapp.trajectories.models import Group, Trajectory
 
 
@@ -27,9 +28,9 @@ class ReplayEntry(models.Model):
     """Turn at which it was split off from another entry of its trajectory; 0 = was not split off."""
     family = models.CharField(max_length=40, blank=True)
     verdict = models.CharField(max_length=8, choices=Verdict, default=Verdict.INBOX)
-    tags = models.JSONField(default=list)
-    note = models.TextField(blank=True)
-    edit = models.JSONField(default=dict)
+    tags = ReportedJSONField(default=list)
+    note = ReportedTextField(blank=True)
+    edit = ReportedJSONField(default=dict)
     """What of it is trained on (`turns.turn_edits`); {} = all, as recorded."""
     labelled_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     labelled_at = models.DateTimeField(null=True)
@@ -38,7 +39,7 @@ class ReplayEntry(models.Model):
     """Digest of the task and the actions on a coarse grid: equal ones are near duplicates."""
     num_still = models.IntegerField(default=0)
     """Longest run of turns on an unchanged screen."""
-    outline = models.JSONField(null=True)
+    outline = ReportedJSONField(null=True)
     """Its actions as [kind, x, y, words], repeats merged (`curation.likeness`); null = not compared yet."""
     screens = models.CharField(max_length=64, blank=True)
     """Perceptual hashes of four of its screens; "" without screens."""
@@ -65,9 +66,9 @@ class LabelEvent(models.Model):
 
     entry = models.ForeignKey(ReplayEntry, on_delete=models.CASCADE, related_name="label_events")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
-    before = models.JSONField()
+    before = ReportedJSONField()
     """{"verdict", "tags", "note", "edit"} before it; old ones know no edit."""
-    after = models.JSONField()
+    after = ReportedJSONField()
     """The same behind it; of a split also "part", the id of the entry that was split off."""
     undoes = models.OneToOneField("self", null=True, on_delete=models.CASCADE, related_name="undone_by")
     batch = models.CharField(max_length=32, blank=True, db_index=True)
@@ -88,7 +89,7 @@ class ReplaySkipRecord(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="replay_skips")
     reason = models.CharField(max_length=20)
     """`training.contracts.trainer_reports.SkipReason`."""
-    message = models.TextField()
+    message = ReportedTextField()
     num_times = models.IntegerField(default=1)
     at = models.DateTimeField(auto_now_add=True)
     """The last time."""
@@ -127,12 +128,12 @@ class ImportedLine(models.Model):
     """What the line of an imported entry held beside its screens, to leave as it came."""
 
     entry = models.OneToOneField(ReplayEntry, on_delete=models.CASCADE, related_name="imported_line")
-    messages = models.JSONField()
+    messages = ReportedJSONField()
     """With the assistant's own words and the accessibility text; without pictures."""
-    images = models.JSONField(default=list)
+    images = ReportedJSONField(default=list)
     """sha256 of its frames in their order."""
-    metadata = models.JSONField(default=dict)
-    fields = models.JSONField(default=dict)
+    metadata = ReportedJSONField(default=dict)
+    fields = ReportedJSONField(default=dict)
     """Its other keys."""
 
     def __str__(self) -> str:

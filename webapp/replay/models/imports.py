@@ -5,6 +5,7 @@ from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskSet
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField, ReportedTextField
 
 
 class ImportStatus(models.TextChoices):
@@ -44,7 +45,7 @@ class ReplayImport(models.Model):
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     task_set = models.ForeignKey(TaskSet, null=True, on_delete=models.SET_NULL)
     """The one that the file's task ids belong to."""
-    file_name = models.CharField(max_length=200)
+    file_name = ReportedCharField(max_length=200)
     path = models.CharField(max_length=120, blank=True)
     """Storage name; "" once the file is gone."""
     size_bytes = models.BigIntegerField()
@@ -65,11 +66,11 @@ class ReplayImport(models.Model):
     num_known = models.IntegerField(default=0)
     num_bad = models.IntegerField(default=0)
     num_stored = models.IntegerField(default=0)
-    known = models.JSONField(default=list)
+    known = ReportedJSONField(default=list)
     """The first [line, id of the entry that holds the same, 0 = an earlier line does]."""
-    problems = models.JSONField(default=list)
+    problems = ReportedJSONField(default=list)
     """The first [line, "field: what is wrong"]."""
-    message = models.TextField(blank=True)
+    message = ReportedTextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     ended_at = models.DateTimeField(null=True)
 

@@ -5,6 +5,7 @@ from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.accounts.team_versions import TeamVersion
+from webapp.lib.columns.stored_fields import ReportedJSONField
 from webapp.replay.models.entries import ReplayEntry, Verdict
 
 
@@ -12,7 +13,7 @@ class AdmissionPolicy(TeamVersion):
     """One version of a team's rules."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="admission_policies")
-    rules = models.JSONField()
+    rules = ReportedJSONField()
     """`curation.rules.Rules` as JSON."""
 
     class Meta(TeamVersion.Meta):
@@ -44,8 +45,8 @@ class SnapshotEntry(models.Model):
     snapshot = models.ForeignKey(BufferSnapshot, on_delete=models.CASCADE, related_name="members")
     entry = models.ForeignKey(ReplayEntry, on_delete=models.CASCADE, related_name="snapshots")
     verdict = models.CharField(max_length=8, choices=Verdict)
-    edit = models.JSONField(default=dict)
-    bad_turns = models.JSONField(default=list)
+    edit = ReportedJSONField(default=dict)
+    bad_turns = ReportedJSONField(default=list)
     """Indexes of the turns without a loss."""
 
     class Meta:

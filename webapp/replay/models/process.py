@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 
+from webapp.lib.columns.stored_fields import ReportedCharField, ReportedJSONField
 from webapp.trajectories.models import Trajectory
 
 
@@ -11,9 +12,9 @@ class ProcessLabel(models.Model):
 
     trajectory = models.ForeignKey(Trajectory, on_delete=models.CASCADE, related_name="process_labels")
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="process_labels")
-    origin = models.CharField(max_length=40, blank=True)
+    origin = ReportedCharField(max_length=40, blank=True)
     """What made an imported one; "" = the person, here."""
-    ratings = models.JSONField(default=dict)
+    ratings = ReportedJSONField(default=dict)
     """{index of the turn as text: 1 good, -1 bad}"""
     first_wrong = models.IntegerField(null=True)
     """Index of the first turn that was wrong; null = none was marked."""

@@ -5,6 +5,7 @@ from django.db import models
 
 from webapp.accounts.models import Team
 from webapp.experiments.models import TaskSet
+from webapp.lib.columns.stored_fields import ReportedTextField
 from webapp.replay.models.entries import ReplayEntry, Verdict
 
 
@@ -14,7 +15,7 @@ class LabelGuide(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="label_guides")
     task_set = models.ForeignKey(TaskSet, on_delete=models.CASCADE, related_name="label_guides")
     version = models.IntegerField()
-    text = models.TextField()
+    text = ReportedTextField()
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -74,7 +75,7 @@ class ReviewLabel(models.Model):
     person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     verdict = models.CharField(max_length=8, choices=Verdict, blank=True)
     """ "" = not in yet."""
-    note = models.TextField(blank=True)
+    note = ReportedTextField(blank=True)
     opened_at = models.DateTimeField(null=True)
     """When the person saw it first."""
     done_at = models.DateTimeField(null=True)

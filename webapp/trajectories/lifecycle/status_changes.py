@@ -11,7 +11,6 @@ from django.utils import timezone
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
 from webapp.fleet.worker_reports import is_silent
-from webapp.lib.storable_text import storable
 from webapp.lib.transitions import sources_of
 from webapp.trajectories.lifecycle.announcements import announce, announce_work
 from webapp.trajectories.lifecycle.group_places import (
@@ -78,7 +77,6 @@ def end_trajectory(
 ) -> bool:
     """Final status; an errored place is queued again or, when retries are used up, stays empty."""
     assert status.is_final()
-    error, terms = storable(error), storable(terms or [])
     with transaction.atomic():
         changed = Trajectory.objects.filter(
             pk=trajectory_id, status__in=sources_of(status, TRAJECTORY_TRANSITIONS)
@@ -86,7 +84,7 @@ def end_trajectory(
             status=status,
             score=score,
             reward=reward,
-            terms=terms,
+            terms=terms or [],
             error=error,
             error_kind=error_kind,
             limit=limit or "",

@@ -9,7 +9,6 @@ from django.utils import timezone
 from training.contracts.turn_trace import SpentMs
 from training.contracts.types import Observation, Source, TrajectoryStatus, Turn
 from webapp.lib.statements.single_rows import insert_row, update_each, update_row
-from webapp.lib.storable_text import storable
 from webapp.live.event_publishing import publish, publish_to
 from webapp.trajectories.lifecycle.announcements import announce, stream_of, streams_of
 from webapp.trajectories.models import Trajectory, TurnRecord
@@ -40,7 +39,7 @@ def open_turn(
             frame=observation.sha256,
             width=observation.width,
             height=observation.height,
-            observation_text=storable(observation.text),
+            observation_text=observation.text,
             observed_at=observed_at,
         )
         payload = {
@@ -67,14 +66,12 @@ def close_turn(
         update_row(
             TurnRecord,
             {"trajectory": trajectory_id, "index": turn.index},
-            completion=storable(turn.completion and turn.completion.model_dump(mode="json")),
-            thought=storable(thought),
-            action=storable(turn.action.model_dump(mode="json", exclude_defaults=True))
-            if turn.action
-            else None,
+            completion=turn.completion and turn.completion.model_dump(mode="json"),
+            thought=thought,
+            action=turn.action.model_dump(mode="json", exclude_defaults=True) if turn.action else None,
             dialect=turn.dialect,
-            parse_error=storable(turn.parse_error or ""),
-            action_error=storable(turn.action_error or ""),
+            parse_error=turn.parse_error or "",
+            action_error=turn.action_error or "",
             screen_changed=turn.screen_changed,
             unsettled=turn.unsettled,
             completed_at=completed_at,
@@ -113,13 +110,13 @@ def record_turn_terms(*, trajectory: Trajectory, terms: dict[int, list[dict[str,
 
 def record_checks(*, trajectory: Trajectory, checks: list[dict[str, Any]]) -> None:
     """What its evaluator looked at."""
-    Trajectory.objects.filter(pk=trajectory.pk).update(checks=storable(checks))
+    Trajectory.objects.filter(pk=trajectory.pk).update(checks=checks)
 
 
 def record_milestones(*, trajectory: Trajectory, reached: list[dict[str, Any]]) -> None:
     """All milestones that it reached up to now."""
     with transaction.atomic():
-        Trajectory.objects.filter(pk=trajectory.pk).update(milestones=storable(reached))
+        Trajectory.objects.filter(pk=trajectory.pk).update(milestones=reached)
         announce(trajectory, TrajectoryStatus(trajectory.status))
 
 

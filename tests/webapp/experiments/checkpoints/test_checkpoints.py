@@ -94,6 +94,11 @@ def test_each_is_named_by_its_number_and_who_asked(checkpoint: CheckpointRecord)
         names.append(asked.name)
     first = f"Evaluate #{checkpoint.experiment_id} step 10"
     assert names == [f"{first} by ana", f"{first}, no. 2 by ana"]
+    long = make_user(Role.OPERATOR, team=checkpoint.experiment.team, name="u" * 150)
+    how = evaluate_on_demand.HowToEvaluate(num_tasks=9, temperature=1.0)
+    asked = evaluate_on_demand.request_evaluation(checkpoint=checkpoint, user=long, how=how)
+    asked.refresh_from_db()
+    assert (len(asked.name), asked.name[:30], asked.name[-2:]) == (120, f"{first}, no. 3 by "[:30], "u…")
 
 
 def test_its_result_stands_beside_the_checkpoint_and_in_the_chart(

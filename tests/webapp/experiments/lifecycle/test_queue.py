@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
+from pydantic import TypeAdapter
 
 from testing.factories import make_experiment, make_team, make_user
 from training.contracts.config import ExperimentConfig, SftConfig
+from training.contracts.config.reward_presets import WeightedTerm
 from training.contracts.trainer_reports import CheckpointReport
 from webapp.experiments.lifecycle import attempts, operator_actions, status_changes, trainer_reports
 from webapp.experiments.models import (
@@ -246,6 +248,20 @@ def test_metrics_of_a_repeated_step_replace_the_old_ones() -> None:
         )
     point = experiment.metrics.get()
     assert (point.step, point.value, point.attempt) == (3, 0.5, 2)
+
+
+def test_the_longest_name_of_a_reward_term_is_the_name_of_a_metric() -> None:
+    experiment, term = make_experiment(), "t" * 60
+    preset = [{"term": term, "weight": 1.0}]
+    assert TypeAdapter(list[WeightedTerm]).validate_python(preset)[0].term == term
+    values = {f"reward/{term}": 0.5, "x" * 200: 1.0}
+    trainer_reports.record_metrics(
+        experiment_id=experiment.pk, attempt=1, step=1, values=values, policy_version=1
+    )
+    assert [*experiment.metrics.order_by("name").values_list("name", flat=True)] == [
+        f"reward/{term}",
+        "x" * 79 + "…",
+    ]
 
 
 def test_every_status_that_is_not_final_can_be_left() -> None:

@@ -56,6 +56,18 @@ def record(experiment: Experiment, *values: float) -> None:
     )
 
 
+def test_names_of_experiments_keep_arm_and_seed_under_a_long_name() -> None:
+    launch(num_seeds=1)
+    Sweep.objects.update(name="n" * 100)
+    SweepArm.objects.filter(number=1).update(number=10_000)
+    arm = SweepArm.objects.select_related("sweep").get(number=10_000)
+    config = ExperimentConfig.model_validate({"optimiser": {"seed": 2**62}})
+    queued = steering._queue(arm, config)
+    queued.refresh_from_db()
+    run = f" · arm 10000, seed {2**62}"
+    assert queued.name == "n" * (120 - len(run)) + run
+
+
 def end_arm(sweep: Sweep, number: int, *values: float) -> None:
     for experiment, value in zip(experiments(sweep, number), values, strict=True):
         end(experiment, value)

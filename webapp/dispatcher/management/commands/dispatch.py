@@ -9,10 +9,11 @@ import logging
 import signal
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import InterfaceError, close_old_connections
+from django.db import DataError, IntegrityError, InterfaceError, close_old_connections
 from django.db import OperationalError as DatabaseOperationalError
 from kombu.exceptions import OperationalError
 
@@ -41,6 +42,8 @@ SLOW_TICKS = 4
 UPKEEP_TICKS = 600
 """Upkeep begins a new round every five minutes, and at the start."""
 DISK_WATCH = DiskWatch()
+UNSTORABLE = (DataError, IntegrityError)
+"""About a value of one row: no later tick would make it fit, and it concerns no other part."""
 
 
 class Command(BaseCommand):
@@ -74,30 +77,51 @@ class Command(BaseCommand):
                     beat(longest_s)
                     touch_beat_file()
                     longest_s = 0.0
-            except (DatabaseOperationalError, InterfaceError, OperationalError) as error:
+            except (DatabaseOperationalError, InterfaceError, *UNSTORABLE, OperationalError) as error:
                 log.warning("dispatcher tick failed, trying again: %s", error)
         children.stop()
 
 
 def tick(*, check_liveness: bool) -> None:
-    """One round of the dispatcher."""
-    if check_liveness:
-        for worker in lose_stale_workers():
-            log.warning("worker %s stopped answering", worker.name)
-        for trajectory_id in lose_stale_trajectories():
-            log.warning("trajectory %s errored: its worker is gone", trajectory_id)
-        for experiment_id in lose_stale_experiments():
-            log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
-            # Their policy is gone, too; the next attempt asks for its own, and may have to wait for a GPU.
-            cancel_groups_of(experiment_id=experiment_id, before_attempt=next_attempt_number(experiment_id))
-        lose_stale_exports()
-        for trajectory_id in give_up_hostless():
-            log.warning("trajectory %s errored: the machine with its snapshot is gone", trajectory_id)
-        free_lost_questions()
-        resend_forgotten()
-        expire_operations()
-        advance_sweeps()
+    """One round of the dispatcher; a part that the database refuses keeps none of the others."""
+    for part in LIVENESS_PARTS if check_liveness else ():
+        _do(part)
     is_short = DISK_WATCH.is_short()
-    fill_free_slots()
+    _do(fill_free_slots)
     if not is_short:
-        place_experiments()
+        _do(place_experiments)
+
+
+def _do(part: Callable[[], object]) -> None:
+    try:
+        part()
+    except UNSTORABLE:
+        log.exception("dispatcher: %s failed, the rest goes on", part.__name__)
+
+
+def _take_back() -> None:
+    """What silent workers held."""
+    for worker in lose_stale_workers():
+        log.warning("worker %s stopped answering", worker.name)
+    for trajectory_id in lose_stale_trajectories():
+        log.warning("trajectory %s errored: its worker is gone", trajectory_id)
+    for experiment_id in lose_stale_experiments():
+        log.warning("experiment %s taken back: its gpu worker is gone", experiment_id)
+        # Their policy is gone, too; the next attempt asks for its own, and may have to wait for a GPU.
+        cancel_groups_of(experiment_id=experiment_id, before_attempt=next_attempt_number(experiment_id))
+
+
+def _give_up_hostless() -> None:
+    for trajectory_id in give_up_hostless():
+        log.warning("trajectory %s errored: the machine with its snapshot is gone", trajectory_id)
+
+
+LIVENESS_PARTS: tuple[Callable[[], object], ...] = (
+    _take_back,
+    lose_stale_exports,
+    _give_up_hostless,
+    free_lost_questions,
+    resend_forgotten,
+    expire_operations,
+    advance_sweeps,
+)

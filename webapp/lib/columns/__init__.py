@@ -1,0 +1,1 @@
+"""What columns hold: texts that every database can store."""
