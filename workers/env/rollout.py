@@ -154,7 +154,7 @@ class Rollout:
             if action is not None and action.kind is ActionKind.TERMINATE:
                 self._close(index, unsettled, observation, decision, None, None, completed_at, trace)
                 return Ending(TrajectoryStatus.TERMINATED, action)
-            error = self._act(action)
+            error = self._act(action, (frame.width, frame.height))
             trace.lap(TurnPart.ACT)
             after = self._environment.observe()
             is_late, changed = trajectories.working_time() > deadline, after.raw_digest != frame.raw_digest
@@ -182,11 +182,14 @@ class Rollout:
         """Whether the screen is another one than in the last picture, as far as that is noticed."""
         return isinstance(self._environment, Noticing) and self._environment.has_changed()
 
-    def _act(self, action: Action | None) -> str | None:
-        """Do it; what the desktop refuses is the agent's mistake: recorded, and the rollout goes on."""
+    def _act(self, action: Action | None, screen: tuple[int, int]) -> str | None:
+        """Do it; what the desktop refuses is the agent's mistake: recorded, and the rollout goes on.
+
+        `screen`: the picture's size, which a program may have changed.
+        """
         if action is None:
             return None
-        if mistake := off_screen_error(action, self._task.screen):
+        if mistake := off_screen_error(action, screen):
             return mistake
         try:
             self._environment.act(action)

@@ -31,8 +31,8 @@ class X11Console:
         return self.display.size
 
     def image(self) -> Image.Image:
-        width, height = self.size
-        return frame_images.image_of(self.display.pixels(), width, height)
+        size = self.size
+        return frame_images.image_of(self.display.pixels(size), *size)
 
     def color_at(self, x: int, y: int) -> str:
         with self.display.guarded():

@@ -91,8 +91,10 @@ class X11Display:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height, pixels."""
-        return self.screen.width_in_pixels, self.screen.height_in_pixels
+        """Width and height now, pixels: a program may change them, and a new connection alone is told."""
+        with self.guarded():
+            place = self.root.get_geometry()
+        return place.width, place.height
 
     @contextlib.contextmanager
     def guarded(self, limit_s: float = CALL_LIMIT_S) -> Iterator[None]:
@@ -117,9 +119,9 @@ class X11Display:
 
     # -- pixels -----------------------------------------------------------------------------
 
-    def pixels(self) -> bytes:
-        """The whole screen as BGRX rows, 4 bytes a pixel, without the pointer."""
-        width, height = self.size
+    def pixels(self, size: tuple[int, int] | None = None) -> bytes:
+        """The whole screen, or so much of it, as BGRX rows, 4 bytes a pixel, without the pointer."""
+        width, height = size or self.size
         with self.guarded():
             return self.root.get_image(0, 0, width, height, X.ZPixmap, 0xFFFFFFFF).data
 

@@ -53,9 +53,9 @@ def take_baseline(x: X11Display, background: str) -> Baseline:
         _wait_for_window_manager(x)
         baseline.keymap = _keymap(x)
         _paint(x, colour)
-        _park_pointer(x)
+        _park_pointer(x, baseline.size)
         baseline.properties = _properties(x)
-        baseline.picture = _picture(x)
+        baseline.picture = _picture(x, baseline.size)
         baseline.controls = _controls(x)
         baseline.windows = frozenset(w.id for w in x.root.query_tree().children)
     return baseline
@@ -74,7 +74,7 @@ def restore(x: X11Display, baseline: Baseline, vnc: str = "") -> None:
         remove_extra_windows(x, baseline.windows)
         _restore_properties(x, baseline)
         _paint(x, baseline.background)
-        _park_pointer(x)
+        _park_pointer(x, baseline.size)
         _verify(x, baseline)
 
 
@@ -170,9 +170,9 @@ def _paint(x: X11Display, colour: int) -> None:
     x.display.sync()
 
 
-def _park_pointer(x: X11Display) -> None:
+def _park_pointer(x: X11Display, size: tuple[int, int]) -> None:
     """Lower right corner: covers nothing, and no window appears there to be hovered."""
-    width, height = x.size
+    width, height = size
     xtest.fake_input(x.display, X.MotionNotify, x=width - 4, y=height - 4)
     x.display.sync()
 
@@ -199,8 +199,8 @@ def _without_number(value: Any) -> str:
     )
 
 
-def _picture(x: X11Display) -> bytes:
-    return hashlib.blake2b(x.pixels(), digest_size=16).digest()
+def _picture(x: X11Display, size: tuple[int, int]) -> bytes:
+    return hashlib.blake2b(x.pixels(size), digest_size=16).digest()
 
 
 def _verify(x: X11Display, baseline: Baseline) -> None:
@@ -219,7 +219,7 @@ def _verify(x: X11Display, baseline: Baseline) -> None:
     now = _controls(x)
     if changed := [name for name, value in baseline.controls.items() if now[name] != value]:
         raise NotClean(f"a program changed the X server's {', '.join(changed)}")
-    while _picture(x) != baseline.picture:
+    while _picture(x, baseline.size) != baseline.picture:
         if time.monotonic() > deadline:
             raise NotClean("the screen does not look like a fresh one")
         time.sleep(0.01)

@@ -33,8 +33,8 @@ def release_held(x: X11Display, vnc: str) -> None:
             xtest.fake_input(x.display, X.KeyRelease, keycode)
         for button in range(1, NUM_BUTTONS + 1):
             xtest.fake_input(x.display, X.ButtonRelease, button)
-        _unlock(x)
         pointer = x.root.query_pointer()
+        _unlock(x, pointer.mask)
         if not pointer.mask & BUTTONS or not vnc:
             return
         _release_by_vnc(vnc, pointer.root_x, pointer.root_y)
@@ -56,8 +56,7 @@ def pressed_keys(x: X11Display) -> list[int]:
     return [index * 8 + bit for index, bits in rows for bit in range(8) if bits >> bit & 1]
 
 
-def _unlock(x: X11Display) -> None:
-    mask = x.root.query_pointer().mask
+def _unlock(x: X11Display, mask: int) -> None:
     for lock, name in ((X.LockMask, "Caps_Lock"), (X.Mod2Mask, "Num_Lock")):
         keycode = x.display.keysym_to_keycode(XK.string_to_keysym(name))
         if mask & lock and keycode:

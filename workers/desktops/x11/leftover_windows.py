@@ -58,7 +58,7 @@ def _extra_windows(x: X11Display, known: frozenset[int], protected: set[int]) ->
 
 def _is_frame_or_visible(x: X11Display, window: Window, protected: set[int]) -> bool:
     """Whether a window of the window manager matters; False when it has gone meanwhile."""
-    width, height = x.size
+    width, height = x.screen.width_in_pixels, x.screen.height_in_pixels  # as it was at first
     try:
         if _has_foreign_child(x, window, protected):
             return True
