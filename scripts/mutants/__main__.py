@@ -77,6 +77,7 @@ def try_all(plants: list[Plant], runs: FinishedRuns, options: argparse.Namespace
         for database in options.databases
         if database == "sqlite" or plant.on_postgres
     ]
+    random.Random(options.seed).shuffle(lanes)  # one that is cut off has tried something of every area
     benches: SimpleQueue[Bench] = SimpleQueue()
 
     def attempt(lane: tuple[Plant, str]) -> dict[str, Any]:

@@ -43,6 +43,7 @@ class Bench:
         self._greens = greens
         self._output = folder.with_suffix(".txt")
         environment = os.environ | {VARIABLE: str(database), "OMP_NUM_THREADS": "1"}
+        environment["PYTHONDONTWRITEBYTECODE"] = ""  # nothing is compiled twice
         self._process = subprocess.Popen(
             [sys.executable, "-m", "scripts.mutants.warm_pytest"],
             cwd=folder,

@@ -7,13 +7,16 @@ python -m scripts.mutants.warm_pytest    (in a copy of the tree)
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
 import signal
 import sys
+import tempfile
 import time
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +28,23 @@ LIBRARIES = (
 )  # fmt: skip
 """Large, and none of them reads Django's settings when it is imported."""
 POLL_S = 0.05
-OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "scripts.mutants.kept_database")
+OPTIONS = (
+    "-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:unraisableexception", "-p",
+    "scripts.mutants.kept_database",
+)  # fmt: skip
+"""Without what costs a second each time and only makes failures nicer to read."""
 
 
 def main() -> None:
     for name in LIBRARIES:
         with suppress(ImportError):
             importlib.import_module(name)
+    with tempfile.TemporaryDirectory() as nothing, redirect_stdout(StringIO()):
+        pytest = importlib.import_module("pytest")  # loads its plugins
+        pytest.main(
+            ["-q", "--collect-only", "--assert=plain", "-c", os.devnull, "--rootdir", nothing, nothing]
+        )
+    gc.freeze()
     for line in sys.stdin:
         request = json.loads(line)
         started = time.monotonic()

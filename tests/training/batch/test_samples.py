@@ -9,7 +9,7 @@ import pytest
 
 from testing.training.sample_values import make_trajectory, make_turn
 from testing.training.toy_desktops import ToyDesktops, toy_tasks
-from training.batch.samples import Sample, build_samples, check_samples
+from training.batch.samples import Sample, build_samples, check_samples, has_behaviour_logprobs
 from training.contracts.types import Trajectory
 from training.render.rendered_sequence import RenderedSequence
 from training.render.renderer import Renderer
@@ -77,6 +77,19 @@ def test_a_trajectory_without_recorded_logprobs_becomes_a_likelihood_sample(toy_
     (sample,) = build_samples(trajectory, toy_renderer, advantage=1.0, likelihood_weight=0.25)
     assert sample.as_likelihood
     assert sample.likelihood_weight == 0.25
+
+
+def test_only_what_a_policy_sampled_and_recorded_has_behaviour_logprobs() -> None:
+    sampled = make_turn()
+    without_some = sampled.completion.model_copy(update={"behaviour_logprobs": (-0.5,)})
+    assert has_behaviour_logprobs(make_trajectory(turns=(sampled, make_turn(1))))
+    for other in (
+        make_turn(1, completion=None),
+        make_turn(1, tokens=()),
+        make_turn(1, completion=without_some),
+    ):
+        assert not has_behaviour_logprobs(make_trajectory(turns=(sampled, other)))
+    assert not has_behaviour_logprobs(make_trajectory(turns=()))
 
 
 def test_a_broken_logprob_is_refused(toy_renderer: Renderer) -> None:
