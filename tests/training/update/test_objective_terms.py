@@ -6,10 +6,12 @@ import pytest
 import torch
 
 from testing.training.objective_cases import moved, windowed
-from testing.training.objective_on_tensors import Tensors, objective_of
+from testing.training.objective_on_tensors import Tensors, _batch, objective_of
 from testing.training.trl_reference import MAX_TOKENS
 from training.batch.samples import Sample
-from training.update.objective import TOTALS, Objective, batch_counts
+from training.contracts.config import AlgorithmConfig
+from training.model.policy import TokenScores
+from training.update.objective import TOTALS, Objective, batch_counts, likelihood_objective
 
 RECOMPUTED = {"old_logprobs": "recomputed"}
 
@@ -98,6 +100,15 @@ def test_k1_goes_into_the_advantage_and_the_others_into_the_loss() -> None:
     assert float(k1.loss) == pytest.approx(float(expected.loss), rel=1e-5)
     assert float(k1.loss) != pytest.approx(float(plain.loss), rel=1e-3)
     assert total(k1, "kl") == pytest.approx(float(difference.sum()), rel=1e-5)
+
+
+def test_sft_pays_for_entropy_too() -> None:
+    batch, counts = _batch(tensors := moved(7), tensors["policy"], AlgorithmConfig())
+    scores = TokenScores(tensors["policy"], tensors["entropy"])
+    plain = likelihood_objective(batch, scores, counts)
+    found = likelihood_objective(batch, scores, counts, entropy_coefficient=0.1)
+    mean = tokens_of(tensors, tensors["entropy"]) / float(tensors["mask"].sum())
+    assert float(found.loss - plain.loss) == pytest.approx(-0.1 * mean, rel=1e-4)
 
 
 def test_a_batch_counts_trajectories_once() -> None:

@@ -1,5 +1,7 @@
 """What leaves the buffer as a file: in order, each entry with the label that it had when it was chosen."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -29,6 +31,15 @@ def statements_for(number: int) -> int:
 def test_entries_are_read_together():
     assert statements_for(2) == statements_for(ENTRIES_AT_ONCE)
     assert statements_for(ENTRIES_AT_ONCE + 1) <= 2 * statements_for(1)
+
+
+def test_they_come_in_the_order_of_their_labels():
+    team = make_team()
+    for _ in range(3):
+        make_replay_entry(team=team)
+    export = chosen_for_export(team.pk, EntryFilter(), only_usable=False)
+    backwards = replace(export, labels=dict(reversed(export.labels.items())))
+    assert [entry.pk for entry in chosen_entries(backwards)] == list(backwards.labels)
 
 
 def test_each_has_the_label_that_it_had_at_the_beginning():

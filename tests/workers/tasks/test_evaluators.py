@@ -157,3 +157,15 @@ def test_parts_that_ask_for_one_file_see_one_content(conj):
     assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj]
     assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj], "looked at anew"
     assert desktop.contents == []
+
+
+def test_under_or_the_best_part_counts():
+    result = {"type": "vm_file", "path": "~/a.txt"}
+    evaluator = {
+        "func": ["compare_text_file", "compare_text_file"],
+        "result": [result, dict(result)],
+        "expected": [{"type": "inline", "content": content} for content in ("red", "blue")],
+        "conj": "or",
+    }
+    assert evaluate(evaluator, Flickering(b"blue"), None) == 1.0
+    assert evaluate(evaluator, Flickering(b"green"), None) == 0.0
