@@ -13,7 +13,7 @@ MINUS = "−"
 
 
 def plural(number: float, one: str, many: str = "") -> str:
-    """The noun for so many: `one` of 1, else `many`, or `one` with an s."""
+    """The noun for a count: `one` of 1, else `many`, or `one` with an s."""
     return one if number == 1 else many or f"{one}s"
 
 
@@ -23,7 +23,7 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def fixed_text(value: float, digits: int = 2, *, signed: bool = False) -> str:
-    """So many decimals: "0.83", "−1,204.5"; `signed` puts a plus before what is above zero."""
+    """With the given decimals: "0.83", "−1,204.5"; `signed` puts a plus before what is above zero."""
     if not isfinite(value):
         return str(value).replace("-", MINUS)
     number = _rounded(Decimal(repr(float(value))), digits)
@@ -88,7 +88,7 @@ def duration_text(seconds: float) -> str:
 
 
 ROUGH = ((90, 10), (570, 60), (3300, 300), (36_000, 1800), (864_000, 3600))
-"""(up to so many seconds, in whole parts of so many): what an estimate can claim to know."""
+"""(longest seconds, of whole parts of seconds): what an estimate can claim to know."""
 
 
 def rough_duration_text(seconds: float) -> str:

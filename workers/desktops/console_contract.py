@@ -86,7 +86,7 @@ class Console(Protocol):
         """Do one action; returns when the desktop has taken it. Raises ActionRefused."""
 
     def let_go(self) -> None:
-        """Every key and button is up afterwards, whoever pressed it."""
+        """Every key and button is up afterwards, also those that a person pressed."""
 
     def forget_changes(self) -> None:
         """Start watching for changes from now on."""

@@ -1,4 +1,4 @@
-"""`Desktop`: acting, seeing and windows over a console, whoever made the desktop."""
+"""`Desktop`: acting, seeing and windows over a console, of any provider."""
 
 from __future__ import annotations
 

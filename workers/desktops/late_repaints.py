@@ -24,7 +24,7 @@ FORESEEN_S = 2.0
 GRACE_S = 0.04
 """From the end of a timer to what it draws."""
 IN_VAIN, LEAST_TRUST = 2, -3
-"""A kind of timer is waited for until so many more were in vain than not; successes count up to a number."""
+"""A kind of timer is waited for until this many more were in vain than not; successes count up to a limit."""
 
 Kind = tuple[str, int]
 """Program, and about how long it waits: a menu's delay is told apart from an autosave of the same program."""

@@ -29,7 +29,7 @@ from webapp.lib.student_t import t_975
 LAST_SHARE = 0.1
 """Part of a series, at its end, whose mean judges a seed: one step is noise."""
 LAST_STEPS = 5
-"""At least so many of them, as far as they are the later half."""
+"""The least number of them, as far as they are the later half."""
 Curve = dict[int, float]
 """step -> value"""
 

@@ -240,7 +240,7 @@ def number(value: float | None) -> str:
 
 @register.filter
 def fixed(value: float | None, digits: int = 2) -> str:
-    """So many decimals, without a plus: scores, means, shares of 1."""
+    """With the given decimals, without a plus: scores, means, shares of 1."""
     return "—" if value in MISSING else fixed_text(value, digits)
 
 

@@ -1,4 +1,4 @@
-"""Let go of every key and button of a display, whoever pressed it.
+"""Let go of every key and button of a display, of a program as of a person.
 
 Keys, and what was pressed by XTEST, are released by XTEST. A button that a person pressed through the VNC
 server belongs to that server's own device: it stays down when their connection ends, and only another
