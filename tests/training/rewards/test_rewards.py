@@ -7,6 +7,7 @@ from training.contracts.config import RewardConfig
 from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.contracts.types import Action, Observation, Task, Trajectory, Turn
 from training.rewards import Reward, rescore
+from training.rewards.term import ScoredTrajectory, facts_of
 from training.rewards.terms import TABLES, TERMS
 
 CLICK = Action(kind="click", x=10, y=10)
@@ -146,6 +147,12 @@ def test_first_desk_failures_gain_nothing_by_giving_up_early():
 )
 def test_slime_osworld_counts_each_term_as_published(turns, term, value):
     assert terms_of(turns)[term] == pytest.approx(value)
+
+
+def test_an_ending_is_a_great_turn_although_it_changes_nothing():
+    turns = [turn(CLICK, changed=False), turn(DONE, changed=False)]
+    facts = tuple(facts_of(one) for one in turns)
+    assert TERMS["great_turns.v1"](ScoredTrajectory(facts, 0.0, 8)).value == 0.5
 
 
 def test_slime_osworld_adds_them_up_with_the_published_weights():

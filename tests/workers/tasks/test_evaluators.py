@@ -2,6 +2,7 @@
 
 import pytest
 
+from training.contracts.types import Action
 from workers.tasks.evaluators import evaluate
 from workers.tasks.evaluators.metrics import METRICS
 
@@ -157,6 +158,16 @@ def test_parts_that_ask_for_one_file_see_one_content(conj):
     assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj]
     assert evaluate(evaluator, desktop, None) == {"and": 0.0, "avg": 0.5}[conj], "looked at anew"
     assert desktop.contents == []
+
+
+def test_capital_letters_count_unless_the_task_says_otherwise():
+    compare = METRICS["compare_text_file"]
+    assert [compare(b"Red", "red", options) for options in ({}, {"ignore_case": True})] == [0.0, 1.0]
+
+
+def test_an_infeasible_task_is_solved_only_by_giving_up():
+    claims = [Action(kind="terminate", status=status) for status in ("success", "failure")]
+    assert [evaluate({"func": "infeasible"}, None, claim) for claim in claims] == [0.0, 1.0]
 
 
 def test_under_or_the_best_part_counts():
