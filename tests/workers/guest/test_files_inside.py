@@ -7,11 +7,10 @@ import os
 import select
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from workers.desktops.qemu.machine_factory import display_wait_s
+from workers.desktops.qemu.boot_phases import display_wait_s
 from workers.desktops.qemu.window_control import AgentWindows
 from workers.guest.files_inside import FilesInside
 from workers.guest.http_server import HttpError, Request
@@ -80,7 +79,7 @@ def test_the_host_of_an_emulated_machine_says_so(accelerator: str, asked: str):
             calls.append((path, timeout_s))
             return 200, b'{"windows": []}'
 
-    wait_s = display_wait_s(SimpleNamespace(accelerator=accelerator))
+    wait_s = display_wait_s(accelerator)
     assert AgentWindows(Agent(), wait_s).all() == []
     ((path, timeout_s),) = calls
     assert path == asked

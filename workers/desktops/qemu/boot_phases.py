@@ -51,6 +51,11 @@ LOG_LINES = 40
 KEPT_FAILURES = 20
 
 
+def display_wait_s(accelerator: str) -> float:
+    """An emulated display answers as late as its boot was slow: it may take as long as that may."""
+    return PHASE_LIMITS[BootPhase.AGENT_UP].limit_s if accelerator == "tcg" else 0.0
+
+
 @dataclass
 class Progress:
     """Where a start stands; read by the fleet page while it runs."""

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from workers.desktops.agent_client import AgentClient
-from workers.desktops.contract import BootPhase, DesktopSpec, Endpoints, EnvError
+from workers.desktops.contract import DesktopSpec, Endpoints, EnvError
 from workers.desktops.qemu import accelerator as accel
 from workers.desktops.qemu import boot_phases
 from workers.desktops.qemu.base_images import GuestImage, ImageStore
@@ -238,18 +238,13 @@ class MachineFactory:
             agent=running.agent,
             vnc=str(running.vm.folder / VNC),
             cpu_account=running.vm.cpu_account,
-            display_wait_s=display_wait_s(machine),
+            display_wait_s=boot_phases.display_wait_s(machine.accelerator),
             home=machine.image.manifest.home,
         )
 
     async def _machine(self, vm: VmProcess, image: GuestImage) -> Machine:
         port = await vm.agent_port() if image.manifest.agent else 0
         return Machine(vm, f"127.0.0.1:{port}" if port else "")
-
-
-def display_wait_s(machine: MachineSpec) -> float:
-    """An emulated display answers as late as its boot was slow: it may take as long as that may."""
-    return boot_phases.PHASE_LIMITS[BootPhase.AGENT_UP].limit_s if machine.accelerator == "tcg" else 0.0
 
 
 async def overlay(backing: Path, path: Path) -> None:
