@@ -21,8 +21,8 @@ def main(seed: int, count: int, limit_s: float) -> int:
     from training.rollouts.task_order import TaskOrder
     from webapp.accounts.models import Membership
     from webapp.experiments.models import TaskRecord
+    from webapp.replay.bulk_labels import label_many
     from webapp.replay.inbox_admission import offer_to_inbox
-    from webapp.replay.labels import label_many
     from webapp.replay.models import ReplayEntry
     from webapp.trajectories.lifecycle import GroupSpec, create_group
     from webapp.trajectories.models import Trajectory
@@ -43,7 +43,7 @@ def main(seed: int, count: int, limit_s: float) -> int:
     for row in demonstrations.filter(score=1.0):
         offer_to_inbox(trajectory=row)
     entries = ReplayEntry.objects.filter(team=member.team, verdict="inbox")
-    print(label_many(entries=entries, user=member.user, verdict="accepted"))
+    print(label_many(entries=entries, user=member.user, verdict="accepted").changed)
     return 0
 
 

@@ -12,9 +12,10 @@ from webapp.api.binary import binary_answer
 from webapp.api.errors import Conflict
 from webapp.lib.request_values import MAX_WHOLE
 from webapp.replay import queries
+from webapp.replay.bulk_labels import label_many
 from webapp.replay.exports import CONTENT_TYPES, chosen_for_export, export_response
 from webapp.replay.filters import ALL, EntryFilter
-from webapp.replay.labels import LabelConflict, NothingToUndo, label_many, to_settle, undo_latest
+from webapp.replay.labels import LabelConflict, NothingToUndo, to_settle, undo_latest
 from webapp.replay.models import Verdict
 
 router = Router(tags=["replay"])
@@ -48,6 +49,8 @@ class BulkIn(Chosen):
     to: Verdict
     expected: int = Field(ge=0, le=MAX_WHOLE)
     """How many entries the caller saw; 409 when they are others by now."""
+    trim: bool = False
+    """Accept entries with unparsable or refused turns without those; else they are held back."""
 
 
 class BulkOut(Schema):
@@ -56,6 +59,8 @@ class BulkOut(Schema):
     changed: int
     left_out: int
     """Entries that a review holds to settle."""
+    held_back: int
+    """Not accepted: turns of them were unparsable or refused."""
 
 
 class UndoneOut(Schema):
@@ -104,8 +109,8 @@ def bulk(request: MemberRequest, body: BulkIn) -> Any:
         raise Conflict(f"expected: the filter holds {number} entries by now, not {body.expected}.")
     left_out = rows.filter(pk__in=to_settle()).count()
     try:
-        changed = label_many(entries=rows, user=request.user, verdict=body.to)
-        return {"changed": changed, "left_out": left_out}
+        done = label_many(entries=rows, user=request.user, verdict=body.to, trim=body.trim)
+        return {"changed": done.changed, "held_back": done.held_back, "left_out": left_out}
     except ValueError as error:
         raise BadRequest(str(error)) from error
 

@@ -19,6 +19,8 @@ class EntryRow(Schema):
     labelled_by: str | None = Field(None, alias="labelled_by.username")
     labelled_at: datetime | None
     num_uses: int
+    has_bad_turns: bool
+    """Turns of it were unparsable or refused: it is accepted trimmed only."""
     created_at: datetime
 
 
@@ -30,6 +32,9 @@ class LabelIn(Schema):
     note: str | None = None
     expected_verdict: str | None = None
     """The verdict that the caller saw; 409 when it has changed since."""
+    trim: bool = False
+    """Accept an entry with unparsable or refused turns without those; 409 when it has some and this is not
+    set."""
 
 
 class EntryPage(Schema):

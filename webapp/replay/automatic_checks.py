@@ -95,8 +95,11 @@ def reward_check(entry: ReplayEntry) -> Check | None:
 
 
 def parse_check(entry: ReplayEntry) -> Check | None:
-    """Were there completions that meant nothing?"""
+    """Would turns be trained on that did nothing?"""
+    if entry.has_bad_turns:
+        return Check("parse", "bad", "Unparsable or refused turns: accepted without them, or not")
     number = entry.trajectory.num_parse_errors
     if not number:
         return None
-    return Check("parse", "warning", f"{number} completion{'' if number == 1 else 's'} could not be parsed")
+    words = f"{number} completion{'' if number == 1 else 's'} could not be parsed; left out"
+    return Check("parse", "good", words)

@@ -8,10 +8,12 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.live.event_publishing import publish
 from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.models import ReplayEntry
+from webapp.replay.turns.turn_edits import TurnEdit
 from webapp.trajectories.models import Trajectory
 
 ADMISSION_SCORE = 0.5
 """Trajectories that scored less never reach the inbox."""
+TURN_COLUMNS = ("trajectory", "index", "frame", "action", "parse_error", "action_error")
 
 
 def stream_of(team_id: int) -> str:
@@ -38,7 +40,7 @@ def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
     if not is_admissible(trajectory):
         return None
     # With the foreign key: a reverse relation reads it of every row, one by one when it is left out.
-    turns = list(trajectory.turns.order_by("index").only("trajectory", "index", "frame", "action"))
+    turns = list(trajectory.turns.order_by("index").only(*TURN_COLUMNS))
     with transaction.atomic():
         entry, is_new = ReplayEntry.objects.get_or_create(
             trajectory=trajectory,
@@ -48,6 +50,7 @@ def offer_to_inbox(*, trajectory: Trajectory) -> ReplayEntry | None:
                 "family": trajectory.family,
                 "signature": signature_of(trajectory.task_id, turns),
                 "num_still": longest_still_run(turns),
+                "has_bad_turns": bool(TurnEdit().bad_turns(turns)),
             },
         )
         if is_new:

@@ -7,7 +7,6 @@ of two people who answer the same question one wins and the other is told who wa
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -18,14 +17,13 @@ from django.utils import timezone
 from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
 from webapp.lib.request_values import shortened
-from webapp.lib.tags import MAX_TAGS, checked_tags
+from webapp.lib.tags import checked_tags
 from webapp.replay.automatic_checks import signature_of
-from webapp.replay.models import LabelEvent, ReplayEntry, ReviewItem, Verdict
+from webapp.replay.models import USABLE_VERDICTS, LabelEvent, ReplayEntry, ReviewItem, Verdict
 from webapp.replay.turns.turn_edits import TurnEdit
+from webapp.trajectories.models import TurnRecord
 
 MAX_NOTE = 4000
-MAX_BULK = 5000
-"""Entries of one bulk change."""
 
 
 class LabelConflict(Exception):
@@ -34,6 +32,10 @@ class LabelConflict(Exception):
     def __init__(self, entry: ReplayEntry, message: str) -> None:
         super().__init__(message)
         self.entry = entry
+
+
+class NeedsTrim(LabelConflict):
+    """Raised when an entry with unparsable or refused turns would be accepted as it is."""
 
 
 class NothingToUndo(Exception):
@@ -52,12 +54,14 @@ def label_entry(
     note: str | None = None,
     edit: dict[str, Any] | None = None,
     expected_verdict: str | None = None,
-    batch: str = "",
+    trim: bool = False,
 ) -> LabelEvent | None:
     """Change verdict, tags, note or edit (None leaves one as it is); None when nothing differs.
 
-    `edit`: of `turns.turn_edits`, checked. `expected_verdict` is what the person saw. Raises LabelConflict
-    when the entry has another one by now, ValueError naming the field for a value that cannot be stored.
+    `edit`: of `turns.turn_edits`, checked. `expected_verdict` is what the person saw. `trim`: an entry with
+    unparsable or refused turns is accepted without them. Raises LabelConflict when the entry has another
+    verdict by now, NeedsTrim when it has such turns and `trim` is not set, ValueError naming the field for a
+    value that cannot be stored.
     """
     wanted = check_label(verdict, tags, note)
     if edit is not None:
@@ -68,14 +72,16 @@ def label_entry(
             raise LabelConflict(locked, conflict_message(locked))
         before = snapshot(locked)
         after = {**before, **wanted}
+        if verdict in USABLE_VERDICTS:
+            after["edit"] = accepted_edit(locked, after["edit"], trim=trim)
         if after == before:
             return None
-        event = LabelEvent.objects.create(entry=locked, by=user, before=before, after=after, batch=batch)
-        _assign(locked, after, user)
+        event = LabelEvent.objects.create(entry=locked, by=user, before=before, after=after)
+        assign(locked, after, user)
         if after["edit"] != before["edit"]:
             follow_edit(locked)
         locked.save(update_fields=[*LABEL_COLUMNS, *LIKENESS_COLUMNS])
-        _record(AuditAction.LABELLED, locked, user, before=before["verdict"], after=after["verdict"])
+        record_label(AuditAction.LABELLED, locked, user, before=before["verdict"], after=after["verdict"])
     _copy(locked, entry)
     return event
 
@@ -93,7 +99,7 @@ def undo_last(*, entry: ReplayEntry, user: User) -> LabelEvent:
         if last.by_id != user.pk:
             raise LabelConflict(locked, f"The last label is not yours: {conflict_message(locked)}")
         event = _undo(locked, last, user)
-        _record(AuditAction.LABEL_UNDONE, locked, user, verdict=locked.verdict)
+        record_label(AuditAction.LABEL_UNDONE, locked, user, verdict=locked.verdict)
     _copy(locked, entry)
     return event
 
@@ -119,34 +125,8 @@ def undo_latest(*, team: Team, user: User) -> list[LabelEvent]:
             elif not event.batch:
                 raise LabelConflict(entry, f"Another person changed it after you: {conflict_message(entry)}")
         if undone:
-            _record(AuditAction.LABEL_UNDONE, last.entry, user, entries=len(undone))
+            record_label(AuditAction.LABEL_UNDONE, last.entry, user, entries=len(undone))
         return undone
-
-
-def label_many(*, entries: QuerySet[ReplayEntry], user: User, verdict: str, add_tag: str = "") -> int:
-    """One verdict, and one more tag, for all of `entries`, one undoable event each; returns how many changed.
-
-    What a review holds to settle is left out: people decide on it there.
-    An entry that has `MAX_TAGS` already keeps those.
-    """
-    wanted = check_label(verdict, None, None)
-    batch = secrets.token_hex(16)
-    with transaction.atomic():
-        changed: list[ReplayEntry] = []
-        events = []
-        free = entries.exclude(pk__in=to_settle())
-        for entry in free.select_for_update(of=("self",)).order_by("id")[:MAX_BULK]:
-            before = snapshot(entry)
-            after = {**before, **wanted, "tags": _with_tag(before["tags"], add_tag)}
-            if after == before:
-                continue
-            events.append(LabelEvent(entry=entry, by=user, before=before, after=after, batch=batch))
-            changed.append(_assign(entry, after, user))
-        LabelEvent.objects.bulk_create(events, batch_size=500)
-        if changed:
-            _store(changed, is_equal=not add_tag)
-            _record(AuditAction.LABELLED, changed[0], user, after=verdict, entries=len(changed))
-    return len(changed)
 
 
 def to_settle() -> QuerySet[ReviewItem, Any]:
@@ -154,30 +134,13 @@ def to_settle() -> QuerySet[ReviewItem, Any]:
     return ReviewItem.objects.filter(num_open=0, decided="", expected="").values("entry")
 
 
-def _with_tag(tags: list[str], tag: str) -> list[str]:
-    if not tag or tag in tags or len(tags) >= MAX_TAGS:
-        return tags
-    return [*tags, tag]
-
-
-def _store(changed: list[ReplayEntry], *, is_equal: bool) -> None:
-    """Write the labels of many rows; those that are equal but for their tags need fewer statements."""
-    if not is_equal:
-        ReplayEntry.objects.bulk_update(changed, LABEL_COLUMNS, batch_size=100)
-        return
-    first = changed[0]
-    values = {"verdict": first.verdict, "labelled_by": first.labelled_by, "labelled_at": first.labelled_at}
-    for start in range(0, len(changed), 500):
-        rows = ReplayEntry.objects.filter(pk__in=[entry.pk for entry in changed[start : start + 500]])
-        rows.update(**values)
-
-
-def _record(action: AuditAction, entry: ReplayEntry, user: User, **detail: object) -> None:
+def record_label(action: AuditAction, entry: ReplayEntry, user: User, **detail: object) -> None:
     """One row, for many entries too: then it names one of them and how many they were."""
     log_action(action, person=user, team=entry.team_id, kind="entry", object_id=entry.pk, **detail)
 
 
-LIKENESS_COLUMNS = ["signature", "cluster"]
+TURN_COLUMNS = ("trajectory", "index", "action", "parse_error", "action_error")
+LIKENESS_COLUMNS = ["signature", "cluster", "has_bad_turns"]
 LABEL_COLUMNS = ["verdict", "tags", "note", "edit", "labelled_by", "labelled_at"]
 
 
@@ -225,7 +188,7 @@ def _undo(entry: ReplayEntry, event: LabelEvent, user: User) -> LabelEvent:
     undo = LabelEvent.objects.create(
         entry=entry, by=user, before=snapshot(entry), after=event.before, undoes=event, batch=event.batch
     )
-    _assign(entry, event.before, user)
+    assign(entry, event.before, user)
     if event.before.get("edit") != event.after.get("edit"):
         follow_edit(entry)
     # The labeller is the person whose label stands again, not the one who undid the next.
@@ -236,7 +199,8 @@ def _undo(entry: ReplayEntry, event: LabelEvent, user: User) -> LabelEvent:
     return undo
 
 
-def _assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntry:
+def assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntry:
+    """Give the entry the values of a label. Saves nothing."""
     entry.verdict, entry.tags, entry.note = after["verdict"], after["tags"], after["note"]
     entry.edit = after.get("edit", {})
     is_back_in_inbox = entry.verdict == Verdict.INBOX
@@ -245,13 +209,32 @@ def _assign(entry: ReplayEntry, after: dict[str, Any], user: User) -> ReplayEntr
     return entry
 
 
+def turns_of(entry: ReplayEntry) -> list[TurnRecord]:
+    """What an edit looks at."""
+    return list(entry.trajectory.turns.order_by("index").only(*TURN_COLUMNS))
+
+
+def accepted_edit(entry: ReplayEntry, stored: dict[str, Any], *, trim: bool) -> dict[str, Any]:
+    """The edit with which an entry may be accepted. Raises NeedsTrim, or BadValue with nothing left."""
+    edit, turns = TurnEdit.read(stored), turns_of(entry) if entry.has_bad_turns or stored else []
+    if not edit.bad_turns(turns):
+        return stored
+    trimmed = edit.trimmed(turns)
+    if not trim:
+        last = (trimmed.last or 0) + 1
+        raise NeedsTrim(
+            entry,
+            f"Entry {entry.pk} has unparsable or refused turns: accept it trimmed (trim), up to turn {last}.",
+        )
+    return trimmed.as_json()
+
+
 def follow_edit(entry: ReplayEntry) -> None:
     """Its turns are others now: another signature, and the dispatcher compares it anew. Saves nothing."""
-    edit, turns = TurnEdit.read(entry.edit), entry.trajectory.turns.order_by("index")
-    kept = [
-        turn for turn in turns.only("trajectory", "index", "action") if edit.state_of(turn.index) != "cut"
-    ]
+    edit, turns = TurnEdit.read(entry.edit), turns_of(entry)
+    kept = [turn for turn in turns if edit.state_of(turn.index) != "cut"]
     entry.signature, entry.cluster = signature_of(entry.trajectory.task_id, kept), None
+    entry.has_bad_turns = bool(edit.bad_turns(turns))
 
 
 def _copy(source: ReplayEntry, target: ReplayEntry) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import BigIntegerField, CharField, Count, F, Max, QuerySet, Value
+from django.db.models import BigIntegerField, CharField, Count, F, Max, Q, QuerySet, Value
 from django.db.models.functions import Cast, Concat
 
 from training.contracts.types import Source
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.weight_lineage import WeightLineage
+from webapp.lib.request_values import BadValue
 from webapp.live.event_publishing import cursor_of, last_seq
 from webapp.replay.automatic_checks import Check, checks_of
 from webapp.replay.curation.sorting import Surroundings, ordered_ids
@@ -21,7 +22,7 @@ from webapp.replay.filters import NEWEST, PROBLEMS, SORTS, EntryFilter
 from webapp.replay.fit_for_experiments import fit_of, target_experiment
 from webapp.replay.inbox_admission import stream_of
 from webapp.replay.models import LabelEvent, ReplayEntry, ReplayUseRecord, Verdict
-from webapp.replay.turns.turn_edits import edit_words
+from webapp.replay.turns.turn_edits import TurnEdit, edit_words
 from webapp.trajectories.models import TurnRecord
 from webapp.trajectories.turn_display import turn_json
 from webapp.trajectories.viewer_parts import end_frame
@@ -43,15 +44,18 @@ PLAYER_COLUMNS = (
     "terms",
     "source",
 )
+FLAWED = Count("id", filter=Q(has_bad_turns=True))
 COMMON_TAGS = ("clean", "lucky", "detour", "wrong reason", "unsafe")
 
 
 def entry_rows(team_id: int) -> QuerySet[ReplayEntry]:
-    """Entries with what a queue row shows; newest first."""
+    """Entries with what a queue row shows; newest first, those with bad turns last."""
     rows = ReplayEntry.objects.filter(team_id=team_id).select_related(
         "trajectory__task", "trajectory__experiment", "labelled_by"
     )
-    return rows.defer("outline", "trajectory__task__spec", "trajectory__experiment__config").order_by("-id")
+    return rows.defer("outline", "trajectory__task__spec", "trajectory__experiment__config").order_by(
+        "has_bad_turns", "-id"
+    )
 
 
 def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit: int) -> list[ReplayEntry]:
@@ -63,7 +67,10 @@ def queue_after(team_id: int, chosen: EntryFilter, before_id: int | None, limit:
         return [found[pk] for pk in ids if pk in found]
     rows = chosen.apply(entry_rows(team_id))
     if before_id is not None:
-        rows = rows.filter(pk__lt=before_id)
+        last = ReplayEntry.objects.filter(team_id=team_id, pk=before_id)
+        is_flawed = bool(last.values_list("has_bad_turns", flat=True).first())
+        behind = Q(has_bad_turns=is_flawed, pk__lt=before_id)
+        rows = rows.filter(behind if is_flawed else behind | Q(has_bad_turns=True))
     return list(rows[:limit])
 
 
@@ -106,10 +113,19 @@ def entry_json(entry: ReplayEntry, turns: list[TurnRecord], checks: list[Check])
         "score": trajectory.score,
         "reward": trajectory.reward,
         "numUses": entry.num_uses,
+        "trimmedTo": trimmed_to(entry, turns) if entry.has_bad_turns else None,
         "checks": [check_json(check) for check in checks],
         "turns": [{**turn_json(turn, with_raw=False), "thought": turn.thought} for turn in turns],
         "endFrame": end_frame(trajectory, turns),
     }
+
+
+def trimmed_to(entry: ReplayEntry, turns: list[TurnRecord]) -> int:
+    """The last good turn of an entry with bad ones, from 1; 0 when none is good."""
+    try:
+        return 1 + (TurnEdit.read(entry.edit).trimmed(turns).last or 0)
+    except BadValue:
+        return 0
 
 
 def label_json(entry: ReplayEntry) -> dict[str, Any]:
@@ -128,15 +144,27 @@ def check_json(check: Check) -> dict[str, Any]:
     return {"tone": check.tone, "text": check.text, "cluster": check.cluster}
 
 
-def counts_and_cursor(team_id: int, chosen: EntryFilter) -> tuple[dict[str, int], int]:
-    """(verdict -> entries within the rest of the filter, all verdicts; cursor of the inbox stream)."""
+@dataclass(frozen=True, slots=True)
+class InboxCounts:
+    """Of the rest of a filter, whatever its verdict."""
+
+    by_verdict: dict[str, int]
+    flawed: dict[str, int]
+    """Of them, those with bad turns."""
+    cursor: int
+    """Of the inbox stream."""
+
+
+def counts_and_cursor(team_id: int, chosen: EntryFilter) -> InboxCounts:
+    """One query, unless nothing fits."""
     rows = chosen.apply_but_verdict(ReplayEntry.objects.filter(team_id=team_id)).order_by()
     stream = stream_of(team_id)
-    found = rows.values("verdict").annotate(number=Count("id"), cursor=Max(cursor_of(stream)))
-    counts = {row["verdict"]: row["number"] for row in found}
+    found = rows.values("verdict").annotate(number=Count("id"), flawed=FLAWED, cursor=Max(cursor_of(stream)))
+    counts, flawed = ({row["verdict"]: row[name] for row in found} for name in ("number", "flawed"))
     cursor = max((row["cursor"] or 0 for row in found), default=None)
-    return (
+    return InboxCounts(
         {verdict: counts.get(verdict, 0) for verdict in Verdict.values},
+        flawed,
         last_seq(stream) if cursor is None else cursor,
     )
 

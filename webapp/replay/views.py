@@ -20,16 +20,15 @@ from webapp.accounts.saved_views import view_menu
 from webapp.lib.request_values import json_body, whole_number, whole_numbers
 from webapp.replay import queries
 from webapp.replay.access import get_entry
+from webapp.replay.bulk_labels import MAX_BULK, BulkLabel, label_many
 from webapp.replay.curation.effect import effects_of
 from webapp.replay.filters import ALL, EntryFilter
 from webapp.replay.fit_for_experiments import fits_of
 from webapp.replay.inbox_admission import stream_of
 from webapp.replay.labels import (
-    MAX_BULK,
     LabelConflict,
     NothingToUndo,
     label_entry,
-    label_many,
     to_settle,
     undo_last,
     undo_latest,
@@ -56,7 +55,8 @@ def inbox(request: MemberRequest) -> HttpResponse:
     membership = member(request)
     team_id = membership.team_id
     chosen = EntryFilter.from_query(request.GET)
-    counts, cursor = queries.counts_and_cursor(team_id, chosen)
+    found = queries.counts_and_cursor(team_id, chosen)
+    counts = found.by_verdict
     queue = queries.queue_after(team_id, chosen, None, queries.QUEUE_SIZE)
     wanted = whole_number(request.GET.get("entry", "") or "0", "entry")
     if wanted and wanted not in {entry.pk for entry in queue}:
@@ -67,10 +67,11 @@ def inbox(request: MemberRequest) -> HttpResponse:
         **queries.filter_fields(team_id, chosen),
         "nav": "replay",
         "stream": stream_of(team_id),
-        "cursor": cursor,
+        "cursor": found.cursor,
         "queue": queue,
         "counts": counts,
         "num_all": sum(counts.values()),
+        "num_flawed": sum(n for one, n in found.flawed.items() if chosen.verdict in (ALL, one)),
         "num_in_filter": sum(counts.values()) if chosen.verdict == ALL else counts[chosen.verdict],
         "verdicts": [(verdict.value, verdict.label, counts[verdict]) for verdict in Verdict],
         "verdict_keys": VERDICT_KEYS,
@@ -130,6 +131,7 @@ def entry_label(request: MemberRequest, pk: int) -> HttpResponse:
             tags=tags.split(",") if isinstance(tags, str) else tags,
             note=body.get("note"),
             expected_verdict=body.get("expected_verdict"),
+            trim=body.get("trim") in (True, "1"),
         )
     except LabelConflict as conflict:
         if not is_json:
@@ -197,7 +199,9 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
         return _back(request)
     num_held = rows.filter(pk__in=to_settle()).count()
     try:
-        changed = label_many(entries=rows, user=request.user, verdict=verdict)
+        done = label_many(
+            entries=rows, user=request.user, verdict=verdict, trim=request.POST.get("trim") == "1"
+        )
     except ValueError as error:
         messages.error(request, str(error))
         return _back(request)
@@ -207,9 +211,8 @@ def bulk_label(request: MemberRequest) -> HttpResponse:
         else ""
     )
     rest = f" {number - MAX_BULK} are left: label them once more." if number > MAX_BULK else ""
-    messages.success(
-        request, f"{counted(changed, 'entry', 'entries')} marked {verdict}. Press Z to undo.{held}{rest}"
-    )
+    said = f"{counted(done.changed, 'entry', 'entries')} marked {verdict}. Press Z to undo."
+    messages.success(request, f"{said}{held_back_words(done)}{held}{rest}")
     return redirect(f"{reverse('replay-inbox')}?{request.GET.urlencode()}")
 
 
@@ -234,6 +237,7 @@ def entry_detail(request: MemberRequest, pk: int) -> HttpResponse:
         "verdict_keys": VERDICT_KEYS,
         "may_label": may_label(membership),
         "player": queries.entry_json(entry, turns, checks),
+        "trimmed_to": queries.trimmed_to(entry, turns) if entry.has_bad_turns else None,
     }
     return render(request, "replay/detail.html", ctx)
 
@@ -244,6 +248,13 @@ def buffer_stats(request: MemberRequest) -> HttpResponse:
     team_id = member(request).team_id
     ctx = {"nav": "replay", "coverage": queries.coverage(team_id), "verdicts": Verdict.labels}
     return render(request, "replay/stats.html", ctx)
+
+
+def held_back_words(done: BulkLabel) -> str:
+    if not done.held_back:
+        return ""
+    verb = "was" if done.held_back == 1 else "were"
+    return f" {done.held_back} {verb} held back: unparsable or refused turns; accept them trimmed."
 
 
 def _problem(status: int, message: str, **more: Any) -> JsonResponse:

@@ -199,6 +199,7 @@ class BulkOut(TypedDict):
 
     changed: int
     left_out: int
+    held_back: int
 
 
 class CancelledOut(TypedDict):
@@ -436,6 +437,7 @@ class EntryRow(TypedDict):
     labelled_by: NotRequired[str | None]
     labelled_at: str | None
     num_uses: int
+    has_bad_turns: bool
     created_at: str
 
 
@@ -1448,6 +1450,7 @@ class Turn(TypedDict):
     dialect: NotRequired[str]
     action_error: NotRequired[str | None]
     screen_changed: NotRequired[bool | None]
+    unsettled: NotRequired[str]
     terms: NotRequired[list[RewardTerm]]
     is_context: NotRequired[bool]
 

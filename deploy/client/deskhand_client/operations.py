@@ -446,13 +446,20 @@ class Operations(Transport):
         tags: list[str] | None = None,
         note: str | None = None,
         expected_verdict: str | None = None,
+        trim: bool | None = None,
     ) -> models.EntryRow:
         """Change verdict, tags or note; what is left out stays. 409 when another person changed it
         meanwhile."""
         return self._call(
             "POST",
             f"/replay/{_segment(pk)}/label",
-            body={"verdict": verdict, "tags": tags, "note": note, "expected_verdict": expected_verdict},
+            body={
+                "verdict": verdict,
+                "tags": tags,
+                "note": note,
+                "expected_verdict": expected_verdict,
+                "trim": trim,
+            },
         )
 
     def undo_label(self, pk: int) -> models.EntryRow:
@@ -475,6 +482,7 @@ class Operations(Transport):
         tag: str | None = None,
         search: str | None = None,
         finding: int | None = None,
+        trim: bool | None = None,
     ) -> models.BulkOut:
         """One verdict for all entries of a filter, by default the inbox; one undo takes it back."""
         return self._call(
@@ -490,6 +498,7 @@ class Operations(Transport):
                 "finding": finding,
                 "to": to,
                 "expected": expected,
+                "trim": trim,
             },
         )
 
@@ -748,11 +757,14 @@ class Operations(Transport):
         *,
         first: int | None = None,
         last: int | None = None,
+        context: list[int] | None = None,
         actions: dict[str, models.Action] | None = None,
     ) -> models.EditOut:
         """Trim an entry and correct its actions; an undo of its label takes it back."""
         return self._call(
-            "PUT", f"/replay/{_segment(pk)}/edit", body={"first": first, "last": last, "actions": actions}
+            "PUT",
+            f"/replay/{_segment(pk)}/edit",
+            body={"first": first, "last": last, "context": context, "actions": actions},
         )
 
     def split_entry(self, pk: int, *, turn: int) -> models.EntryRow:

@@ -28,10 +28,12 @@ const loader = new EntryLoader({
 });
 let state = labelling.newLabelling({ order: queue.ids(), entries: stored.entries, position: stored.start, hasMore: stored.hasMore });
 let pressedAtMs = 0;
+let offered = ""; // entry and verdict whose trim was offered: the next press of the key takes it
 
 function show(next) {
   state = next;
   const entry = labelling.currentEntry(state);
+  if (!offered.startsWith(`${entry?.id} `)) offer("");
   const isDone = labelling.currentId(state) === null;
   find("done").hidden = !isDone;
   root.querySelector(".curate-main").hidden = isDone;
@@ -67,7 +69,23 @@ function count(from, to) {
 
 // --- labels ----------------------------------------------------------------------------------------
 
-async function send(change, { isAdvancing = false } = {}) {
+// An entry with turns that did nothing is accepted without them, once a second press says so.
+function accept(verdict) {
+  const entry = labelling.currentEntry(state);
+  const isFlawed = verdict !== "rejected" && entry?.trimmedTo != null && entry.verdict !== verdict;
+  if (!isFlawed) return send({ verdict }, { isAdvancing: true });
+  if (entry.trimmedTo && offered === `${entry.id} ${verdict}`) return send({ verdict }, { isAdvancing: true, trim: true });
+  offered = `${entry.id} ${verdict}`;
+  const [key, word] = verdict === "gold" ? ["G", "make it gold"] : ["A", "accept it"];
+  offer(entry.trimmedTo ? `Turns of it were unparsable or refused. ${key} again to ${word} without them, up to turn ${entry.trimmedTo}.` : "No turn of it was executed: reject it.");
+}
+
+function offer(text) {
+  find("trim").hidden = !text;
+  find("trim").querySelector("span").textContent = text;
+}
+
+async function send(change, { isAdvancing = false, trim = false } = {}) {
   const entry = labelling.currentEntry(state);
   if (!stored.mayLabel || !entry?.turns) return;
   if (!labelling.isChange(entry, change)) {
@@ -82,7 +100,7 @@ async function send(change, { isAdvancing = false } = {}) {
   const more = wanted(state);
   try {
     const url = `/replay/${entry.id}/label/?${root.dataset.query}`;
-    const answer = await outbox.post(url, { ...change, expected_verdict: before, need: more.ids, before: more.before });
+    const answer = await outbox.post(url, { ...change, trim, expected_verdict: before, need: more.ids, before: more.before });
     take({ entries: [answer.entry, ...answer.entries], rows: answer.rows });
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -134,7 +152,7 @@ const pressed = (event) => (pressedAtMs = event?.timeStamp ?? performance.now())
 startControls(root, player, {
   verdict: (verdict, event) => {
     pressed(event);
-    send({ verdict }, { isAdvancing: true });
+    accept(verdict);
   },
   skip: (event) => {
     pressed(event);

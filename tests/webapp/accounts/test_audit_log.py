@@ -23,7 +23,7 @@ from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.search_space import parse_axes
 from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.fleet.models import DesktopPhase
-from webapp.replay.labels import label_many
+from webapp.replay.bulk_labels import label_many
 from webapp.replay.models import ReplayEntry
 from webapp.screens.models import Screen
 from webapp.screens.screen_control import hand_back_control, request_control

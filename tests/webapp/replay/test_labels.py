@@ -8,11 +8,11 @@ from django.contrib.auth.models import User
 from django.db import connection
 
 from testing.factories import make_replay_entry, make_team, make_user
+from webapp.replay.bulk_labels import BulkLabel, label_many
 from webapp.replay.labels import (
     LabelConflict,
     NothingToUndo,
     label_entry,
-    label_many,
     undo_last,
     undo_latest,
 )
@@ -117,7 +117,9 @@ def test_a_bulk_change_is_undone_as_a_whole_but_spares_what_changed_since():
     user, other = make_user("annotator", team=team), make_user("annotator", team=team)
     entries = [make_replay_entry(team=team) for _ in range(4)]
     label_entry(entry=entries[0], user=user, verdict="rejected")
-    assert label_many(entries=ReplayEntry.objects.filter(team=team), user=user, verdict="rejected") == 3
+    assert (
+        label_many(entries=ReplayEntry.objects.filter(team=team), user=user, verdict="rejected").changed == 3
+    )
     label_entry(entry=entries[1], user=other, verdict="gold")
     assert len(undo_latest(team=team, user=user)) == 2
     verdicts = [ReplayEntry.objects.get(pk=entry.pk).verdict for entry in entries]
@@ -130,10 +132,8 @@ def test_a_bulk_change_with_a_tag_keeps_what_each_entry_had():
     entries = [make_replay_entry(team=team) for _ in range(3)]
     for number, entry in enumerate(entries[:2]):
         label_entry(entry=entry, user=user, verdict="accepted", tags=[f"t{number}"], note=f"note {number}")
-    assert (
-        label_many(entries=ReplayEntry.objects.filter(team=team), user=user, verdict="gold", add_tag="new")
-        == 3
-    )
+    done = label_many(entries=ReplayEntry.objects.filter(team=team), user=user, verdict="gold", add_tag="new")
+    assert done == BulkLabel(changed=3, held_back=0)
     found = ReplayEntry.objects.filter(team=team).order_by("pk").values_list("verdict", "tags", "note")
     assert list(found) == [
         ("gold", ["t0", "new"], "note 0"),

@@ -1,6 +1,6 @@
 """Ratings of single turns, and what of an entry is trained on."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from django.http import HttpResponseBase
 from ninja import Field, File, Form, Router, Schema, UploadedFile
@@ -63,6 +63,8 @@ class EditIn(Schema):
 
     first: int | None = Field(None, ge=0, le=MAX_TURN)
     last: int | None = Field(None, ge=0, le=MAX_TURN)
+    context: list[Annotated[int, Field(ge=0, le=MAX_TURN)]] = []
+    """Further turns that are not imitated."""
     actions: dict[str, Action] = {}
     """Index of a turn -> what should have been done."""
 

@@ -11,9 +11,10 @@ from django.db.models import Count, Max, Min, Q, QuerySet
 
 from webapp.accounts.models import Team
 from webapp.lib.request_values import BadValue
+from webapp.replay.bulk_labels import MAX_BULK, label_many
 from webapp.replay.curation.likeness import Step, alike, outline_of, screens_hash
 from webapp.replay.filters import EntryFilter
-from webapp.replay.labels import MAX_BULK, label_many, to_settle
+from webapp.replay.labels import to_settle
 from webapp.replay.models import USABLE_VERDICTS, ReplayEntry, Verdict
 from webapp.replay.turns.turn_edits import TurnEdit
 
@@ -176,7 +177,7 @@ def keep_best(
         rows = rows.filter(cluster=cluster)
     surplus = surplus_of(rows.exclude(pk__in=to_settle()), keep)
     entries = ReplayEntry.objects.filter(team=team, pk__in=surplus[:MAX_BULK])
-    changed = label_many(entries=entries, user=user, verdict=Verdict.REJECTED, add_tag=DUPLICATE_TAG)
+    changed = label_many(entries=entries, user=user, verdict=Verdict.REJECTED, add_tag=DUPLICATE_TAG).changed
     return changed, max(0, len(surplus) - MAX_BULK)
 
 

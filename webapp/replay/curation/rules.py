@@ -18,7 +18,7 @@ SCANNER = re.compile(r"[a-z0-9][a-z0-9-]{0,59}\.v[0-9]{1,6}")
 
 
 class Rules(BaseModel):
-    """What an entry has to meet; None = no such rule. Only accepted and gold entries ever enter."""
+    """What an entry has to meet; None = no such rule. Only accepted and gold ones without bad turns enter."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     only_gold: bool = False
@@ -110,6 +110,8 @@ def _refusal(
 ) -> str | None:
     if verdict not in USABLE_VERDICTS:
         return "rejected" if verdict == Verdict.REJECTED else "waits in the inbox"
+    if facts.has_bad_turns:
+        return "unparsable or refused turns: trim it"
     if rules.only_gold and verdict != Verdict.GOLD:
         return "not gold"
     if rules.min_reward is not None and (facts.reward or 0.0) < rules.min_reward:

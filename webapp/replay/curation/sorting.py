@@ -24,6 +24,7 @@ COLUMNS = (
     "trajectory__experiment_id",
     "trajectory__policy_version",
     "trajectory__source",
+    "has_bad_turns",
 )
 
 
@@ -37,6 +38,7 @@ class Facts(NamedTuple):
     experiment_id: int | None
     policy_version: int | None
     source: str
+    has_bad_turns: bool = False
 
 
 class Surroundings:
@@ -88,13 +90,18 @@ def usable_by_task(team_id: int) -> dict[int, int]:
 def ordered_ids(
     team_id: int, chosen: EntryFilter, around: Surroundings, *, after: int | None = None
 ) -> list[int]:
-    """The entries of a filter in its order, those behind entry `after` alone when it is given.
+    """The entries of a filter in its order, bad turns last; those behind entry `after` alone when
+    it is given.
 
     `after` need not be in the filter any more: it was labelled meanwhile.
     """
     everything = ReplayEntry.objects.filter(team_id=team_id)
     found = [Facts(*row) for row in chosen.apply(everything).order_by().values_list(*COLUMNS)]
-    key = _key(chosen.sort, around)
+    chosen_key = _key(chosen.sort, around)
+
+    def key(facts: Facts) -> tuple[bool, Any]:
+        return facts.has_bad_turns, chosen_key(facts)
+
     keyed = sorted((key(facts), -facts.pk) for facts in found)
     if after is None:
         return [-negative for _, negative in keyed]

@@ -13,6 +13,7 @@ from webapp.replay.automatic_checks import longest_still_run, signature_of
 from webapp.replay.imports.read_record import Record
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ImportedLine, ReplayEntry, Verdict
+from webapp.replay.turns.turn_edits import NothingGood, TurnEdit
 from webapp.trajectories.models import Group, Trajectory, TurnRecord
 from webapp.trajectories.pictures.telling_frame import most_telling
 
@@ -64,12 +65,20 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
         family=trajectory.family,
         signature=signature_of(record.task.pk, rows),
         num_still=longest_still_run(rows),
+        has_bad_turns=bool(TurnEdit().bad_turns(rows)),
         tags=[ASSUMED_TAG] if record.is_reward_assumed else [],
     )
     if record.imported is not None:
         ImportedLine.objects.create(entry=entry, **record.imported)
     if keep_labels and record.label.get("verdict") in Verdict.values:
-        tags = list(dict.fromkeys([*entry.tags, *record.label.get("tags", [])]))
+        _keep_label(entry, record, user)
+    return entry
+
+
+def _keep_label(entry: ReplayEntry, record: Record, user: User) -> None:
+    """The label of the file; an entry without a good turn stays in the inbox."""
+    tags = list(dict.fromkeys([*entry.tags, *record.label.get("tags", [])]))
+    try:
         label_entry(
             entry=entry,
             user=user,
@@ -77,8 +86,10 @@ def store_record(record: Record, team: Team, user: User, keep_labels: bool) -> R
             tags=tags[:MAX_TAGS],
             note=record.label.get("note", ""),
             edit=record.label.get("edit", {}),
+            trim=True,
         )
-    return entry
+    except NothingGood:
+        label_entry(entry=entry, user=user, tags=tags[:MAX_TAGS], note=record.label.get("note", ""))
 
 
 def turn_row(trajectory: Trajectory, turn: Turn, thought: str = "") -> TurnRecord:

@@ -39,6 +39,8 @@ class ReplayEntry(models.Model):
     """Digest of the task and the actions on a coarse grid: equal ones are near duplicates."""
     num_still = models.IntegerField(default=0)
     """Longest run of turns on an unchanged screen."""
+    has_bad_turns = models.BooleanField(default=False)
+    """Turns that it trains on were unparsable or refused: it is accepted trimmed only."""
     outline = ReportedJSONField(null=True)
     """Its actions as [kind, x, y, words], repeats merged (`curation.likeness`); null = not compared yet."""
     screens = models.CharField(max_length=64, blank=True)
@@ -50,7 +52,7 @@ class ReplayEntry(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["trajectory", "part"], name="entry_once_per_part")]
         indexes = [
-            models.Index(fields=["team", "verdict", "id"], name="entry_by_verdict"),
+            models.Index(fields=["team", "verdict", "has_bad_turns", "-id"], name="entry_good_first"),
             models.Index(fields=["team", "family", "verdict"], name="entry_by_family"),
             models.Index(fields=["team", "signature", "id"], name="entry_by_signature"),
             models.Index(fields=["team", "cluster", "verdict"], name="entry_by_cluster"),

@@ -139,7 +139,7 @@ def submit(*, label: ReviewLabel, verdict: str, note: str = "") -> ReviewItem:
         said = set(item.labels.values_list("verdict", flat=True))
         if item.num_open == 0 and len(said) == 1 and not item.expected:
             item.decided = said.pop()
-            label_entry(entry=item.entry, user=label.person, verdict=item.decided)
+            label_entry(entry=item.entry, user=label.person, verdict=item.decided, trim=True)
         item.save(update_fields=["num_open", "decided"])
     return item
 
@@ -192,4 +192,4 @@ def decide(*, item: ReviewItem, user: User, verdict: str) -> None:
             raise BadValue("item", "is a check, or labels of it are not in yet: no one may see them")
         locked.decided, locked.decided_by = verdict, user
         locked.save(update_fields=["decided", "decided_by"])
-        label_entry(entry=locked.entry, user=user, verdict=verdict)
+        label_entry(entry=locked.entry, user=user, verdict=verdict, trim=True)

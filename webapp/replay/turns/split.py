@@ -26,7 +26,9 @@ def split_entry(*, entry: ReplayEntry, user: User, at: int) -> ReplayEntry:
     with transaction.atomic():
         locked = ReplayEntry.objects.select_for_update().get(pk=entry.pk)
         edit = TurnEdit.read(locked.edit)
-        turns = locked.trajectory.turns.order_by("index").only("trajectory", "index", "frame")
+        turns = locked.trajectory.turns.order_by("index").only(
+            *("trajectory", "index", "frame", "parse_error", "action_error")
+        )
         own = [turn for turn in turns if edit.state_of(turn.index) == "trained"]
         behind = [turn for turn in own if turn.index >= at]
         if not 0 < len(behind) < len(own):
@@ -47,6 +49,7 @@ def split_entry(*, entry: ReplayEntry, user: User, at: int) -> ReplayEntry:
             labelled_at=locked.labelled_at,
             signature=locked.signature,
             num_still=longest_still_run(behind),
+            has_bad_turns=bool(second.bad_turns(behind)),
         )
         label = snapshot(locked)
         after = {**label, "edit": first.as_json(), "part": part.pk}

@@ -1,17 +1,18 @@
 """What of an entry is trained on: its first and last turn, and actions that people corrected.
 
-    {"first": 2, "last": 7, "actions": {"5": {"kind": "click", "x": 10, "y": 20}}}      indexes of turns
+    {"first": 2, "last": 7, "context": [4], "actions": {"5": {"kind": "click", "x": 10, "y": 20}}}
 
-Turns before the first, and turns marked bad, stay as the context in which the later ones were sampled,
-without a loss; turns behind the last are cut off, since nothing depends on them. A corrected turn is written
-anew from its action, so its entry has no importance ratio any more and is imitated.
+Numbers are indexes of turns. Turns before the first, those named as context, and turns marked bad stay as
+the context in which the later ones were sampled, without a loss; turns behind the last are cut off, since
+nothing depends on them. A corrected turn is written anew from its action, so its entry has no importance
+ratio any more and is imitated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
@@ -19,7 +20,19 @@ from training.contracts.types import Action, Trajectory, Turn
 from webapp.lib.request_values import BadValue
 from webapp.trajectories.turn_display import action_caption
 
-FIELDS = ("first", "last", "actions")
+FIELDS = ("first", "last", "context", "actions")
+
+
+class NothingGood(BadValue):
+    """Raised when an entry has no turn that could be accepted."""
+
+
+class TurnOutcome(Protocol):
+    """What an edit looks at of a turn, stored or as it travels."""
+
+    index: int
+    parse_error: Any
+    action_error: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +45,8 @@ class TurnEdit:
     """Index of the last turn that stays."""
     actions: Mapping[int, Action] = field(default_factory=dict)
     """Index -> what should have been done."""
+    context: frozenset[int] = frozenset()
+    """Indexes of further turns that are not imitated."""
 
     @classmethod
     def read(cls, stored: Mapping[str, Any]) -> TurnEdit:
@@ -43,12 +58,15 @@ class TurnEdit:
         actions = stored.get("actions") or {}
         if not isinstance(actions, dict):
             raise BadValue("edit.actions", "not an object")
-        return cls(first, last, {_turn(key): _action(key, value) for key, value in actions.items()})
+        found = {_turn(key): _action(key, value) for key, value in actions.items()}
+        return cls(first, last, found, _context(stored))
 
     def as_json(self) -> dict[str, Any]:
         """As it is stored; {} when nothing is changed."""
         found: dict[str, Any] = {"first": self.first, "last": self.last}
         found = {name: value for name, value in found.items() if value is not None}
+        if self.context:
+            found["context"] = sorted(self.context)
         if self.actions:
             found["actions"] = {
                 str(index): action.model_dump(mode="json", exclude_defaults=True)
@@ -61,9 +79,10 @@ class TurnEdit:
         for name, value in (("first", self.first), ("last", self.last)):
             if value is not None and value not in indexes:
                 raise BadValue(name, f"the trajectory has no turn {value + 1}")
-        for index in self.actions:
-            if index not in indexes:
-                raise BadValue("actions", f"the trajectory has no turn {index + 1}")
+        for name, named in (("actions", self.actions), ("context", self.context)):
+            for index in named:
+                if index not in indexes:
+                    raise BadValue(name, f"the trajectory has no turn {index + 1}")
         if self.first is not None and self.last is not None and self.first > self.last:
             raise BadValue("first", f"turn {self.first + 1} is behind the last one, {self.last + 1}")
 
@@ -71,13 +90,39 @@ class TurnEdit:
         """What it makes of the turns before `at`, and of the others."""
         before = {index: action for index, action in self.actions.items() if index < at}
         behind = {index: action for index, action in self.actions.items() if index >= at}
-        return TurnEdit(self.first, at - 1, before), TurnEdit(at, self.last, behind)
+        own, other = (frozenset(i for i in self.context if (i < at) == is_own) for is_own in (True, False))
+        return TurnEdit(self.first, at - 1, before, own), TurnEdit(at, self.last, behind, other)
 
     def state_of(self, index: int) -> str:
         """What becomes of a turn: trained, context or cut."""
         if self.last is not None and index > self.last:
             return "cut"
-        return "context" if self.first is not None and index < self.first else "trained"
+        is_before = self.first is not None and index < self.first
+        return "context" if is_before or index in self.context else "trained"
+
+    def bad_turns(self, turns: Iterable[TurnOutcome]) -> list[int]:
+        """Indexes of what would be imitated although it did nothing: unparsable or refused, not corrected."""
+        return [
+            turn.index
+            for turn in turns
+            if (turn.parse_error or turn.action_error)
+            and self.state_of(turn.index) == "trained"
+            and turn.index not in self.actions
+        ]
+
+    def trimmed(self, turns: Sequence[TurnOutcome]) -> TurnEdit:
+        """It ends at the last good turn, and bad ones before that are context.
+
+        Raises NothingGood when no good turn is left.
+        """
+        bad = set(self.bad_turns(turns))
+        good = [t.index for t in turns if self.state_of(t.index) == "trained" and t.index not in bad]
+        if not good:
+            raise NothingGood("verdict", "no turn with an executed action is left to accept: reject it")
+        if not bad:
+            return self
+        last = max(good)
+        return replace(self, last=last, context=self.context | {index for index in bad if index < last})
 
 
 def edit_words(stored: Mapping[str, Any]) -> str:
@@ -88,6 +133,8 @@ def edit_words(stored: Mapping[str, Any]) -> str:
         words.append(f"from turn {edit.first + 1}")
     if edit.last is not None:
         words.append(f"to turn {edit.last + 1}")
+    if edit.context:
+        words.append("without turn " + ", ".join(str(index + 1) for index in sorted(edit.context)))
     for index, action in sorted(edit.actions.items()):
         words.append(f"turn {index + 1}: {action_caption(action.model_dump(mode='json'))}")
     return ", ".join(words)
@@ -98,6 +145,14 @@ def _index(stored: Mapping[str, Any], name: str) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
         raise BadValue(f"edit.{name}", "not the index of a turn")
     return value
+
+
+def _context(stored: Mapping[str, Any]) -> frozenset[int]:
+    named = stored.get("context") or []
+    if not isinstance(named, list):
+        raise BadValue("edit.context", "not a list of indexes of turns")
+    found = [_index({"context": one}, "context") for one in named]
+    return frozenset(index for index in found if index is not None)
 
 
 def _turn(key: str) -> int:
