@@ -22,6 +22,13 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {plural(number, one, many)}"
 
 
+def counted_of(number: int, many: str, cap: int | None = None) -> str:
+    """The same from the plural alone; above `cap` it is only known that there are more: "10,000+ entries"."""
+    if cap is not None and number > cap:
+        return f"{cap:,}+ {many}"
+    return counted(number, many[:-3] + "y" if many.endswith("ies") else many.removesuffix("s"), many)
+
+
 def fixed_text(value: float, digits: int = 2, *, signed: bool = False) -> str:
     """With the given decimals: "0.83", "−1,204.5"; `signed` puts a plus before what is above zero."""
     if not isfinite(value):

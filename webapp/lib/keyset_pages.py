@@ -18,6 +18,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import Model, Q, QuerySet
 from django.http import QueryDict
 
+from training.contracts.number_text import counted_of
 from webapp.lib.query_string import changed_query
 from webapp.lib.request_values import MAX_WHOLE, BadValue, read_json
 
@@ -107,7 +108,7 @@ def paginate(
 def count_text(rows: QuerySet[Any], noun: str = "rows") -> str:
     """How many, exactly up to 10,000: counting more would cost more than showing the page."""
     number = rows.order_by()[: COUNT_CAP + 1].count()
-    return f"{COUNT_CAP:,}+ {noun}" if number > COUNT_CAP else f"{number:,} {noun}"
+    return counted_of(number, noun, COUNT_CAP)
 
 
 def _read(

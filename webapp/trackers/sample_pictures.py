@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from training.contracts.number_text import counted
 from webapp.experiments.models import Evaluation
 from webapp.lib.media.errors import StorageAway
 from webapp.trackers.contract import Picture
@@ -37,6 +38,6 @@ def _picture(evaluation: Evaluation, place: int, episode: Trajectory) -> Picture
         name=f"samples/{evaluation.kind}/{place}",
         step=evaluation.step,
         jpeg=strip,
-        caption=f"{episode.task.task_id}: score {episode.score:g}, {episode.num_turns} turns",
+        caption=f"{episode.task.task_id}: score {episode.score:g}, {counted(episode.num_turns, 'turn')}",
         at=evaluation.at,
     )

@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
+from training.contracts.number_text import counted
 from training.contracts.types import Limit, TrajectoryStatus
 from webapp.lib.turn_time import time_of
 from webapp.trajectories.models import Trajectory, TurnRecord
@@ -148,9 +149,12 @@ def limit_hit(trajectory: Trajectory) -> dict[str, str] | None:
     limit, desktops = Limit(trajectory.limit), trajectory.desktop_config
     if limit is Limit.TASK_TURNS:
         turns = trajectory.task.spec.get("max_turns")
-        return {"words": f"{turns} turns, the task's own", "where": "It wins over desktops.max_turns"}
+        return {
+            "words": f"{counted(int(turns or 0), 'turn')}, the task's own",
+            "where": "It wins over desktops.max_turns",
+        }
     if limit is Limit.TURNS:
-        return {"words": f"{desktops.max_turns} turns", "where": "desktops.max_turns of the config"}
+        return {"words": counted(desktops.max_turns, "turn"), "where": "desktops.max_turns of the config"}
     if limit is Limit.TIME:
         seconds = f"{desktops.trajectory_timeout_s:g} s"
         return {"words": seconds, "where": "desktops.trajectory_timeout_s of the config"}

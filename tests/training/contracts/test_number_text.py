@@ -4,6 +4,7 @@ import pytest
 
 from training.contracts.number_text import (
     counted,
+    counted_of,
     fixed_text,
     points_text,
     rough_duration_text,
@@ -85,3 +86,18 @@ def test_one_has_a_noun_of_its_own():
 )
 def test_an_estimate_claims_no_seconds(seconds: float, text: str):
     assert rough_duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "many", "text"),
+    [
+        (1, "messages", "1 message"),
+        (1, "reports", "1 report"),
+        (1, "entries", "1 entry"),
+        (1, "trajectories", "1 trajectory"),
+        (0, "messages", "0 messages"),
+        (10_001, "entries", "10,000+ entries"),
+    ],
+)
+def test_a_list_names_one_of_its_rows_in_the_singular(number: int, many: str, text: str):
+    assert counted_of(number, many, 10_000) == text

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
+from training.contracts.number_text import counted
 from webapp.accounts.access import MemberRequest
 from webapp.experiments.lifecycle.operator_actions import queue_experiment
 from webapp.experiments.models import Experiment
@@ -19,7 +20,7 @@ def queue_typed(
     """To the page of what was queued; `asked` are the arguments that both kinds share."""
     if plan is not None:
         launched = launch_sweep(**asked, plan=plan)
-        messages.success(request, f"The sweep began: {plan.num_experiments} experiments in all.")
+        messages.success(request, f"The sweep began: {counted(plan.num_experiments, 'experiment')} in all.")
         return redirect("sweep-detail", launched.pk)
     experiment = queue_experiment(**asked, origin=clone)
     messages.success(request, f"Queued as #{experiment.pk}.")

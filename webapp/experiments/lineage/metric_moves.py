@@ -15,6 +15,7 @@ from statistics import fmean
 
 from django.db.models import Avg, Q
 
+from training.contracts.number_text import counted
 from webapp.experiments.evaluations.success_pairs import SuccessPair, TaskOutcomes, change_between
 from webapp.experiments.lineage.chance import false_discovery_bound, welch_test
 from webapp.experiments.models import Experiment, MetricPoint
@@ -72,7 +73,7 @@ def success_moves(before: SuccessPair, after: SuccessPair, outcomes: TaskOutcome
                 low=paired.low,
                 high=paired.high,
                 p=paired.p,
-                basis=f"{paired.num_tasks} tasks",
+                basis=counted(paired.num_tasks, "task"),
                 is_share=True,
             )
         )

@@ -11,6 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from training.contracts.number_text import (
+    counted_of,
     duration_text,
     fixed_text,
     percent_digits,
@@ -242,6 +243,12 @@ def number(value: float | None) -> str:
 def fixed(value: float | None, digits: int = 2) -> str:
     """With the given decimals, without a plus: scores, means, shares of 1."""
     return "—" if value in MISSING else fixed_text(value, digits)
+
+
+@register.filter
+def counted(number: int, many: str) -> str:
+    """A number with its noun, which is written in the plural: 1 and "entries" are "1 entry"."""
+    return counted_of(number, many)
 
 
 @register.filter
