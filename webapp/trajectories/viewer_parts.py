@@ -150,7 +150,7 @@ def limit_hit(trajectory: Trajectory) -> dict[str, str] | None:
     if limit is Limit.TASK_TURNS:
         turns = trajectory.task.spec.get("max_turns")
         return {
-            "words": f"{counted(int(turns or 0), 'turn')}, the task's own",
+            "words": f"{counted(turns or 0, 'turn')}, the task's own",
             "where": "It wins over desktops.max_turns",
         }
     if limit is Limit.TURNS:
