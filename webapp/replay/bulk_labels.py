@@ -56,8 +56,8 @@ def label_many(
     wanted = check_label(verdict, None, None)
     batch = secrets.token_hex(16)
     with transaction.atomic():
-        free = entries.exclude(pk__in=to_settle()).order_by("id")
-        rows = list(free.select_for_update(of=("self",))[:MAX_BULK])
+        free = entries.exclude(pk__in=to_settle())
+        rows = list(free.select_for_update(of=("self",)).order_by("id")[:MAX_BULK])
         flawed = [row for row in rows if row.has_bad_turns and verdict in USABLE_VERDICTS]
         edits = _trimmed(flawed) if trim else {}
         held_back = {row.pk for row in flawed} - edits.keys()
