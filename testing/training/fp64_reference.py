@@ -32,9 +32,9 @@ def fp64_objective(tensors: dict[str, torch.Tensor], **settings: Any) -> tuple[f
     def loss(policy: np.ndarray) -> float:
         total, tokens, keys = 0.0, int(masks.sum()), np.unique(owner)
         for key in keys:
-            advantage = float(tensors["advantages"][np.flatnonzero(owner == key)[0]])
             rows = of(policy, key)
-            losses = _surrogate(rows, of(old.double().numpy(), key), advantage, settings)
+            advantages = of(_by_token(tensors["advantages"], masks), key)
+            losses = _surrogate(rows, of(old.double().numpy(), key), advantages, settings)
             weights = _weights(tensors, lambda values, key=key: of(values, key), settings)
             weighed = sum(float((row * weight).sum()) for row, weight in zip(losses, weights, strict=True))
             is_mean = settings.get("aggregation") == "trajectory_mean"
@@ -45,7 +45,13 @@ def fp64_objective(tensors: dict[str, torch.Tensor], **settings: Any) -> tuple[f
     return _with_gradient(loss, tensors["policy"].double().numpy())
 
 
-def _surrogate(policy: Rows, old: Rows, advantage: float, settings: dict[str, Any]) -> Rows:
+def _by_token(advantages: torch.Tensor, masks: np.ndarray) -> np.ndarray:
+    """[B, T] of one advantage per sequence, or as it is."""
+    found = advantages.double().numpy()
+    return found if found.ndim == 2 else np.broadcast_to(found[:, None], masks.shape)
+
+
+def _surrogate(policy: Rows, old: Rows, advantages: Rows, settings: dict[str, Any]) -> Rows:
     """Loss of every token of one trajectory."""
     name = settings.get("name", "grpo")
     gaps = [now - then for now, then in zip(policy, old, strict=True)]
@@ -57,10 +63,11 @@ def _surrogate(policy: Rows, old: Rows, advantage: float, settings: dict[str, An
     else:
         ratios = [np.exp(row) for row in gaps]
     low, high = 1 - settings.get("clip_low", 0.2), 1 + settings.get("clip_high", 0.28)
-    losses = [np.maximum(-r * advantage, -np.clip(r, low, high) * advantage) for r in ratios]
-    bound = settings.get("dual_clip", 3.0)
-    if advantage < 0 and bound:
-        losses = [np.minimum(row, -bound * advantage) for row in losses]
+    bound = settings.get("dual_clip", 3.0) or np.inf
+    losses = []
+    for r, a in zip(ratios, advantages, strict=True):
+        loss = np.maximum(-r * a, -np.clip(r, low, high) * a)
+        losses.append(np.where(a < 0, np.minimum(loss, bound * np.abs(a)), loss))
     return losses
 
 

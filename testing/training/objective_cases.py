@@ -116,6 +116,23 @@ def overlong(seed: int) -> Tensors:
     return {name: value[:5] for name, value in tensors.items()}
 
 
+def with_void_turns(seed: int) -> Tensors:
+    """The last three tokens of every second trajectory are a void turn: min(A, -1), as `negative` has it."""
+    tensors = moved(seed)
+    by_token = tensors["advantages"][:, None].repeat(1, tensors["mask"].shape[1])
+    by_token[::2, -3:] = by_token[::2, -3:].clamp(max=-1.0)
+    return tensors | {"advantages": by_token}
+
+
+def without_credit(seed: int) -> Tensors:
+    """The same void turns under `no_credit`: they leave the loss where the advantage is positive."""
+    tensors = moved(seed)
+    is_paid = tensors["advantages"] > 0
+    is_paid[1::2] = False
+    tensors["mask"][is_paid, -3:] = 0
+    return tensors
+
+
 def with_cut_rows(tensors: Tensors) -> Tensors:
     """What TRL's `mask_truncated_completions` makes of them: rows without a token of the loss."""
     rows = {name: torch.cat([value, value[:3]]) for name, value in tensors.items()}
@@ -189,6 +206,13 @@ OBJECTIVES = (
         make=overlong,
         trl=lambda t: old(with_cut_rows(t)) | {"delta": 3.0},
         theirs=with_cut_rows,
+    ),
+    ObjectiveCase(name="void turns, an advantage of their own", settings=RECOMPUTED, make=with_void_turns),
+    ObjectiveCase(
+        name="void turns without credit",
+        settings=RECOMPUTED,
+        make=without_credit,
+        trl=lambda t: old(t) | {"delta": 3.0},
     ),
     ObjectiveCase(name="windowed, RLOO", settings=RLOO, make=windowed),
     ObjectiveCase(name="windowed, GSPO", settings=GSPO, make=windowed_and_moved),

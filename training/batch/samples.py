@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from training.contracts.config import AlgorithmConfig
 from training.contracts.types import Completion, Trajectory
 from training.render.prompt_digest import prompt_digest
 from training.render.rendered_sequence import RenderedSequence
@@ -88,16 +89,16 @@ def build_samples(
     *,
     advantage: float,
     turn_advantages: Sequence[float] = (),
-    last_turns: int = 0,
+    trained_turns: Collection[int] | None = None,
     likelihood_weight: float = 1.0,
     merge_size: int = 2,
     image_token_id: int | None = None,
 ) -> list[Sample]:
     """The samples of `trajectory`, sharing its advantage; `group_id` is the trajectory's own.
 
-    `turn_advantages`: one per turn, empty = `advantage` for all. `last_turns`: only the completions of this
-    number of last turns are trained on, 0 = all; sequences without any are left out. Raises ValueError when
-    what was rendered is not what was sampled.
+    `turn_advantages`: one per turn, empty = `advantage` for all. `trained_turns`: only the completions of
+    these turns are trained on, None = all; sequences without any are left out. Raises ValueError when what
+    was rendered is not what was sampled.
     """
     sequences = renderer.render_sequences(trajectory)
     as_likelihood = not has_behaviour_logprobs(trajectory)
@@ -122,8 +123,8 @@ def build_samples(
     check_samples(everything, trajectory, merge_size=merge_size, image_token_id=image_token_id)
     if not as_likelihood:
         _check_places(sequences, trajectory)
-    if last_turns:
-        everything = _only_last_turns(everything, sequences, len(trajectory.turns) - last_turns)
+    if trained_turns is not None:
+        everything = _only_turns(everything, sequences, trained_turns)
     return share_counts(everything)
 
 
@@ -149,6 +150,15 @@ def without_stale_tokens(sample: Sample, oldest_version: int) -> Sample:
     return replace(sample, loss_mask=mask)
 
 
+def fresh_tokens(samples: list[Sample], policy_version: int, algorithm: AlgorithmConfig) -> list[Sample]:
+    """The samples with a loss on what is fresh enough; all of it unless the config masks token by token."""
+    if not algorithm.mask_stale_tokens:
+        return samples
+    oldest = policy_version - algorithm.max_staleness
+    own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
+    return share_counts(own)
+
+
 def _token_advantages(rendered: RenderedSequence, turn_advantages: Sequence[float]) -> tuple[float, ...]:
     if not turn_advantages:
         return ()
@@ -158,15 +168,15 @@ def _token_advantages(rendered: RenderedSequence, turn_advantages: Sequence[floa
     return tuple(values)
 
 
-def _only_last_turns(
-    samples: Sequence[Sample], sequences: Sequence[RenderedSequence], first_turn: int
+def _only_turns(
+    samples: Sequence[Sample], sequences: Sequence[RenderedSequence], trained: Collection[int]
 ) -> list[Sample]:
-    """The samples with a loss on turns from `first_turn` on; contexts stay as they were seen."""
+    """The samples with a loss on the `trained` turns alone; contexts stay as they were seen."""
     kept = []
     for sample, rendered in zip(samples, sequences, strict=True):
         mask = list(sample.loss_mask)
         for turn, (start, end) in zip(rendered.turns, rendered.spans, strict=True):
-            if turn < first_turn:
+            if turn not in trained:
                 mask[start:end] = [0] * (end - start)
         kept.append(replace(sample, loss_mask=tuple(mask)))
     return kept

@@ -11,14 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from training.batch.advantages import GroupAdvantages, group_advantages
 from training.batch.reward_control import controlled_rewards
-from training.batch.samples import (
-    Sample,
-    build_samples,
-    has_behaviour_logprobs,
-    share_counts,
-    without_stale_tokens,
-)
+from training.batch.samples import Sample, build_samples, fresh_tokens, has_behaviour_logprobs
 from training.batch.staleness_metrics import staleness, staleness_metrics, trajectory_ages
+from training.batch.void_turns import credit_of_turns
 from training.contracts.config import ExperimentConfig
 from training.contracts.config.algorithm import imitates_successes
 from training.contracts.config.reward_presets import reward_range
@@ -112,7 +107,7 @@ def build_step_batch(
         advantages |= result.advantages if result is not None else {}
         samples += own
     injections = [one for one in injections if one.trajectory_id in advantages]
-    fresh = _without_stale_tokens(samples, policy_version, config)
+    fresh = fresh_tokens(samples, policy_version, config.algorithm)
     metrics |= {
         "replay/failed_groups": float(sum(has_failed(group, config.replay.threshold) for group in groups)),
         "replay/injected": float(len(injections)),
@@ -228,8 +223,8 @@ def _trained(
     """Advantages and samples of a group; without each member that turns out to be untrainable."""
     while True:
         result = _trained_advantages(group, config)
-        if result is None or not _teaches(result, config):
-            return result, []
+        if result is None:
+            return None, []
         try:
             return result, [
                 sample
@@ -246,13 +241,23 @@ def _samples(
     member: Trajectory, result: GroupAdvantages, renderer: Renderer, config: ExperimentConfig
 ) -> list[Sample]:
     """Raises Untrainable."""
+    advantage = result.advantages[member.trajectory_id]
+    credit = credit_of_turns(
+        member,
+        advantage,
+        result.turns.get(member.trajectory_id, ()),
+        config.algorithm,
+        is_flat=not _teaches(result, config),
+    )
+    if not credit.trained:
+        return []
     try:
         samples = build_samples(
             member,
             renderer,
-            advantage=result.advantages[member.trajectory_id],
-            turn_advantages=result.turns.get(member.trajectory_id, ()),
-            last_turns=config.algorithm.train_last_turns,
+            advantage=advantage,
+            turn_advantages=credit.advantages,
+            trained_turns=credit.trained,
             likelihood_weight=config.replay.likelihood_weight,
             merge_size=renderer.merge,
             image_token_id=renderer.image_pad_id,
@@ -278,17 +283,6 @@ def _imitation_weight(member: Trajectory, config: ExperimentConfig) -> float:
     """SFT on success: the policy's own full scores; replay entries have their own weight."""
     is_own_success = member.replay_entry_id is None and succeeded(member.score)
     return config.algorithm.success_likelihood if is_own_success else 0.0
-
-
-def _without_stale_tokens(
-    samples: list[Sample], policy_version: int, config: ExperimentConfig
-) -> list[Sample]:
-    """The samples with a loss on what is fresh enough; all of it unless the config masks token by token."""
-    if not config.algorithm.mask_stale_tokens:
-        return samples
-    oldest = policy_version - config.algorithm.max_staleness
-    own = [s if s.replay_entry_id is not None else without_stale_tokens(s, oldest) for s in samples]
-    return share_counts(own)
 
 
 def _is_trainable(member: Trajectory) -> bool:

@@ -79,7 +79,8 @@ def samples_of(reader: Renderer, trajectory: Trajectory, **options: object) -> l
 def test_pixels_grids_and_masks_stay_consistent_after_any_compression(prompt, turns, last_turns) -> None:
     reader = reader_of(prompt)
     trajectory = trajectory_of(reader, turns)
-    samples = samples_of(reader, trajectory, last_turns=last_turns)
+    places = range(len(trajectory.turns))
+    samples = samples_of(reader, trajectory, trained_turns=places[-last_turns:] if last_turns else None)
     trained = [turn.completion for turn in trajectory.turns][-last_turns:]
     for sample in samples:
         pads = sample.token_ids.count(reader.image_pad_id)

@@ -87,6 +87,26 @@ def test_a_success_is_worth_more_than_any_failure(preset, failed):
     assert success > compute_reward(EPISODES[failed], 0.0, preset).reward
 
 
+@pytest.mark.parametrize("preset", ["first-desk.v2", "slime-osworld.v2", "windows-keyboard.v2"])
+def test_a_score_that_a_limit_cut_off_is_worth_no_more_than_none(preset):
+    """The group of `first-desk.v1` that taught to babble: right click, then no action until the limit."""
+    babbles = [turn(CLICK), *[turn(None, changed=False)] * 7]
+    cut, failed = (compute_reward(babbles, score, preset) for score in (1.0, 0.0))
+    ended = compute_reward([turn(CLICK), turn(DONE)], 1.0, preset)
+    gave_up = compute_reward([turn(CLICK), turn(DONE)], 0.0, preset)
+    assert cut.reward == failed.reward < gave_up.reward < ended.reward
+    assert (
+        next(term for term in cut.terms if term.name == "ended_score.v1").note == "the agent did not end it"
+    )
+
+
+@pytest.mark.parametrize("name", EPISODES)
+def test_a_score_that_the_agent_ended_counts_as_before(name):
+    turns = [*EPISODES[name], turn(FAIL)]
+    for now, before in (("first-desk.v2", "first-desk.v1"), ("slime-osworld.v2", "slime-osworld.v1")):
+        assert compute_reward(turns, 1.0, now).reward == compute_reward(turns, 1.0, before).reward
+
+
 def test_task_score_is_the_score_alone():
     for name in EPISODES:
         assert compute_reward(EPISODES[name], 0.25, "task-score.v1").reward == 0.25

@@ -362,6 +362,90 @@ def test_overlong_masking_keeps_the_reward_and_leaves_the_tokens_out(prepare) ->
     assert masked.advantages == usual.advantages, "it counts in the group's mean"
 
 
+def babbling_group() -> Group:
+    """One ends what it solved, one solves and writes a void turn of three tokens, one fails and ends."""
+    group = make_group([1.0, 1.0, 0.0])
+    void = make_turn(1, (4, 5, 6), parse_error="no action")
+    babbles = group.trajectories[1].model_copy(
+        update={"turns": (make_turn(), void), "status": TrajectoryStatus.TRUNCATED}
+    )
+    return group.model_copy(update={"trajectories": (group.trajectories[0], babbles, group.trajectories[2])})
+
+
+def advantages_by_token(batch: StepBatch) -> dict[int, list[float]]:
+    """Trajectory -> the advantage of each token with a loss."""
+    return {
+        sample.trajectory_id: [
+            value
+            for value, bit in zip(
+                sample.token_advantages or [sample.advantage] * len(sample.token_ids),
+                sample.loss_mask,
+                strict=True,
+            )
+            if bit
+        ]
+        for sample in batch.samples
+    }
+
+
+def test_a_void_turn_has_its_trajectorys_advantage_only_where_it_is_kept(prepare) -> None:
+    good, bad = pytest.approx(0.577, abs=1e-3), pytest.approx(-1.155, abs=1e-3)
+    kept = {10: [good] * 2, 11: [good] * 5, 12: [bad] * 2}
+    expected = {
+        "keep": kept,
+        "no_credit": kept | {11: [good] * 2},
+        "mask": kept | {11: [good] * 2},
+        "negative": kept | {11: [good] * 2 + [-0.5] * 3},
+        "mask_trajectory": {10: kept[10], 12: kept[12]},
+    }
+    for mode, tokens in expected.items():
+        batch = prepare([babbling_group()], algorithm={"void_turns": mode, "void_turn_penalty": 0.5})
+        assert advantages_by_token(batch) == tokens, mode
+        assert set(batch.advantages) == {10, 11, 12}, "the group's mean counts all of them"
+    assert advantages_by_token(prepare([babbling_group()])) == expected["no_credit"], "the default"
+
+
+def test_a_void_turn_of_a_bad_trajectory_is_punished_unless_it_is_masked(prepare) -> None:
+    group = babbling_group()
+    rewards = {10: 1.0, 11: 0.0, 12: 1.0}
+    members = [one.model_copy(update={"reward": rewards[one.trajectory_id]}) for one in group.trajectories]
+    bad = [pytest.approx(-1.155, abs=1e-3)]
+    for mode, tokens in (("keep", 5), ("no_credit", 5), ("negative", 5), ("mask", 2)):
+        batch = prepare(
+            [group.model_copy(update={"trajectories": tuple(members)})],
+            algorithm={"void_turns": mode, "void_turn_penalty": 0.5},
+        )
+        assert advantages_by_token(batch)[11] == bad * tokens, mode
+
+
+def test_void_turns_of_equal_rewards_teach_only_where_they_have_an_advantage_of_their_own(prepare) -> None:
+    group = babbling_group()
+    members = tuple(one.model_copy(update={"reward": 1.0}) for one in group.trajectories)
+    flat = group.model_copy(update={"trajectories": members})
+    batch = prepare([flat], algorithm={"void_turns": "negative"})
+    assert advantages_by_token(batch) == {11: [-1.0] * 3}, "the other turns stay out of the loss"
+    for mode in ("keep", "no_credit", "mask", "mask_trajectory"):
+        assert prepare([flat], algorithm={"void_turns": mode}).samples == []
+
+
+def test_void_turns_are_never_imitated(prepare) -> None:
+    batch = prepare([babbling_group()], algorithm={"name": "rejection_fine_tuning"})
+    assert {sample.trajectory_id: sample.num_loss_tokens for sample in batch.samples} == {10: 2, 11: 2}
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        {"name": "gspo"},
+        {"name": "rejection_fine_tuning"},
+        {"success_likelihood": 0.1},
+    ],
+)
+def test_an_advantage_of_single_turns_is_refused_where_nothing_could_use_it(prepare, algorithm: dict) -> None:
+    with pytest.raises(ConfigError, match="algorithm.void_turns: .*set no_credit"):
+        prepare([], algorithm=algorithm | {"void_turns": "negative"})
+
+
 def test_only_own_successes_are_imitated_beside_their_gradient(prepare) -> None:
     batch = prepare([make_group([1.0, 0.0])], algorithm={"success_likelihood": 0.3})
     assert {sample.trajectory_id: sample.imitation_weight for sample in batch.samples} == {10: 0.3, 11: 0.0}

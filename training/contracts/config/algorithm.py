@@ -103,6 +103,17 @@ class AlgorithmConfig(Section):
         "Overlong masking: trajectories that a limit ended count in their group's mean, but their tokens "
         "leave the loss, since a cut is not the policy's fault.",
     )
+    void_turns: Literal["keep", "no_credit", "negative", "mask", "mask_trajectory"] = knob(
+        "no_credit",
+        "Turns whose completion held no action. keep = trained on with their trajectory's advantage, also "
+        "where it is positive; no_credit = never with a positive one; negative = with one of their own, "
+        "-void_turn_penalty or below; mask = their tokens leave the loss, also where they would be punished; "
+        "mask_trajectory = trajectories with such a turn leave the loss whole (SimpleTIR). Rewards and their "
+        "means stay as they are.",
+    )
+    void_turn_penalty: float = knob(
+        1.0, "What the advantage of a void turn is at most, negated; used by void_turns: negative.", gt=0
+    )
     mask_stale_tokens: bool = knob(
         False, "Leave single tokens older than max_staleness out, instead of their whole trajectory."
     )
@@ -159,8 +170,19 @@ def algorithm_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:
             yield "algorithm.turn_discount", why
         if algorithm.kl_coefficient > 0 and algorithm.kl_estimator == "k1":
             yield "algorithm.kl_estimator", why
+    yield from _void_turn_problems(algorithm)
     if algorithm.max_extra_groups and not algorithm.skip_zero_variance:
         yield "algorithm.max_extra_groups", "replaces skipped groups: set skip_zero_variance"
+
+
+def _void_turn_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:
+    """An advantage of single turns needs a policy gradient by turn, and nothing that imitates them beside."""
+    if algorithm.void_turns != "negative":
+        return
+    if algorithm.name in PER_SEQUENCE:
+        yield "algorithm.void_turns", f"{algorithm.name} has one advantage per sequence: set no_credit"
+    if imitates_successes(algorithm) or algorithm.success_likelihood > 0:
+        yield "algorithm.void_turns", "successes are imitated with their void turns: set no_credit"
 
 
 def _ratio_problems(algorithm: AlgorithmConfig) -> Iterator[Problem]:

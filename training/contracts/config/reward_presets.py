@@ -81,7 +81,7 @@ class RewardConfig(Section):
     """Which reward terms, by versioned preset."""
 
     preset: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*\.v[0-9]+$", max_length=80)] = knob(
-        "first-desk.v1",
+        "first-desk.v2",
         "Named, versioned list of terms and weights, shipped or of the reward lab.",
     )
     alpha: float = knob(0.3, "Weight of the partial score in slime-osworld presets.", ge=0, le=1)
@@ -178,9 +178,20 @@ WINDOWS_KEYBOARD_V1 = RewardPreset(
     low=0.0,
 )
 
+
+def _ended(preset: RewardPreset) -> RewardPreset:
+    """The same with a score that counts only where the agent ended the trajectory."""
+    names = {"task_score.v1": "ended_score.v1", "success_turns.v1": "ended_success_turns.v1"}
+    rows = tuple(row.model_copy(update={"term": names.get(row.term, row.term)}) for row in preset.terms)
+    return preset.model_copy(update={"terms": rows})
+
+
 REWARD_PRESETS: dict[str, RewardPreset] = {
     "task-score.v1": TASK_SCORE_V1,
     "first-desk.v1": FIRST_DESK_V1,
+    "first-desk.v2": _ended(FIRST_DESK_V1),
     "slime-osworld.v1": SLIME_OSWORLD_V1,
+    "slime-osworld.v2": _ended(SLIME_OSWORLD_V1),
     "windows-keyboard.v1": WINDOWS_KEYBOARD_V1,
+    "windows-keyboard.v2": _ended(WINDOWS_KEYBOARD_V1),
 }

@@ -20,6 +20,23 @@ def success_turns(trajectory: ScoredTrajectory) -> TermValue:
     return TermValue(trajectory.score * min(1.0, used))
 
 
+def ended_score(trajectory: ScoredTrajectory) -> TermValue:
+    """The score of a trajectory that the agent ended itself; 0 where a limit did, whatever was reached."""
+    is_ended = _last_kind(trajectory) is ActionKind.TERMINATE
+    note = "" if is_ended or not trajectory.score else "the agent did not end it"
+    return TermValue(trajectory.score if is_ended else 0.0, note)
+
+
+def ended_success_turns(trajectory: ScoredTrajectory) -> TermValue:
+    """Turns used, as a share of the limit, of a success that the agent ended itself."""
+    is_ended = _last_kind(trajectory) is ActionKind.TERMINATE
+    return success_turns(trajectory) if is_ended else TermValue(0.0)
+
+
+def _last_kind(trajectory: ScoredTrajectory) -> ActionKind | None:
+    return trajectory.turns[-1].kind if trajectory.turns else None
+
+
 def efficiency(trajectory: ScoredTrajectory) -> TermValue:
     """Share of the turn limit that was left; 1 without turns."""
     if not trajectory.turns:
@@ -37,7 +54,9 @@ def done_bonus(trajectory: ScoredTrajectory) -> TermValue:
 
 TERMS: dict[str, TermFunction] = {
     "task_score.v1": task_score,
+    "ended_score.v1": ended_score,
     "success_turns.v1": success_turns,
+    "ended_success_turns.v1": ended_success_turns,
     "efficiency.v1": efficiency,
     "done_bonus.v1": done_bonus,
 }
