@@ -1,18 +1,20 @@
-"""Ablation on first-desk: which algorithm, with replay or without, in turns or two steps ahead.
+"""Ablations on first-desk: which algorithm, with replay or without; and what void turns earn.
+
+`--study algorithms`: GRPO or GSPO, with replay or without, in turns or two steps ahead. Replay means: oracle
+demonstrations of the tasks that the run practises are accepted beforehand, and stand in when a whole group
+fails. Staleness 2 is taken with the clip against the engine alone, and with the decoupled objective.
+`--study void_turns`: how turns without an action are trained on, and whether a score counts that the agent
+reached but did not end; also under the rewards of two other presets.
 
 Every arm takes the same number of steps of the same number of trajectories on real desktops, from the shipped
-start, of which whole groups fail. Replay means: oracle demonstrations of the tasks that the run practises are
-accepted beforehand, and stand in when a whole group fails. Staleness 2 is taken with the clip against the
-engine alone, and with the decoupled objective.
+start. Each run has an installation of its own (real Redis, workers, desktops). --parallel N runs that many at
+once, each on its share of the cores: staleness is real only with about as many desktops as trajectories per
+step; the result has what it was. --resume goes on where an interrupted benchmark stopped.
 
-Each run has an installation of its own (real Redis, workers, desktops). --parallel N runs that many at once,
-each on its share of the cores: staleness is real only with about as many desktops as trajectories per step;
-the result has what it was.
+Bar: every run finishes; of the algorithms, every arm ends above its start (95 % intervals apart).
 
-Bar: every run finishes, and every arm ends above its start, sampled and greedy (95 % intervals apart).
-
-    python -m benchmarks.training.ablation [--parallel 18] [--steps 40] [--seeds 0 1] [--arms grpo gspo]
-    [--tiny] [--resume]
+    python -m benchmarks.training.ablation [--study void_turns] [--parallel 18] [--steps 40] [--seeds 0 1]
+    [--arms grpo gspo] [--tiny] [--resume]
 """
 
 from __future__ import annotations
@@ -31,11 +33,18 @@ from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
-from benchmarks.training.ablation_runs import ARMS, Budget, cores_of, run_once
+from benchmarks.training.ablation_arms import STUDIES
+from benchmarks.training.ablation_runs import Budget, run_once
 from benchmarks.training.learning_curves_picture import draw
+from benchmarks.training.side_by_side import cores_of
 from training.rollouts.held_out_success import wilson_interval
 
-HEADER = ("arm", "seeds", "greedy before", "after", "sampled before", "after", "s per step", "bar")
+HEADER = (
+    *("arm", "seeds", "greedy before", "after", "sampled before", "after"),
+    *("solved greedily", "worst seed", "truncated", "unparsable", "entropy", "s per step", "bar"),
+)
+LAST_STEPS = 5
+"""Of the entropy at the end."""
 TINY = Budget(steps=2, groups=1, tasks=3, limit_s=1200.0)
 
 
@@ -44,7 +53,9 @@ def main() -> int:
     started = time.monotonic()
     budget = TINY if options.tiny else Budget(options.steps, options.groups, options.tasks, options.limit_s)
     results = options.results or (Path(tempfile.mkdtemp()) if options.tiny else RESULTS)
-    runs = FinishedRuns(name="ablation", budget=asdict(budget), resume=options.resume, results=results)
+    study = STUDIES[options.study]
+    name = "ablation" if options.study == "algorithms" else f"ablation_{options.study}"
+    runs = FinishedRuns(name=name, budget=asdict(budget), resume=options.resume, results=results)
     todo: SimpleQueue[tuple[str, int]] = SimpleQueue()
     for seed in options.seeds:  # a whole set of arms before the next seed, should time run out
         for arm in options.arms:
@@ -58,7 +69,7 @@ def main() -> int:
                 arm, seed = todo.get_nowait()
             except Empty:
                 return
-            run = runs.once({"arm": arm, "seed": seed}, partial(run_once, arm, seed, budget, cores))
+            run = runs.once({"arm": arm, "seed": seed}, partial(run_once, study[arm], seed, budget, cores))
             found.append(run)
             print(f"{time.monotonic() - started:6.0f} s  {line_of(run)}", flush=True)
 
@@ -72,7 +83,8 @@ def main() -> int:
 
 def parse() -> argparse.Namespace:
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
+    arguments.add_argument("--study", choices=list(STUDIES), default="algorithms")
+    arguments.add_argument("--arms", nargs="+", help="of the study; all of them by default")
     arguments.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     arguments.add_argument("--steps", type=int, default=40)
     arguments.add_argument("--groups", type=int, default=6, help="of 8 trajectories per step")
@@ -83,7 +95,12 @@ def parse() -> argparse.Namespace:
     arguments.add_argument("--results", type=Path, help="folder of the result file")
     add_resume(arguments)
     arguments.add_argument("--tiny", action="store_true", help="two steps of everything, no bar")
-    return arguments.parse_args()
+    options = arguments.parse_args()
+    known = list(STUDIES[options.study])
+    options.arms = options.arms or known
+    if unknown := set(options.arms) - set(known):
+        arguments.error(f"--arms: {', '.join(sorted(unknown))}: {options.study} has {', '.join(known)}")
+    return options
 
 
 def report(runs: FinishedRuns, found: list[dict[str, Any]], options: argparse.Namespace) -> int:
@@ -95,6 +112,8 @@ def report(runs: FinishedRuns, found: list[dict[str, Any]], options: argparse.Na
     if options.tiny:
         print("tiny: every run finished" if is_whole else "tiny: a run did not finish")
         return 0 if is_whole else 1
+    if options.study != "algorithms":
+        return runs.finish(passed=is_whole, arms=arms)
     status = runs.finish(passed=is_whole and all(arm["passed"] for arm in arms), arms=arms)
     draw(finished, "ablation")
     return status
@@ -110,9 +129,27 @@ def arm_of(name: str, runs: list[dict[str, Any]]) -> dict[str, Any]:
         "runs": len(ended),
         **arm,
         "by_seed": {run["seed"]: run["after_greedy"]["success"] for run in ended},
+        "solved_by_seed": {run["seed"]: run["after_greedy"]["solved"] for run in ended},
+        **at_the_end(ended),
         "step_s": sum(run["step_s"] for run in ended) / len(ended) if ended else None,
         "passed": bool(ended) and all(arm[after]["low"] > arm[before]["high"] for before, after in pairs),
     }
+
+
+def at_the_end(runs: list[dict[str, Any]]) -> dict[str, float]:
+    """How the last evaluations' trajectories ended, greedy and sampled, and how sure the policy was."""
+    last = [run[name] for run in runs for name in ("after_greedy", "after")]
+    tails = [run["curves"]["loss/entropy"][-LAST_STEPS:] for run in runs]
+    entropies = [sum(value for _, value in tail) / len(tail) for tail in tails if tail]
+    return {
+        "truncated_at_end": _mean([found["truncated_share"] for found in last]),
+        "unparsable_at_end": _mean([found["unparsable_share"] for found in last]),
+        "entropy_at_end": max(entropies, default=0.0),
+    }
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 def pooled(runs: list[dict[str, Any]], name: str) -> dict[str, Any]:
@@ -124,7 +161,12 @@ def pooled(runs: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 def row_of(arm: dict[str, Any]) -> tuple[object, ...]:
     shares = [percent(arm[name]) for name in ("before_greedy", "after_greedy", "before", "after")]
-    return (arm["arm"], arm["runs"], *shares, f"{arm['step_s']:.1f}", "met" if arm["passed"] else "MISSED")
+    solved = arm["solved_by_seed"].values()
+    ends = [f"{value:.0%}" for value in (_mean(list(solved)), min(solved, default=0.0))]
+    ends += [f"{arm[f'{name}_at_end']:.1%}" for name in ("truncated", "unparsable")]
+    bar = "met" if arm["passed"] else "MISSED"
+    step_s = f"{arm['step_s']:.1f}"
+    return (arm["arm"], arm["runs"], *shares, *ends, f"{arm['entropy_at_end']:.3f}", step_s, bar)
 
 
 def percent(found: dict[str, Any]) -> str:
@@ -132,7 +174,7 @@ def percent(found: dict[str, Any]) -> str:
 
 
 def line_of(run: dict[str, Any]) -> str:
-    after = f"{run['after']['success']:.0%}" if run["after"] else run["message"]
+    after = f"{run['after']['success']:.0%}" if run["after"] else run["message"][-300:]
     return f"{run['arm']} seed {run['seed']}: {run['status']}, step {run['step']}, after {after}"
 
 

@@ -8,35 +8,19 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.training.ablation_arms import UPDATES, Arm
 from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 
-UPDATES = "algorithm.updates_per_batch"
-STALE: dict[str, object] = {"algorithm.max_staleness": 2}
-DECOUPLED: dict[str, object] = {
-    "algorithm.old_logprobs": "recomputed",
-    "algorithm.correction": "truncate",
-    UPDATES: 2,
-}
-GSPO: dict[str, object] = {
-    "algorithm.name": "gspo",
-    "algorithm.clip_low": 3e-4,
-    "algorithm.clip_high": 4e-4,
-    "algorithm.old_logprobs": "recomputed",
-    UPDATES: 3,
-}
-REPLAY: dict[str, object] = {"replay.enabled": True}
-ARMS: dict[str, dict[str, object]] = {
-    "grpo": {},
-    "grpo, replay": REPLAY,
-    "gspo": GSPO,
-    # What replay injects was sampled by another policy, which only a correction knows.
-    "gspo, replay": {**GSPO, **REPLAY, "algorithm.correction": "truncate"},
-    "grpo, staleness 2": STALE,
-    "decoupled, staleness 2": {**STALE, **DECOUPLED},
-    "decoupled, staleness 2, replay": {**STALE, **DECOUPLED, **REPLAY},
-}
-"""Name -> what differs from plain GRPO in turns."""
+CURVES = (
+    "rollout/solved",
+    "rollout/solved_at_limit",
+    "rollout/parse_error_rate",
+    "rollout/truncation_rate",
+    "loss/entropy",
+    "optimiser/grad_norm",
+)
+"""Kept whole, by step."""
 SERIES = (
     "rollout/success",
     "time/step_s",
@@ -44,6 +28,7 @@ SERIES = (
     "replay/injected",
     "async/staleness_mean",
     "policy/correction_cut_fraction",
+    *CURVES,
 )
 SLOTS_PER_CORE = 3
 
@@ -61,13 +46,7 @@ class Budget:
     """Per run, without the installation's start."""
 
 
-def cores_of(place: int, parallel: int) -> list[int]:
-    """The cores of one of `parallel` runs at once; all of them when it is alone."""
-    cores = sorted(os.sched_getaffinity(0))
-    return cores[place * len(cores) // parallel : (place + 1) * len(cores) // parallel] or cores
-
-
-def run_once(arm: str, seed: int, budget: Budget, cores: list[int]) -> dict[str, Any]:
+def run_once(arm: Arm, seed: int, budget: Budget, cores: list[int]) -> dict[str, Any]:
     """Start an installation, train, and return the figures; a failure is a status, not an exception."""
     os.sched_setaffinity(0, cores)  # of this thread, inherited by everything that it starts
     slots = max(2, min(16, SLOTS_PER_CORE * len(cores)))
@@ -86,7 +65,7 @@ EVALUATIONS = ("before", "after", "before_greedy", "after_greedy")
 EMPTY: dict[str, Any] = {"step": 0, "step_s": None, **dict.fromkeys(EVALUATIONS)}
 
 
-def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) -> dict[str, Any]:
+def _run(deskhand: Instance, arm: Arm, seed: int, budget: Budget, slots: int) -> dict[str, Any]:
     values = {
         "optimiser.seed": seed,
         "algorithm.num_steps": budget.steps,
@@ -95,12 +74,12 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "desktops.num_desktops": slots,
         "desktops.trajectory_timeout_s": 300.0,  # many desktops on few cores
         "checkpoints.every": max(5, budget.steps),
-        **ARMS[arm],
+        **arm,
     }
     if (updates := values.get(UPDATES)) is not None:  # a group is never split
         values[UPDATES] = min(int(str(updates)), budget.groups)
     accepted = 0
-    if ARMS[arm].get("replay.enabled"):
+    if arm.get("replay.enabled"):
         accepted = accept_demonstrations(deskhand, seed, budget.steps * budget.groups, budget.limit_s / 2)
     number = launch(deskhand, "--preset", "first-desk", *settings(values))
     described = follow(deskhand, number, budget.limit_s, *SERIES, poll_s=8.0, say=lambda line: None)
@@ -123,6 +102,7 @@ def _run(deskhand: Instance, arm: str, seed: int, budget: Budget, slots: int) ->
         "greedy_curve": curve_of(described, greedy=True),
         "staleness": [value for _, value in metrics["async/staleness_mean"]],
         "cut_fraction": [value for _, value in metrics["policy/correction_cut_fraction"]],
+        "curves": {name: metrics[name] for name in CURVES},
         "alarms": [alarm["name"] for alarm in described["alarms"]],
     }
 

@@ -15,18 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from queue import SimpleQueue
 from typing import Any
 
 from benchmarks.finished_runs import FinishedRuns, add_resume
 from benchmarks.report import RESULTS, print_table
-from benchmarks.training.ablation_runs import cores_of
 from benchmarks.training.learning_curves_picture import draw
+from benchmarks.training.side_by_side import side_by_side
 from testing.experiment_runs import curve_of, evaluation, follow, launch, settings, stage_seconds
 from testing.private_installation import Instance, InstanceFailed
 from webapp.lib.supervisor.process_specs import SLOTS_PER_CORE
@@ -69,20 +66,13 @@ def main() -> int:
 
 def measure_all(runs: FinishedRuns, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Every arm with every seed, a whole set of arms before the next seed, should time run out."""
-    shares: SimpleQueue[list[int]] = SimpleQueue()
-    for place in range(options.side_by_side):
-        shares.put(cores_of(place, options.side_by_side))
 
-    def work(key: tuple[str, int]) -> dict[str, Any]:
-        cores, (arm, seed) = shares.get(), key
-        os.sched_setaffinity(0, cores)  # of this thread, inherited by everything that it starts
-        try:
-            return runs.once({"arm": arm, "seed": seed}, partial(measure, arm, seed, options, len(cores)))
-        finally:
-            shares.put(cores)
+    def work(key: tuple[str, int], num_cores: int) -> dict[str, Any]:
+        arm, seed = key
+        return runs.once({"arm": arm, "seed": seed}, partial(measure, arm, seed, options, num_cores))
 
-    with ThreadPoolExecutor(options.side_by_side) as threads:
-        return list(threads.map(work, [(arm, seed) for seed in options.seeds for arm in options.arms]))
+    keys = [(arm, seed) for seed in options.seeds for arm in options.arms]
+    return side_by_side(keys, work, options.side_by_side)
 
 
 def parse() -> argparse.Namespace:
