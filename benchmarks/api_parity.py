@@ -162,6 +162,7 @@ ROUTES: dict[str, str | tuple[str, ...]] = {
     "replay-review": ("show_review",),
     "replay-review-label": ("show_next_review_label", "submit_review_label"),
     "replay-review-settle": ("settle_review_item",),
+    "replay-review-undo": ("undo_review_label",),
     "replay-guides": ("list_guides", "save_guide"),
     "turn-labels": ("show_turn_labels",),
     "turn-mark": ("rate_turn",),

@@ -87,7 +87,7 @@ def test_a_thousand_desktops_come_in_pages_of_the_same_queries_and_size(
             sizes.append(len(response.content))
     assert max(sizes) <= 200 * 1024
     page = response.content.decode()
-    assert "Page 1, 1000 desktops" in page
+    assert "Page 1, 1,000 desktops" in page
     assert page.count("data-desktop=") == 48
     last = page_of(client, "/fleet/?page=21")
     assert (last.count("data-desktop="), "desk-0999" in last) == (40, True)

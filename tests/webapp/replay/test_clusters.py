@@ -203,6 +203,7 @@ def test_filters_find_entries_by_what_is_wrong_with_them_and_by_whom(web, team, 
     still = make_replay_entry(team=team, num_still=4)
     unparsed = make_replay_entry(team=team)
     Trajectory.objects.filter(pk=unparsed.trajectory_id).update(num_parse_errors=2, reward=0.6)
+    ReplayEntry.objects.filter(pk=unparsed.pk).update(has_bad_turns=True)  # such entries come last
     for query, wanted in [
         ("problem=still", [still]),
         ("problem=unparsed", [unparsed]),
@@ -211,7 +212,7 @@ def test_filters_find_entries_by_what_is_wrong_with_them_and_by_whom(web, team, 
         ("max_reward=0.7", [unparsed]),
         ("min_reward=0.7", [still, plain]),
         ("source=human", []),
-        ("source=martian&min_reward=x&sort=x&cluster=x", [unparsed, still, plain]),
+        ("source=martian&min_reward=x&sort=x&cluster=x", [still, plain, unparsed]),
     ]:
         assert listed(web, f"?{query}") == [entry.pk for entry in wanted], query
 

@@ -6,6 +6,7 @@ import json
 
 import pytest
 from django.test import Client, RequestFactory
+from django.urls import set_urlconf
 
 from testing.factories import make_team, make_user
 from testing.fleet_rows import make_joined_host
@@ -30,6 +31,7 @@ def test_the_port_of_hosts_serves_no_page_no_api_and_no_sign_in(path):
     request = RequestFactory().get(path)
     request.urlconf = ROUTES
     response = OneThreadHandler().get_response(request)
+    set_urlconf(None)  # Django remembers a request's routes for its thread, which is that of other tests
     assert response.status_code == 404
     assert json.loads(response.content)["error"]["message"] == "this port serves joined hosts only"
 
