@@ -39,7 +39,7 @@ def test_a_sweep_is_launched_judged_and_cancelled_as_one(
     sweep = Sweep.objects.get()
     finish(sweep, 1, 12, 14)
     finish(sweep, 2, 5, 6)
-    expect(page.locator("[data-best]")).to_contain_text("arm 1")
+    expect(page.locator("[data-best]")).to_contain_text("Arm 1")
     expect(page.locator("[data-best]")).to_contain_text("65.0 %")
     expect(page.locator(".sweep-arms tbody tr")).to_have_count(3)
     page.reload()

@@ -52,7 +52,7 @@ def test_a_bulk_label_is_seen_to_run_and_keeps_the_filter_and_the_counts(sign_in
     assert is_disabled, "a second answer is not taken"
     (request,) = held
     request.continue_()
-    expect(page.get_by_text(f"{NUM_NOTES} entries marked rejected")).to_be_visible()
+    expect(page.get_by_text(f"{NUM_NOTES:,} entries marked rejected")).to_be_visible()
     assert page.url.endswith("/replay/?family=note")
     expect_counts(page, inbox=0, rejected=NUM_NOTES, all=NUM_NOTES)
     assert ReplayEntry.objects.filter(verdict="rejected", family="note").count() == NUM_NOTES

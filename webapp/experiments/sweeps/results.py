@@ -96,13 +96,14 @@ class ArmResult:
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        """95 % interval of the mean over seeds (Student's t); None with fewer than two, and when all agree:
-        then nothing says how far others would lie apart."""
+        """95 % interval of the mean over seeds (Student's t), of a share within 0 and 1; None with fewer than
+        two, and when all agree: then nothing says how far others would lie apart."""
         values = self.seed_values
         if len(set(values)) < 2:
             return None
         half = t_975(len(values) - 1) * stdev(values) / math.sqrt(len(values))
-        return fmean(values) - half, fmean(values) + half
+        low, high = fmean(values) - half, fmean(values) + half
+        return (low, high) if self.binomial is None else (max(low, 0.0), min(high, 1.0))
 
     @cached_property
     def mean_curve(self) -> Curve:
