@@ -102,7 +102,7 @@ def test_both_intervals_stand_beside_each_other_and_none_has_no_width():
     assert same.interval is None, "two seeds that agree say nothing of others"
     assert same.binomial is not None
     for low, high in (differ.binomial, differ.interval, same.binomial):
-        assert low < high
+        assert 0 <= low < high <= 1, "a share lies within 0 and 1, whatever two seeds say of their spread"
 
 
 def test_a_rollout_metric_counts_a_window_with_its_n_and_not_the_last_step():
