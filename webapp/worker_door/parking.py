@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from training.contracts.config import ExperimentConfig, GatewayConfig
@@ -13,7 +12,7 @@ from webapp.experiments.models import Experiment
 from webapp.fleet import worker_reports
 from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.rows import caller, env_host, own_trajectory, own_workers
+from webapp.worker_door.rows import caller, env_host, own_trajectory, run_by_caller
 from webapp.worker_door.trajectories import end_errored
 
 
@@ -21,13 +20,13 @@ from webapp.worker_door.trajectories import end_errored
 def unended_trajectories() -> list[int]:
     """All of them, or those of the calling joined host."""
     rows = Trajectory.objects.filter(ended_at=None)
-    return list(_own(rows).values_list("pk", flat=True))
+    return list(run_by_caller(rows).values_list("pk", flat=True))
 
 
 @env_host.question
 def gateways_in_use() -> list[GatewayConfig]:
     """The clusters of experiments that ran in the last day; on a joined host, that ran there."""
-    recent = _own(Trajectory.objects.filter(created_at__gt=timezone.now() - timedelta(days=1)))
+    recent = run_by_caller(Trajectory.objects.filter(created_at__gt=timezone.now() - timedelta(days=1)))
     rows = Experiment.objects.filter(
         config__desktops__provider="gateway", pk__in=recent.values("experiment_id")
     )
@@ -67,7 +66,3 @@ def unpark(trajectory_id: int) -> bool:
 def end_remote_desktop(desktop_id: str) -> None:
     """Record that a slot closed a desktop; one of a remote service ends by that."""
     worker_reports.end_remote_desktop(name=desktop_id, host=caller.get())
-
-
-def _own(rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
-    return rows.filter(worker__in=own_workers()) if caller.get() else rows

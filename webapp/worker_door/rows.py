@@ -214,12 +214,16 @@ def require_own_open(trajectory_id: int) -> None:
         own_open_trajectory(trajectory_id)
 
 
+def run_by_caller(rows: QuerySet[Trajectory]) -> QuerySet[Trajectory]:
+    """Those that the calling joined host's workers run; all of them for the installation's own."""
+    return rows.filter(worker__in=own_workers()) if caller.get() else rows
+
+
 def own_of(trajectory_ids: list[int]) -> list[int]:
     """Those that the caller's workers run."""
     if not caller.get():
         return trajectory_ids
-    own = Trajectory.objects.filter(pk__in=trajectory_ids, worker__in=own_workers())
-    return list(own.values_list("pk", flat=True))
+    return list(run_by_caller(Trajectory.objects.filter(pk__in=trajectory_ids)).values_list("pk", flat=True))
 
 
 def own_attempt(attempt_id: int, *, or_of_gang: bool = False) -> Attempt:
