@@ -23,8 +23,8 @@ from testing.training.recorded_samples import record_samples
 from testing.training.resume_probe import program
 from testing.training.toy_desktops import ToyDesktops
 from testing.two_gpu_hosts import BOTH, TwoGpuHosts
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.config import parse_config, to_yaml
-from training.recipes.tiny.make_checkpoint import make_tiny
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
 from webapp.lib.host_links.certificates import make_self_signed

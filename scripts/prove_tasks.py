@@ -28,10 +28,9 @@ from typing import TypeVar
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from testing.desk_host_process import HostFailed, running_host
+from training.content.task_sets.registry import GENERATORS
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
-from training.tasks.sets import desk_office, windows_keyboard
-from training.tasks.sets.first_desk_level_4 import generate_all
 from training.tasks.supported_by.runtimes import reason_unsupported, runtime_of
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import DeskHostClient
@@ -39,11 +38,6 @@ from workers.desktops.leased_desktop import DesktopEnv
 from workers.tasks.errors import TaskError
 from workers.tasks.prove_task import Proof, prove
 
-TASK_SETS = {
-    "first-desk": generate_all,
-    "desk-office": desk_office.generate,
-    "windows-keyboard": windows_keyboard.generate,
-}
 Outcome = TypeVar("Outcome")
 DATA_DIR = Path(os.environ.get("DESKHAND_DATA_DIR") or Path(__file__).resolve().parent.parent / "var")
 
@@ -58,7 +52,7 @@ def chosen(options: argparse.Namespace) -> Iterator[Task]:
     """The tasks asked for that these desktops can run, spread evenly over each family."""
     families: dict[str, list[Task]] = defaultdict(list)
     runtime = runtime_of(desktops_of(options))
-    for task in TASK_SETS[options.task_set](options.seed):
+    for task in GENERATORS[options.task_set](options.seed):
         if task.task_id.split("/", 1)[1].startswith(options.family) and not reason_unsupported(runtime, task):
             families[task.family].append(task)
     for tasks in families.values():
@@ -141,7 +135,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1, help="proofs of each task")
     parser.add_argument("--desktops", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--task-set", choices=sorted(TASK_SETS), default="first-desk")
+    parser.add_argument("--task-set", choices=sorted(GENERATORS), default="first-desk")
     parser.add_argument("--provider", default="x11", help="x11, qemu or windows")
     parser.add_argument("--image", default="", help="desktops.PROVIDER.image")
     options = parser.parse_args()

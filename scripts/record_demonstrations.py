@@ -1,4 +1,4 @@
-"""Record oracle demonstrations of first-desk on real desktops, for `training.recipes.first_desk`.
+"""Record oracle demonstrations of first-desk on real desktops, for `training.content.recipes.first_desk`.
 
     python -m workers.desktops.host --state-dir /tmp/dh --socket /tmp/dh/s &
     python scripts/record_demonstrations.py /tmp/dh/s OUTPUT [--families menu,note,colour] [--desktops 4]
@@ -19,6 +19,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from training.content.task_sets.first_desk import FAMILIES, generate
+from training.content.task_sets.task_family import family_tasks
 from training.contracts.types import (
     ActionKind,
     Observation,
@@ -28,8 +30,6 @@ from training.contracts.types import (
     TrajectoryStatus,
     Turn,
 )
-from training.tasks.sets.first_desk import FAMILIES, generate
-from training.tasks.sets.task_family import family_tasks
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.frame import Frame
 from workers.desktops.host.client import DeskHostClient

@@ -201,7 +201,7 @@ class Stage:
 
 def long_task(turns: int) -> Task:
     """A menu that the oracle walks to and fro before it chooses the right row."""
-    from training.tasks.sets import first_desk
+    from training.content.task_sets import first_desk
 
     task = max(
         (task for task in first_desk.generate() if task.family == "menu"),

@@ -32,8 +32,8 @@ from benchmarks.report import percentile, print_table
 from testing.desk_host_process import running_host
 from testing.private_installation import Instance
 from testing.weak_desk_host import DEFENCES
+from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task, TrajectoryStatus
-from training.tasks.sets import first_desk
 
 ARMS: dict[str, tuple[str, ...]] = {"whole": (), "without defences": DEFENCES}
 TURNS = 6

@@ -27,8 +27,8 @@ from typing import Any
 from benchmarks.report import finish, percentile, print_table
 from testing.desk_host_process import running_host
 from testing.workers.slow_answers import answers
+from training.content.task_sets import desk_office
 from training.contracts.types import Action, ActionKind, Task
-from training.tasks.sets import desk_office
 from workers.desktops import frame_images
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import LeaseKeeper

@@ -26,9 +26,9 @@ from benchmarks.desktops.fleet_throughput import leftover, traces
 from benchmarks.desktops.vm_clone import default_images
 from benchmarks.report import finish, percentile, print_table
 from testing.private_installation import Instance
+from training.content.task_sets import first_desk
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, Task, TrajectoryStatus
-from training.tasks.sets import first_desk
 
 DESKTOPS = 8
 LIMIT_S = 3000

@@ -1,9 +1,9 @@
 """Learning on a GPU host: GRPO from First desk's start on real X11 desktops, in turns and asynchronously.
 
 A private installation (real Redis, workers, desktops) trains the shipped start, or a folder given by --start
-(a larger one is made by `training.recipes.first_desk.grow_checkpoint`), by GRPO twice: with rollouts and
-optimiser steps in turns, and with staleness 2, both by the decoupled objective. The engine is SGLang; when
-its server does not come up, the run goes on with the transformers engine and says so ("engine" in the
+(a larger one is made by `training.content.recipes.first_desk.grow_checkpoint`), by GRPO twice: with rollouts
+and optimiser steps in turns, and with staleness 2, both by the decoupled objective. The engine is SGLang;
+when its server does not come up, the run goes on with the transformers engine and says so ("engine" in the
 result). On one GPU trainer and server share it, and the server stays awake.
 
 Bar, over >= 60 held-out tasks, greedy and three draws each: greedy <= 55 % and sampled >= 15 % before, greedy

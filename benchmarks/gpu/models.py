@@ -23,13 +23,13 @@ from pathlib import Path
 import torch
 from transformers import Qwen2Tokenizer, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
-from training.model.load_by_block import WeightReader
-from training.recipes.tiny.make_checkpoint import (
+from training.content.recipes.tiny.make_checkpoint import (
     CHAT_TEMPLATE,
     TinySizes,
     make_tokenizer,
     write_processor_files,
 )
+from training.model.load_by_block import WeightReader
 
 VOCABULARY = 151_936
 """Rows of the embedding."""

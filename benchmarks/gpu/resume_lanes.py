@@ -179,7 +179,7 @@ def config_values(lane: Lane, stage: Stage) -> dict[str, Any]:
 def make_model_folder(folder: Path, *, is_cpu: bool) -> Path:
     """Random weights with the heads that kernels want."""
     if is_cpu:
-        from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
+        from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 
         return make_tiny(folder / "model", sizes=TinySizes(text_hidden=64, text_intermediate=128))
     from benchmarks.gpu import models

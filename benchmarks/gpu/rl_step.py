@@ -215,7 +215,7 @@ def problems_of(found: dict[str, dict[str, Any]], bars: Bars) -> list[str]:
 def make_model(options: argparse.Namespace, folder: Path) -> None:
     """What trainer and engine start with."""
     if options.tiny:
-        from training.recipes.tiny.make_checkpoint import make_tiny
+        from training.content.recipes.tiny.make_checkpoint import make_tiny
 
         make_tiny(folder)
         return

@@ -43,9 +43,9 @@ def logprob_difference(folder: Path, *, num_sequences: int = 8) -> float:
     """Max |engine - trainer| logprob over sampled completions of two turns on the tiny model, nats."""
     from training.batch.collate import collate
     from training.batch.samples import Sample
+    from training.content.recipes.tiny.make_checkpoint import make_tiny
     from training.contracts.config import ModelConfig, PromptConfig
     from training.model.policy import Policy, load_model
-    from training.recipes.tiny.make_checkpoint import make_tiny
     from training.render.renderer import Renderer
     from training.sampler.canary import canary_png
     from training.sampler.engines.engine import EngineSequence, SamplingSettings
@@ -111,7 +111,7 @@ def objective_differences(folder: Path) -> list[tuple[str, float, float, float]]
 def step_differences(folder: Path) -> list[tuple[str, float, float, float]]:
     """The same of whole steps on one and two processes."""
     from testing.training.update_probe import PATHS, by_formula, differences, write_probe
-    from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
+    from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 
     sizes = TinySizes(
         text_hidden=64, text_intermediate=128, vision_hidden=32, vision_intermediate=64, vocabulary=400

@@ -18,9 +18,9 @@ import psutil
 
 from benchmarks.vnc.rfb_client import RfbViewer
 from testing.private_installation import Instance
+from training.content.task_sets import first_desk
 from training.contracts.config import ExperimentConfig
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task
-from training.tasks.sets import first_desk
 from webapp.lib.supervisor.ports import free_port
 
 SCREEN = (1280, 720)

@@ -28,8 +28,8 @@ from benchmarks.web.barest_viewer import PAGE
 from benchmarks.web.typing_script import script
 from testing.browser.chromium import chromium_page, sign_in
 from testing.private_installation import Instance
+from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Purpose, Source, Task
-from training.tasks.sets import first_desk
 
 NUM_DESKTOPS = 8
 MAX_P50_MS, MAX_P99_MS = 80.0, 250.0

@@ -12,8 +12,8 @@ from django.db import close_old_connections, connections
 from PIL import Image, ImageChops, ImageStat
 from playwright.sync_api import Page, expect
 
+from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Observation, Source, Task, Turn
-from training.tasks.sets import first_desk
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.trajectories.lifecycle import beat_trajectories
 from webapp.trajectories.models import Trajectory

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw
 
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.types import Action, Observation, Task, Trajectory, TrajectoryStatus, Turn
-from training.recipes.tiny.make_checkpoint import make_tiny
 from training.render.renderer import Renderer
 
 SIZE = (512, 384)

@@ -151,7 +151,7 @@ def trl_trainer(folder: Path) -> Any:
     from transformers import Qwen2Config, Qwen2ForCausalLM
     from trl import GRPOConfig, GRPOTrainer
 
-    from training.recipes.tiny.make_checkpoint import make_tokenizer
+    from training.content.recipes.tiny.make_checkpoint import make_tokenizer
 
     class GivenLogprobs(GRPOTrainer):
         given: tuple[torch.Tensor, torch.Tensor]

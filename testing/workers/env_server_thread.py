@@ -11,8 +11,8 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
+from training.content.task_sets import first_desk
 from training.contracts.types import Task
-from training.tasks.sets import first_desk
 from workers.desktops.host.client import DeskHostClient
 from workers.env_server.__main__ import LEASE_S
 from workers.env_server.episodes import Episodes

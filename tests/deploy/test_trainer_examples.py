@@ -10,7 +10,7 @@ import pytest
 
 from testing.paths import REPOSITORY
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
-from training.tasks.sets.first_desk import generate
+from training.content.task_sets.first_desk import generate
 
 pytestmark = [pytest.mark.slow, pytest.mark.desktop]
 

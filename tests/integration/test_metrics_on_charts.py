@@ -14,9 +14,9 @@ from django.urls import reverse
 from testing.factories import make_experiment, make_user
 from testing.training.toy_coordinator import ToyCoordinator
 from testing.training.toy_desktops import ToyDesktops
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import ExperimentConfig, parse_config, to_yaml
 from training.loop.train import main
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
 from webapp.experiments.lifecycle.trainer_reports import record_metrics

@@ -10,8 +10,8 @@ import torch
 
 from testing.training.toy_coordinator import ToyCoordinator
 from testing.training.toy_desktops import ToyDesktops
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import ExperimentConfig, parse_config
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
 

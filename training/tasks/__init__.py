@@ -1,1 +1,1 @@
-"""Where tasks come from: generators, importers, and the tables of what can run."""
+"""Where tasks come from: importers, and the tables of what can run."""

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import uvicorn
 
+from training.content.task_sets import first_desk
 from training.contracts.log_lines import VARIABLE as LOG_VARIABLE
 from training.contracts.log_lines import LogFormat, set_up_logging
 from training.contracts.remote_addresses import is_loopback
 from training.contracts.secret_store import SecretError, read_secret, stored_secret, variable_of
 from training.contracts.types import Task
 from training.tasks.importers import load_tasks
-from training.tasks.sets import first_desk
 from training.tasks.task_json import LoadError
 from workers.desktops.contract import EnvError
 from workers.desktops.host.client import DeskHostClient

@@ -49,7 +49,7 @@ def make_tiny_random(folder: Path, seed: int) -> Path:
     command = [
         sys.executable,
         "-m",
-        "training.recipes.tiny.make_checkpoint",
+        "training.content.recipes.tiny.make_checkpoint",
         str(partial),
         "--seed",
         str(seed),

@@ -25,8 +25,8 @@ from testing.browser.people_at_desktops import (
     wait_for,
 )
 from testing.factories import make_user
+from training.content.task_sets import first_desk
 from training.contracts.types import Purpose, Source
-from training.tasks.sets import first_desk
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
 from webapp.replay.models import ReplayEntry

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 from testing.browser.people import People, SignIn
 from testing.browser.people_at_desktops import EnvWorker, record_of, wait_for
 from testing.factories import make_replay_entry
+from training.content.task_sets import first_desk
 from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, Task, Turn
-from training.tasks.sets import first_desk
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from workers.env.actors import Decision

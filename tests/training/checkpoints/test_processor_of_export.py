@@ -9,7 +9,7 @@ import pytest
 import transformers
 
 from training.checkpoints.export import export_checkpoint
-from training.recipes.tiny.make_checkpoint import make_tiny
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 
 TORCHVISION = "torchvision==0.28.0"
 """Of torch 2.13, whose CPU build pip takes where it finds one."""

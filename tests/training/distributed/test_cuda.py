@@ -20,10 +20,10 @@ from testing.training.recorded_samples import record_samples
 from testing.training.resume_probe import assert_resumes
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import to_yaml
 from training.distributed.world import World, start_world, stop_world
 from training.model.packed_attention import Bounds, attend_within
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine
 

@@ -15,10 +15,10 @@ from testing.training.parallel_probe import assert_same_gradient, find, launch
 from testing.training.recorded_samples import record_samples, toy_learner
 from testing.training.toy_desktops import ToyDesktops
 from tests.training.conftest import toy_config
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import to_yaml
 from training.distributed.world import World, start_world, stop_world
 from training.model.cpu_vision_tower import batched_vision_attention
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.renderer import Renderer
 from training.sampler.engines.transformers_engine import TransformersEngine, load_model
 from training.sampler.weights.engine_tensor_names import check_sglang_names

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.model.fp32_logits import compute_logits, use_fp32_logits
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.sampler.engines.transformers_engine import load_model
 
 

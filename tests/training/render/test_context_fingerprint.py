@@ -9,9 +9,9 @@ import pytest
 
 from testing.training.sample_values import make_turn
 from testing.training.tiny_model import renderer, tiny_folder
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import ModelConfig, PromptConfig
 from training.contracts.context_fingerprint import differences, shared_fingerprint
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.renderer import Renderer
 
 

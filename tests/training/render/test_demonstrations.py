@@ -9,9 +9,9 @@ import pytest
 from testing.training.sample_values import make_task, make_trajectory, make_turn
 from testing.training.tiny_model import renderer
 from training.batch.samples import build_samples
+from training.content.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.contracts.config import ModelConfig, PromptConfig, SamplingConfig
 from training.contracts.types import Action, Completion, Observation, Source, Trajectory, Turn
-from training.recipes.tiny.make_checkpoint import TinySizes, make_tiny
 from training.render.demonstrations import NotRenderable, as_demonstration
 from training.render.renderer import Renderer
 

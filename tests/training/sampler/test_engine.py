@@ -10,7 +10,7 @@ from transformers import AutoModelForImageTextToText
 
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, renderer, screenshot, tiny_folder
-from training.recipes.tiny.make_checkpoint import make_tiny
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.render.rendered_sequence import RenderedSequence
 from training.sampler.canary import canary_sequence, engine_canary
 from training.sampler.engines.engine import EngineSequence, SamplingSettings

@@ -20,8 +20,8 @@ import yaml
 
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
-from training.recipes.tiny.make_checkpoint import make_tiny
 from training.sampler.canary import canary_png, canary_sequence
 from training.sampler.engines.transformers_engine import load_model
 from workers.env.policy_client import PolicyClient, PolicyError

@@ -15,8 +15,8 @@ import yaml
 
 from testing.training.teacher_forcing import teacher_forced_logprobs
 from testing.training.tiny_model import SIZE, Frames, renderer, screenshot, tiny_folder
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.types import Observation, Task, Trajectory, TrajectoryStatus, Turn
-from training.recipes.tiny.make_checkpoint import make_tiny
 from training.render.prompt_digest import prompt_digest
 from workers.env.policy_client import ContextFull, PolicyClient, PolicyError
 

@@ -6,8 +6,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from training.content.task_sets.first_desk import generate
 from training.tasks.importers import load_tasks
-from training.tasks.sets.first_desk import generate
 from training.tasks.task_json import LoadError, split_of, to_osworld
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from training.content.task_sets.first_desk import generate
+from training.content.task_sets.windows_keyboard import generate as generate_windows_keyboard
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
-from training.tasks.sets.first_desk import generate
-from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
 from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons, reason_unsupported, runtime_of
 
 OURS = DesktopConfig.model_validate({"provider": "osworld"})

@@ -6,9 +6,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from training.content.task_sets.first_desk.level_4 import generate_all
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Task
-from training.tasks.sets.first_desk_level_4 import generate_all
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord, TaskSet
 

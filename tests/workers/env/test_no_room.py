@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.tasks.sets import first_desk
+from training.content.task_sets import first_desk
 from workers.desktops.contract import DesktopSpec, Endpoints, EnvError, ErrorKind
 from workers.desktops.host.messages import DesktopInfo, Lease, Prepared, ResetResult
 from workers.desktops.qemu.template_store import TemplateStore

@@ -12,8 +12,8 @@ from PIL import Image
 
 from testing.factories import make_experiment
 from testing.watch_installation import wait_for
+from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source
-from training.tasks.sets.first_desk import generate
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
 from webapp.live.broadcast import _channel, picture_group

@@ -19,9 +19,9 @@ from PIL import Image
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
 from tests.workers.conftest import ROOT
 from training.actions.write.completion_text import format_action
+from training.content.task_sets.first_desk import generate
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action, Task
-from training.tasks.sets.first_desk import generate
 from training.tasks.task_json import to_osworld
 from webapp.lib.supervisor.ports import free_port
 from workers.env_server.__main__ import main as env_server_main

@@ -17,7 +17,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
-from training.tasks.sets.first_desk import generate
+from training.content.task_sets.first_desk import generate
 from training.tasks.task_json import to_osworld
 
 pytestmark = pytest.mark.desktop

@@ -11,8 +11,8 @@ from testing.factories import make_experiment, make_team
 from testing.workers.asgi_faults import Fault
 from testing.workers.env_server_thread import TOKEN, application, episodes_over, serving
 from testing.workers.gateway_cluster import SECRET_VARIABLE, Cluster, running_cluster
+from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
-from training.tasks.sets.first_desk import generate
 from webapp.dispatcher import send_waiting
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord

@@ -7,9 +7,9 @@ import pytest
 from testing.workers.asgi_faults import Fault
 from testing.workers.env_server_thread import TOKEN
 from testing.workers.gateway_cluster import OWNER, SECRET_VARIABLE, Cluster, running_cluster
+from training.content.task_sets.first_desk import generate
 from training.contracts.config import GatewayConfig
 from training.contracts.types import Action, ActionKind, Task
-from training.tasks.sets.first_desk import generate
 from workers.desktops.contract import EnvError, ErrorKind
 from workers.environments.back_off import FIRST_PAUSE_S, NUM_FREE, BackOff
 from workers.environments.gateway.delete_unused_sandboxes import delete_everywhere, delete_unused

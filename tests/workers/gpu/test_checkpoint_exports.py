@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForImageTextToText
 
 from testing.factories import make_experiment, make_team
-from training.recipes.tiny.make_checkpoint import make_tiny
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from webapp.experiments.checkpoints import exports
 from webapp.experiments.models import CheckpointRecord, ExportStatus
 from webapp.live.models import Event

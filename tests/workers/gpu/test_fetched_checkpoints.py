@@ -13,8 +13,8 @@ import pytest
 from django.core.files.storage import storages
 
 from testing.factories import make_experiment, make_team
+from training.content.recipes.tiny.make_checkpoint import make_tiny
 from training.contracts.trainer_reports import CheckpointReport
-from training.recipes.tiny.make_checkpoint import make_tiny
 from webapp.experiments.checkpoints import exports
 from webapp.experiments.checkpoints.checkpoint_copies import CheckpointElsewhere
 from webapp.experiments.checkpoints.download import download

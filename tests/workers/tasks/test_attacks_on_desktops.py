@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from testing.factories import make_user
+from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
-from training.tasks.sets.first_desk import generate
 from webapp.accounts.models import Role
 from webapp.attacks.models import Exploit
 from webapp.attacks.runs import attack_task, check_version, dismiss_exploit, recorded_successes

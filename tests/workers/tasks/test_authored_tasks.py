@@ -6,11 +6,11 @@ import pytest
 from django.test import Client
 
 from testing.factories import make_attempt, make_user
+from training.content.task_sets.first_desk import generate
 from training.contracts import coordinator as routes
 from training.contracts.config import RewardPreset, parse_config
 from training.contracts.config.reward_presets import WeightedTerm
 from training.contracts.types import Purpose, Source
-from training.tasks.sets.first_desk import generate
 from training.tasks.task_json import to_osworld
 from webapp.accounts.models import Role
 from webapp.experiments.lifecycle.operator_actions import queue_experiment

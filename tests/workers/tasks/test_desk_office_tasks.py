@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from testing.workers.short_episodes import key, play, typed
+from training.content.task_sets.desk_office import generate
 from training.contracts.config.providers.x11 import OFFICE_FIELDS
-from training.tasks.sets.desk_office import generate
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.leased_desktop import DesktopEnv
 from workers.desktops.x11.provider import X11Provider

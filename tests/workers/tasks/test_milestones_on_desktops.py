@@ -5,9 +5,9 @@ import time
 import pytest
 
 from testing.factories import make_user
+from training.content.task_sets.first_desk import generate
 from training.contracts.milestone import Milestone
 from training.contracts.types import Purpose, Source
-from training.tasks.sets.first_desk import generate
 from webapp.accounts.models import Role
 from webapp.experiments.import_task_set import write_tasks
 from webapp.experiments.models import TaskSet

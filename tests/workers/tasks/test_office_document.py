@@ -6,7 +6,13 @@ import zipfile
 
 import pytest
 
-from training.tasks.sets.desk_office.odf_files import HEAD, SPACES, presentation, spreadsheet, text_document
+from training.content.task_sets.desk_office.odf_files import (
+    HEAD,
+    SPACES,
+    presentation,
+    spreadsheet,
+    text_document,
+)
 from workers.tasks.evaluators.office_document import MAX_BYTES, MAX_FILE_BYTES, office_document
 
 BOLD = '<style:text-properties fo:font-weight="bold"/>'

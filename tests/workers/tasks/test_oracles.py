@@ -7,9 +7,9 @@ import pytest
 
 from testing.workers.short_episodes import click, key, play, typed
 from tests.workers.conftest import ROOT
+from training.content.task_sets.first_desk import COLOURS, FAMILIES, family_tasks
+from training.content.task_sets.first_desk.level_4 import LEVEL_4_FAMILIES
 from training.contracts.types import Action, Observation, Task, Turn
-from training.tasks.sets.first_desk import COLOURS, FAMILIES, family_tasks
-from training.tasks.sets.first_desk_level_4 import LEVEL_4_FAMILIES
 from workers.tasks import prepare_and_score
 from workers.tasks.errors import OracleError
 from workers.tasks.oracles import next_action, solution

@@ -3,8 +3,8 @@
 import pytest
 from django.core.management import CommandError, call_command
 
+from training.content.task_sets.first_desk import generate
 from training.contracts.types import Source, Task
-from training.tasks.sets.first_desk import generate
 from webapp.accounts.models import Team
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord

@@ -14,9 +14,9 @@ import pytest
 
 from training.actions.parse import parse_completion
 from training.actions.write.completion_text import format_action
+from training.content.task_sets.windows_keyboard import WORK, generate
+from training.content.task_sets.windows_keyboard.programs_and_dialogs import DIALOGS, PROGRAMS
 from training.contracts.types import Action, Task
-from training.tasks.sets.windows_keyboard import WORK, generate
-from training.tasks.sets.windows_programs_and_dialogs import DIALOGS, PROGRAMS
 from training.tasks.supported_by.deskhand import unsupported_reason
 from workers.tasks.evaluators.metrics import METRICS
 

@@ -18,8 +18,8 @@ from testing.desk_host_process import running_host
 from testing.factories import make_experiment
 from tests.workers.desktops.qemu.test_desktops import OPTIONS, pytestmark, qemus
 from tests.workers.env.test_branch_episodes import branch_of, run_all
+from training.content.task_sets.first_desk import generate
 from training.contracts.types import Purpose, Source, Task
-from training.tasks.sets.first_desk import generate
 from webapp.dispatcher import send_waiting
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from training.content.task_sets import first_desk
 from training.contracts.config import DesktopConfig
-from training.tasks.sets import first_desk
 from workers.desktops.contract import DesktopSpec, Endpoints, ResetReport
 from workers.desktops.host.messages import DesktopInfo, Lease, Prepared, ResetResult
 from workers.environments import local

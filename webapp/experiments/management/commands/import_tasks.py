@@ -6,10 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from training.content.task_sets.registry import GENERATORS
 from training.tasks.importers import LoadedTasks, load_tasks
-from training.tasks.sets.desk_office import generate as generate_desk_office
-from training.tasks.sets.first_desk_level_4 import generate_all
-from training.tasks.sets.windows_keyboard import generate as generate_windows_keyboard
 from training.tasks.supported_by.runtimes import TaskRuntime, grouped_reasons
 from training.tasks.task_json import LoadError
 from webapp.experiments.import_task_set import Import, import_task_set
@@ -33,22 +31,16 @@ CONDITIONS = {
 CALM = (None, False, "", "low", "none")
 MAX_GROUPS = 12
 MAX_NAMED = 3
-GENERATED = {
-    "first-desk": generate_all,
-    "desk-office": generate_desk_office,
-    "windows-keyboard": generate_windows_keyboard,
-}
 
 
 class Command(BaseCommand):
     help = (
-        "Import tasks from SOURCE: first-desk, desk-office or windows-keyboard (generated), a folder of "
-        "OSWorld task JSON, an OSWorld checkout or one of its indexes, or Slime-OSWorld's tasks as parquet "
-        "or JSONL (file or folder)."
+        f"Import tasks from SOURCE: {', '.join(GENERATORS)} (generated), a folder of OSWorld task JSON, an "
+        "OSWorld checkout or one of its indexes, or Slime-OSWorld's tasks as parquet or JSONL."
     )
 
     def add_arguments(self, parser: Any) -> None:
-        parser.add_argument("source", help="first-desk, desk-office, windows-keyboard, or a path")
+        parser.add_argument("source", help=f"{', '.join(GENERATORS)}, or a path")
         parser.add_argument("--name", help="name of the task set; default: the source's name")
         parser.add_argument("--seed", type=int, default=0, help="seed of a generated set")
         parser.add_argument(
@@ -59,12 +51,12 @@ class Command(BaseCommand):
         source = options["source"]
         path = Path(source).expanduser()
         name = options["name"] or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-")
-        if source in GENERATED:
-            loaded = LoadedTasks(GENERATED[source](options["seed"]), [])
+        if source in GENERATORS:
+            loaded = LoadedTasks(GENERATORS[source](options["seed"]), [])
             origin = f"generated, seed {options['seed']}"
         else:
             if not path.exists():
-                raise CommandError(f"{source}: neither a generated set ({', '.join(GENERATED)}) nor a path")
+                raise CommandError(f"{source}: neither a generated set ({', '.join(GENERATORS)}) nor a path")
             try:
                 loaded = load_tasks(path, heldout_fraction=options["heldout"])
             except LoadError as error:

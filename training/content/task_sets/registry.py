@@ -1,0 +1,14 @@
+"""The generated task sets by name; a set is one folder here and one row."""
+
+from collections.abc import Callable
+
+from training.content.task_sets import desk_office, windows_keyboard
+from training.content.task_sets.first_desk import level_4 as first_desk
+from training.contracts.types import Task
+
+GENERATORS: dict[str, Callable[[int], list[Task]]] = {
+    "first-desk": first_desk.generate_all,
+    "desk-office": desk_office.generate,
+    "windows-keyboard": windows_keyboard.generate,
+}
+"""Name of the set -> its tasks, from a seed."""
