@@ -9,7 +9,7 @@ from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from django.http.cookie import parse_cookie
 
-from webapp.accounts.members_and_tokens import find_token
+from webapp.accounts.services.tokens import find_token
 from webapp.lib.database_pool import give_back_connection
 from webapp.replay.imports.jobs import MAX_UPLOAD_BYTES
 from webapp.worker_door.views import MAX_BODY_BYTES, known_host

@@ -61,7 +61,7 @@ def fill(least: int) -> tuple[int, str, int]:
     django.setup()
     from django.contrib.auth.models import User
 
-    from webapp.accounts.members_and_tokens import create_token
+    from webapp.accounts.services.tokens import create_token
     from webapp.experiments.models import Experiment
     from webapp.samples.seed import FINISHED
     from webapp.trajectories.models import Trajectory

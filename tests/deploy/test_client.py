@@ -25,8 +25,8 @@ from testing.factories import (
 from testing.fleet_rows import make_desktop, make_host
 from testing.paths import REPOSITORY
 from training.contracts.config import ExperimentConfig, to_yaml
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Membership, Scope
+from webapp.accounts.services.tokens import create_token
 from webapp.experiments.lifecycle.status_changes import change_status
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.page.log_files import log_folder

@@ -10,8 +10,8 @@ from deskhand_client import ApiError, Client
 
 from testing.evaluation_rows import make_evaluation
 from testing.factories import make_replay_entry, make_team, make_trajectory, make_user
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import AuditEntry, Scope
+from webapp.accounts.services.tokens import create_token
 from webapp.experiments.models import AlarmRecord, Experiment
 from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry

@@ -18,8 +18,8 @@ from mcp import StdioServerParameters, stdio_client
 
 from testing.factories import make_experiment, make_group, make_team, make_trajectory, make_user
 from testing.paths import REPOSITORY
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Scope
+from webapp.accounts.services.tokens import create_token
 from webapp.experiments.models import Experiment
 from webapp.experiments.page.chart_panels import PANELS
 

@@ -3,8 +3,8 @@
 from django import forms
 from django.contrib.auth.validators import UnicodeUsernameValidator
 
-from webapp.accounts.members_and_tokens import DAYS
 from webapp.accounts.models import Role, Scope
+from webapp.accounts.services.tokens import DAYS
 
 
 class MemberForm(forms.Form):

@@ -8,7 +8,8 @@ from django.views.decorators.http import require_POST
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, SavedView
-from webapp.accounts.saved_views import delete_view, save_view
+from webapp.accounts.queries.saved_views import get_deletable_view
+from webapp.accounts.services.saved_views import delete_view, save_view
 from webapp.lib.request_values import BadValue
 
 ROUTES = {
@@ -43,7 +44,8 @@ def save(request: MemberRequest) -> HttpResponse:
 @require_POST
 def delete(request: MemberRequest, pk: int) -> HttpResponse:
     """Delete one of one's own; of the team's as an annotator."""
-    view = delete_view(request, pk)
+    view = get_deletable_view(request, pk)
+    delete_view(view)
     messages.success(request, f"The view “{view.name}” is deleted.")
     return redirect(ROUTES[SavedView.Page(view.page)])
 

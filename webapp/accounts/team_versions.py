@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Self
+from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import User
-from django.db import IntegrityError, models, transaction
-from django.db.models import Max
+from django.db import models
 
-from webapp.accounts.audit.log_action import log_action
-from webapp.accounts.models import AuditAction, Team
-from webapp.lib.request_values import BadValue, check_text
+from webapp.accounts.models import Team
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,59}")
 KEY = re.compile(rf"({NAME.pattern})\.v([0-9]{{1,6}})")
@@ -42,30 +38,3 @@ class TeamVersion(models.Model):
         parts = KEY.fullmatch(key)
         mine = cls._default_manager.filter(team=team)
         return mine.filter(name=parts[1], version=int(parts[2])).first() if parts else None
-
-    @classmethod
-    def save_next(
-        cls, *, team: Team, user: User, name: str, kind: str, note: str = "", first: int = 1, **values: Any
-    ) -> Self:
-        """The next version of `name`, at least `first`; `kind` is for the audit log. Raises BadValue."""
-        check_text(note, "note")
-        if not NAME.fullmatch(name):
-            raise BadValue("name", "use a-z, 0-9 and -, at most 60 of them, without a version")
-        mine = cls._default_manager.filter(team=team, name=name)
-        try:
-            with transaction.atomic():
-                last = mine.aggregate(last=Max("version"))["last"] or 0
-                saved = cls._default_manager.create(
-                    team=team,
-                    name=name,
-                    version=max(first, last + 1),
-                    note=note.strip()[:300],
-                    owner=user,
-                    **values,
-                )
-                log_action(
-                    AuditAction.SAVED, person=user, team=team, kind=kind, object_id=saved, note=saved.note
-                )
-        except IntegrityError as error:
-            raise BadValue("name", "another version was saved at this moment; save again") from error
-        return saved

@@ -15,7 +15,6 @@ from django.utils import timezone
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_POST, require_safe
 
-from webapp.accounts import members_and_tokens
 from webapp.accounts.access import (
     TEAM_SESSION_KEY,
     MemberRequest,
@@ -26,6 +25,7 @@ from webapp.accounts.access import (
 )
 from webapp.accounts.forms import MemberForm, RoleForm, TokenForm
 from webapp.accounts.models import Role, Scope
+from webapp.accounts.services import members, tokens
 from webapp.accounts.two_step.sign_in_form import SignInForm
 from webapp.lib.error_pages import answer_error
 
@@ -58,7 +58,7 @@ class PasswordView(auth_views.PasswordChangeView):
     def form_valid(self, form: PasswordChangeForm) -> HttpResponse:
         messages.success(self.request, "Password changed; API tokens made before have ended.")
         with transaction.atomic():
-            members_and_tokens.record_own_password(form.user)
+            members.record_own_password(form.user)
             return super().form_valid(form)
 
 
@@ -72,8 +72,8 @@ def show_profile(request: MemberRequest) -> HttpResponse:
         "tokens": request.user.api_tokens.order_by("-id"),
         "now": timezone.now(),
         "scopes": Scope.choices,
-        "days": members_and_tokens.DAYS,
-        "default_days": members_and_tokens.DEFAULT_DAYS,
+        "days": tokens.DAYS,
+        "default_days": tokens.DEFAULT_DAYS,
         "new_token": request.session.pop("new_token", ""),
     }
     return render(request, "accounts/profile.html", context)
@@ -84,7 +84,7 @@ def create_token(request: MemberRequest) -> HttpResponse:
     """A new API token, shown once on the profile page."""
     form = TokenForm(request.POST)
     if form.is_valid():
-        request.session["new_token"] = members_and_tokens.create_token(
+        request.session["new_token"] = tokens.create_token(
             user=request.user,
             name=form.cleaned_data["name"],
             scope=Scope(form.cleaned_data["scope"]),
@@ -97,7 +97,7 @@ def create_token(request: MemberRequest) -> HttpResponse:
 @require_POST
 def revoke_token(request: MemberRequest, pk: int) -> HttpResponse:
     """Delete an own API token."""
-    if not members_and_tokens.revoke_token(user=request.user, pk=pk):
+    if not tokens.revoke_token(user=request.user, pk=pk):
         raise Http404("No such token of yours.")
     messages.success(request, "Token revoked.")
     return redirect("profile-show")
@@ -139,10 +139,10 @@ def add_member(request: MemberRequest) -> HttpResponse:
         return _tell_errors(request, form)
     values = form.cleaned_data
     try:
-        added, password = members_and_tokens.add_member(
+        added, password = members.add_member(
             team=team, username=values["username"], role=Role(values["role"]), by=request.user
         )
-    except members_and_tokens.MemberError as error:
+    except members.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{added.user} is {added.get_role_display()} in {team}.")
     if password:
@@ -159,8 +159,8 @@ def change_role(request: MemberRequest, pk: int) -> HttpResponse:
         return _tell_errors(request, form)
     role = Role(form.cleaned_data["role"])
     try:
-        members_and_tokens.change_role(membership=changed, role=role, by=request.user)
-    except members_and_tokens.MemberError as error:
+        members.change_role(membership=changed, role=role, by=request.user)
+    except members.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{changed.user} is now {role.label}.")
     return redirect("team-show")
@@ -171,8 +171,8 @@ def remove_member(request: MemberRequest, pk: int) -> HttpResponse:
     """Take a person out of the current team."""
     removed = team_member(request, pk)
     try:
-        members_and_tokens.remove_member(membership=removed, by=request.user)
-    except members_and_tokens.MemberError as error:
+        members.remove_member(membership=removed, by=request.user)
+    except members.MemberError as error:
         return _refuse(request, error)
     messages.success(request, f"{removed.user} is no longer in {removed.team}.")
     return redirect("team-show")
@@ -183,8 +183,8 @@ def reset_password(request: MemberRequest, pk: int) -> HttpResponse:
     """Generate a new password for a member, shown once."""
     chosen = team_member(request, pk)
     try:
-        password = members_and_tokens.reset_password(membership=chosen, by=request.user)
-    except members_and_tokens.MemberError as error:
+        password = members.reset_password(membership=chosen, by=request.user)
+    except members.MemberError as error:
         return _refuse(request, error)
     request.session["new_login"] = [chosen.user.get_username(), password]
     return redirect("team-show")
@@ -196,6 +196,6 @@ def _tell_errors(request: MemberRequest, form: forms.Form, back: str = "team-sho
     return redirect(back)
 
 
-def _refuse(request: MemberRequest, error: members_and_tokens.MemberError) -> HttpResponse:
+def _refuse(request: MemberRequest, error: members.MemberError) -> HttpResponse:
     messages.error(request, str(error))
     return redirect("team-show")

@@ -5,9 +5,10 @@ from typing import Any
 from django.http import HttpResponse
 from ninja import Field, Router, Schema, Status
 
-from webapp.accounts import saved_views
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, SavedView
+from webapp.accounts.queries.saved_views import get_deletable_view, visible_views
+from webapp.accounts.services import saved_views
 
 router = Router(tags=["views"])
 
@@ -39,7 +40,7 @@ class SavedViewIn(Schema):
 @router.get("", response=list[SavedViewOut], operation_id="list_views")
 def list_views(request: MemberRequest, page: SavedView.Page | None = None) -> Any:
     """The team's views and the caller's own."""
-    rows = saved_views.visible_views(member(request).team, request.user)
+    rows = visible_views(member(request).team, request.user)
     return rows.filter(page=page) if page else rows
 
 
@@ -55,5 +56,5 @@ def save_view(request: MemberRequest, body: SavedViewIn) -> Any:
 @router.delete("/{int:pk}", response={204: None}, operation_id="delete_view")
 def delete_view(request: MemberRequest, pk: int) -> Any:
     """Delete one's own view, or as an annotator one of the team's."""
-    saved_views.delete_view(request, pk)
+    saved_views.delete_view(get_deletable_view(request, pk))
     return HttpResponse(status=204)

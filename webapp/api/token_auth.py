@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from ninja.security import HttpBearer, SessionAuth
 
 from webapp.accounts.access import memberships
-from webapp.accounts.members_and_tokens import find_token
 from webapp.accounts.models import Membership, Scope
+from webapp.accounts.services.tokens import find_token
 
 TEAM_HEADER = "Deskhand-Team"
 

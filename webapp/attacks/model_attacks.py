@@ -13,8 +13,8 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from training.contracts.types import Task
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.attacks.model_attacker import MAX_TOKENS, messages_of, read_scripts
 from webapp.attacks.models import MODEL_ATTACK_TRANSITIONS, OPEN, ModelAttack, ModelAttackStatus
 from webapp.attacks.runs import queue_attackers

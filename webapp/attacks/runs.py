@@ -14,8 +14,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from training.contracts.types import FINAL_STATUSES, Purpose, Source, Task
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.attacks.attackers import Attacker, attackers_of, fork_attackers_of
 from webapp.attacks.models import Exploit, RunKind, ScriptedRun
 from webapp.attacks.scripts import Script, script_of_actions

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from webapp.accounts.audit.log_action import prune_audit_log
+from webapp.accounts.services.audit_log import prune_audit_log
 from webapp.experiments.lifecycle.trainer_reports import prune_gpu_samples
 from webapp.live.database_upkeep import prune_events, refresh_statistics
 

@@ -10,6 +10,7 @@ from training.contracts.config.reward_presets import REWARD_PRESETS
 from training.contracts.config.section import Problem
 from training.rewards.expressions import preset_problems
 from webapp.accounts.models import Team
+from webapp.accounts.services.team_versions import save_version
 from webapp.experiments.models import SavedRewardPreset
 from webapp.lib.request_values import BadValue
 
@@ -53,7 +54,8 @@ def save_preset(
         raise BadValue("name", f"{name} is a shipped preset; take another name")
     for place, problem in preset_problems(definition):
         raise BadValue(definition.terms[place].term, problem)
-    return SavedRewardPreset.save_next(
+    return save_version(
+        SavedRewardPreset,
         team=team,
         user=user,
         name=name,

@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from webapp.accounts.audit.log_action import log_action, only_team
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action, only_team
 from webapp.fleet.models import (
     Desktop,
     DesktopPhase,

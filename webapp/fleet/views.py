@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import Role
+from webapp.accounts.services.audit_log import log_viewing
 from webapp.fleet import history_charts, queries
 from webapp.fleet.access import desktop_verbs, operates_fleet
 from webapp.fleet.display_rows import DesktopRow

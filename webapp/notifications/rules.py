@@ -10,8 +10,8 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue
 from webapp.notifications.models import (
     DEFAULT_INBOX_HOURS,

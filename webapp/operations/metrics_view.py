@@ -16,8 +16,8 @@ from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
-from webapp.accounts.members_and_tokens import find_token
 from webapp.accounts.models import Membership
+from webapp.accounts.services.tokens import find_token
 from webapp.fleet.access import fleet_teams
 from webapp.operations.metrics.installation import InstallationCollector
 

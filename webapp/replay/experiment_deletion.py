@@ -16,8 +16,8 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from training.contracts.types import Purpose
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.checkpoints.usable_checkpoints import paths_in_use
 from webapp.experiments.models import CheckpointExport, Experiment, ExperimentStatus, ExportStatus
 from webapp.fleet.models import Worker

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.http import StreamingHttpResponse
 
 from training.contracts.types import Action
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.media.file_streams import stream
 from webapp.replay import queries
 from webapp.replay.atif.archive import archive_pieces

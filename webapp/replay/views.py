@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST, require_safe
 from training.contracts.number_text import counted
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Membership, Role, SavedView
-from webapp.accounts.saved_views import view_menu
+from webapp.accounts.queries.saved_views import view_menu
 from webapp.lib.request_values import json_body, whole_number, whole_numbers
 from webapp.replay import queries
 from webapp.replay.access import get_entry

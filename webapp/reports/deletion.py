@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.core.files.storage import default_storage
 from django.db import transaction
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.reports.freeze import picture_path, pictures_of
 from webapp.reports.models import Report
 

@@ -12,8 +12,8 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import row_id
 from webapp.reports.models import ReportLink, ReportVersion
 

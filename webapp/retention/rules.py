@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Experiment
 from webapp.retention.models import RetentionRule
 

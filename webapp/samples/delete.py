@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import ProtectedError
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Experiment, TaskSet
 from webapp.experiments.page.log_files import log_folder
 from webapp.live.event_publishing import publish

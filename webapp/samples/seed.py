@@ -17,8 +17,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from training.contracts.types import Purpose, Source, Task
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import (
     Evaluation,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.contrib.auth.models import User
 
 from webapp.accounts.models import Team
+from webapp.accounts.services.team_versions import save_version
 from webapp.lib.request_values import BadValue, check_plain
 from webapp.scanners.definitions import Definition, Rule, read_definition
 from webapp.scanners.models import Scanner
@@ -54,7 +55,8 @@ def save_scanner(*, team: Team, user: User, name: str, definition: object, note:
     read = read_definition(definition)
     if isinstance(read, Rule) and read.rule not in RULES:
         raise BadValue("rule", f"known ones: {', '.join(RULES)}")
-    return Scanner.save_next(
+    return save_version(
+        Scanner,
         team=team,
         user=user,
         name=name,

@@ -18,8 +18,8 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.dispatcher.child_work import BadEnd
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, row_id

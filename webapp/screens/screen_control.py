@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.accounts.audit.log_action import log_action, log_viewing
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action, log_viewing
 from webapp.experiments.models import TaskRecord
 from webapp.lib.transitions import sources_of
 from webapp.live.event_publishing import publish

@@ -10,8 +10,8 @@ from django.db import IntegrityError, transaction
 
 from training.contracts.types import Task
 from training.tasks.importers import LoadedTasks
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.import_task_set import Written, write_tasks
 from webapp.experiments.models import TaskRecord, TaskSet
 from webapp.lib.request_values import BadValue, check_plain, check_text

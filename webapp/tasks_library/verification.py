@@ -8,8 +8,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from training.contracts.types import FINAL_STATUSES, Purpose, Source
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import TaskRecord
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.task_verification import queue_checks

@@ -4,8 +4,8 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 
 from webapp.accounts.access import owned_row
-from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import Role
+from webapp.accounts.services.audit_log import log_viewing
 from webapp.trajectories.models import Group, Trajectory
 
 

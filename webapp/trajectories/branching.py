@@ -16,8 +16,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from training.contracts.types import Purpose, Source, TrajectoryStatus
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.env_capacity import hosts_at_work
 from webapp.live.event_publishing import publish

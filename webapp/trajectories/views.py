@@ -10,9 +10,9 @@ from django.template.loader import render_to_string
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.audit.log_action import log_viewing
 from webapp.accounts.models import SavedView
-from webapp.accounts.saved_views import hidden_columns, view_menu
+from webapp.accounts.queries.saved_views import hidden_columns, view_menu
+from webapp.accounts.services.audit_log import log_viewing
 from webapp.experiments.lost_attempts import lost_groups
 from webapp.experiments.models import Experiment, TaskRecord
 from webapp.experiments.page.equal_rewards import equal_rewards_of

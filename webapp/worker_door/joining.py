@@ -18,8 +18,8 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from training.contracts.types import TrajectoryStatus
-from webapp.accounts.audit.log_action import log_action, only_team
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action, only_team
 from webapp.experiments.lifecycle.attempts import lose_attempt
 from webapp.experiments.models import Attempt
 from webapp.fleet.models import Host, JoinedHost, JoinToken, Worker, WorkerStatus

@@ -15,9 +15,10 @@ from django.utils import timezone
 from testing.factories import make_experiment, make_replay_entry, make_team, make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_worker
 from training.contracts.config import ExperimentConfig
-from webapp.accounts.audit.log_action import log_action, log_viewing, prune_audit_log
-from webapp.accounts.members_and_tokens import add_member, create_token
 from webapp.accounts.models import AuditAction, AuditEntry, Role, Scope
+from webapp.accounts.services.audit_log import log_action, log_viewing, prune_audit_log
+from webapp.accounts.services.members import add_member
+from webapp.accounts.services.tokens import create_token
 from webapp.experiments.lifecycle.operator_actions import request_cancel
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.search_space import parse_axes

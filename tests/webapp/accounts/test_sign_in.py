@@ -7,8 +7,8 @@ from django.test import Client
 from django.utils import timezone
 
 from testing.factories import PASSWORD, make_experiment, make_team, make_user
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import ApiToken, Role, Scope
+from webapp.accounts.services.tokens import create_token
 
 pytestmark = pytest.mark.django_db
 

@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from testing.factories import PASSWORD, make_team, make_user
-from webapp.accounts import members_and_tokens
 from webapp.accounts.models import Membership, Role
+from webapp.accounts.services.tokens import find_token
 
 pytestmark = pytest.mark.django_db
 
@@ -130,14 +130,14 @@ def test_a_token_is_shown_once_and_only_its_owner_can_revoke_it(browser_of_admin
     wanted = {"name": "laptop", "scope": "read", "days": "30"}
     response = browser_of_admin.post("/profile/tokens/", wanted, follow=True)
     secret = re.search(r"<code>(dh_[^<…]{20,})</code>", response.content.decode())[1]
-    assert members_and_tokens.find_token(secret).user == admin
+    assert find_token(secret).user == admin
     assert secret not in browser_of_admin.get("/profile/").content.decode()
     token = admin.api_tokens.get()
     stranger = Client()
     stranger.force_login(make_user())
     assert stranger.post(f"/profile/tokens/{token.pk}/revoke/").status_code == 404
     browser_of_admin.post(f"/profile/tokens/{token.pk}/revoke/")
-    assert members_and_tokens.find_token(secret) is None
+    assert find_token(secret) is None
 
 
 def test_changing_the_own_password_keeps_the_session(browser_of_admin, admin):

@@ -7,9 +7,9 @@ from django_otp.plugins.otp_static.models import StaticDevice
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from testing.factories import PASSWORD, make_user
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import AuditEntry
-from webapp.accounts.two_step import devices
+from webapp.accounts.services.tokens import create_token
+from webapp.accounts.two_step import services
 
 pytestmark = pytest.mark.django_db
 WRONG = "The name, the password or the code is wrong"
@@ -62,7 +62,7 @@ def test_a_code_counts_once(client, user):
 
 
 def test_a_recovery_code_stands_in_for_the_app_once(client, user):
-    assert len(set(user.codes)) == devices.NUM_RECOVERY_CODES
+    assert len(set(user.codes)) == services.NUM_RECOVERY_CODES
     assert sign_in(client, user.codes[3])
     client.post("/logout/")
     assert not sign_in(client, user.codes[3])
@@ -91,14 +91,14 @@ def test_it_is_turned_on_with_the_apps_code_and_off_with_the_password_only(clien
     client.force_login(user)
     client.get("/profile/two-step/")
     client.post("/profile/two-step/on/", {"code": "12345x"})
-    assert not devices.is_on(user)
+    assert not services.is_on(user)
     TOTPDevice.objects.update(throttling_failure_count=0, throttling_failure_timestamp=None)
     client.post("/profile/two-step/on/", {"code": code_of(user)})
-    assert devices.is_on(user)
+    assert services.is_on(user)
     client.post("/profile/two-step/off/", {"password": "wrong"})
-    assert devices.is_on(user)
+    assert services.is_on(user)
     client.post("/profile/two-step/off/", {"password": PASSWORD})
-    assert not devices.is_on(user)
+    assert not services.is_on(user)
     changes = AuditEntry.objects.filter(action="two_step_changed").order_by("id")
     assert [row.detail for row in changes] == [{"to": "on"}, {"to": "off"}]
 

@@ -6,8 +6,8 @@ from django.test import Client
 
 from testing.factories import make_task, make_team, make_user
 from tests.webapp.replay.test_transfer import line
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Role
+from webapp.accounts.services.tokens import create_token
 from webapp.replay.imports import run
 from webapp.replay.imports.run import run_import
 from webapp.replay.models import ReplayEntry

@@ -13,7 +13,7 @@ from testing.factories import (
     make_trajectory,
     make_user,
 )
-from webapp.accounts.members_and_tokens import create_token
+from webapp.accounts.services.tokens import create_token
 from webapp.experiments.models import Experiment, MetricPoint
 
 pytestmark = pytest.mark.django_db

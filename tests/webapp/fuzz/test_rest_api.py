@@ -15,8 +15,8 @@ from schemathesis.specs.openapi.checks import (
 
 from testing.factories import make_user
 from testing.web_world import World, make_world
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Role
+from webapp.accounts.services.tokens import create_token
 from webapp.api.urls import api
 
 pytestmark = pytest.mark.django_db

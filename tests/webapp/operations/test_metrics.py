@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from testing.factories import make_team, make_user
 from testing.paths import REPOSITORY
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Scope
+from webapp.accounts.services.tokens import create_token
 
 DASHBOARD = REPOSITORY / "deploy" / "grafana" / "deskhand.json"
 ELSEWHERE = {"REMOTE_ADDR": "192.0.2.7"}

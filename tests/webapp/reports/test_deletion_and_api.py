@@ -5,8 +5,8 @@ from django.core.files.storage import default_storage
 from django.test import Client
 
 from testing.factories import make_experiment, make_team, make_trajectory, make_user
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import AuditAction, AuditEntry, Role, Team
+from webapp.accounts.services.tokens import create_token
 from webapp.reports.freeze import Choices, picture_path, write_version
 from webapp.reports.links import make_link, token_of
 from webapp.reports.models import Report, ReportVersion

@@ -10,8 +10,8 @@ from django.urls import set_urlconf
 
 from testing.factories import make_team, make_user
 from testing.fleet_rows import make_joined_host
-from webapp.accounts.members_and_tokens import create_token
 from webapp.accounts.models import Scope
+from webapp.accounts.services.tokens import create_token
 from webapp.hosts_asgi import ROUTES
 from webapp.known_senders import FORM_BYTES, body_limit
 from webapp.lib.asgi.one_thread_handler import OneThreadHandler

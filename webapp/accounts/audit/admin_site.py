@@ -48,8 +48,8 @@ class AuditedAdminSite(AdminSite):
 
     def _record(self, request: HttpRequest) -> None:
         # Imported late, as above: the site is made while the applications' models are still being loaded.
-        from webapp.accounts.audit.log_action import log_action
         from webapp.accounts.models import AuditAction
+        from webapp.accounts.services.audit_log import log_action
 
         person = cast("User", request.user)
         log_action(AuditAction.ADMINISTERED, person=person, kind="admin", object_id=request.path)

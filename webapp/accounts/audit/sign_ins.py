@@ -8,8 +8,8 @@ from django.contrib.auth import signals
 from django.contrib.auth.models import User
 from django.http import HttpRequest
 
-from webapp.accounts.audit.log_action import log_action, only_team
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action, only_team
 
 
 def connect() -> None:

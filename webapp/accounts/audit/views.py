@@ -10,8 +10,8 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest
 from webapp.accounts.audit.export import CONTENT_TYPES, export_lines
 from webapp.accounts.audit.filters import AuditFilter, readable_rows, sees_everything
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.keyset_pages import paginate
 from webapp.lib.request_values import BadValue
 

@@ -9,7 +9,7 @@ from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_login_failed
 
-from webapp.accounts.two_step.devices import is_on, uses_code
+from webapp.accounts.two_step.services import is_on, uses_code
 
 
 class SignInForm(AuthenticationForm):

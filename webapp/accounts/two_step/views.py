@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
 from webapp.accounts.access import MemberRequest, current_membership
-from webapp.accounts.two_step import devices
+from webapp.accounts.two_step import services
 
 CODES_KEY = "recovery_codes"
 
@@ -24,11 +24,11 @@ def show(request: MemberRequest) -> HttpResponse:
     request.membership = current_membership(request)  # type: ignore[assignment]
     ctx = {
         "nav": "profile",
-        "is_on": devices.is_on(request.user),
+        "is_on": services.is_on(request.user),
         "codes": request.session.pop(CODES_KEY, []),
     }
     if not ctx["is_on"]:
-        app = devices.app_to_confirm(request.user)
+        app = services.app_to_confirm(request.user)
         ctx["secret"] = b32encode(app.bin_key).decode()
         ctx["picture"] = segno.make(app.config_url).svg_data_uri(scale=5, light="white")
     return render(request, "accounts/two_step.html", ctx)
@@ -38,7 +38,7 @@ def show(request: MemberRequest) -> HttpResponse:
 def turn_on(request: MemberRequest) -> HttpResponse:
     """Ask for codes from now on; the recovery codes are shown once."""
     _require_password_account(request)
-    if codes := devices.turn_on(user=request.user, code=request.POST.get("code", "").strip()):
+    if codes := services.turn_on(user=request.user, code=request.POST.get("code", "").strip()):
         request.session[CODES_KEY] = codes
         messages.success(request, "Two-step sign-in is on.")
     else:
@@ -53,7 +53,7 @@ def turn_off(request: MemberRequest) -> HttpResponse:
     """Ask for the password alone again; needs the password."""
     _require_password_account(request)
     if request.user.check_password(request.POST.get("password", "")):
-        devices.turn_off(user=request.user)
+        services.turn_off(user=request.user)
         messages.success(request, "Two-step sign-in is off.")
     else:
         messages.error(request, "password: it is wrong; two-step sign-in stays on.")

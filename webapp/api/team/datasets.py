@@ -7,8 +7,8 @@ from ninja import Query, Router
 
 from training.contracts.types import Purpose
 from webapp.accounts.access import MemberRequest
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.api.binary import binary_answer
 from webapp.experiments.access import get_experiment
 from webapp.experiments.lost_attempts import lost_trajectories

@@ -5,10 +5,10 @@ from typing import Any
 from django.http import Http404
 from ninja import Field, Router, Schema, Status
 
-from webapp.accounts import members_and_tokens
 from webapp.accounts.access import MemberRequest, member, owned_row, team_member
 from webapp.accounts.forms import MemberForm
 from webapp.accounts.models import Role
+from webapp.accounts.services import members
 from webapp.api.errors import Conflict
 from webapp.experiments.access import get_experiment
 from webapp.experiments.costs.ledger import prices_of
@@ -104,10 +104,10 @@ def add_member(request: MemberRequest, body: MemberIn) -> Any:
     if not form.is_valid():
         raise BadValue("username", " ".join(map(str, form.errors.get("username", ()))))
     try:
-        added, password = members_and_tokens.add_member(
+        added, password = members.add_member(
             team=team, username=form.cleaned_data["username"], role=body.role, by=request.user
         )
-    except members_and_tokens.MemberError as error:
+    except members.MemberError as error:
         raise Conflict(str(error)) from error
     return Status(201, {"member": added, "password": password})
 
@@ -117,8 +117,8 @@ def change_role(request: MemberRequest, pk: int, body: RoleIn) -> Any:
     """Give a member another role."""
     chosen = team_member(request, pk)
     try:
-        members_and_tokens.change_role(membership=chosen, role=body.role, by=request.user)
-    except members_and_tokens.MemberError as error:
+        members.change_role(membership=chosen, role=body.role, by=request.user)
+    except members.MemberError as error:
         raise Conflict(str(error)) from error
     return team_member(request, pk) if chosen.user_id != request.user.pk else chosen
 
@@ -127,8 +127,8 @@ def change_role(request: MemberRequest, pk: int, body: RoleIn) -> Any:
 def remove_member(request: MemberRequest, pk: int) -> Any:
     """Take a person out of the team; what they did stays."""
     try:
-        members_and_tokens.remove_member(membership=team_member(request, pk), by=request.user)
-    except members_and_tokens.MemberError as error:
+        members.remove_member(membership=team_member(request, pk), by=request.user)
+    except members.MemberError as error:
         raise Conflict(str(error)) from error
     return Status(204, None)
 
@@ -137,8 +137,8 @@ def remove_member(request: MemberRequest, pk: int) -> Any:
 def reset_password(request: MemberRequest, pk: int) -> Any:
     """Generate a new password for a member whose account this team made."""
     try:
-        password = members_and_tokens.reset_password(membership=team_member(request, pk), by=request.user)
-    except members_and_tokens.MemberError as error:
+        password = members.reset_password(membership=team_member(request, pk), by=request.user)
+    except members.MemberError as error:
         raise Conflict(str(error)) from error
     return {"password": password}
 

@@ -15,8 +15,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.checkpoints.usable_checkpoints import CheckpointRefused, require_kept
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import EXPORT_TRANSITIONS, CheckpointExport, CheckpointRecord, ExportStatus

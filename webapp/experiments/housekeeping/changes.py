@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.lifecycle.status_changes import publish_status
 from webapp.experiments.models import MAX_NAME, Experiment, ExperimentStatus
 from webapp.lib.request_values import BadValue, check_text

@@ -6,8 +6,8 @@ from django.db.models import Max
 
 from training.contracts.config import ExperimentConfig
 from training.contracts.stage_names import stages_of
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.installation_limits import require_allowed
 from webapp.experiments.lifecycle.status_changes import change_status, publish_status
 from webapp.experiments.models import (

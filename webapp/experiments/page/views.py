@@ -11,9 +11,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.audit.log_action import log_viewing, viewing_session
 from webapp.accounts.models import Role, SavedView
-from webapp.accounts.saved_views import hidden_columns, view_menu
+from webapp.accounts.queries.saved_views import hidden_columns, view_menu
+from webapp.accounts.services.audit_log import log_viewing, viewing_session
 from webapp.experiments.access import get_experiment
 from webapp.experiments.lifecycle.status_changes import stream_of
 from webapp.experiments.models import ExperimentStatus

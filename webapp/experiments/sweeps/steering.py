@@ -13,8 +13,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from training.contracts.config import ConfigError, ExperimentConfig
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.installation_limits import require_allowed
 from webapp.experiments.lifecycle.operator_actions import (
     queue_experiment,

@@ -8,8 +8,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Count
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
+from webapp.accounts.services.team_versions import save_version
 from webapp.experiments.models import Experiment
 from webapp.lib.request_values import BadValue, check_text
 from webapp.replay.curation.rules import Rules, admit
@@ -29,8 +30,8 @@ CHUNK = 500
 def save_policy(*, team: Team, user: User, name: str, rules: Rules, note: str = "") -> AdmissionPolicy:
     """The next version of `name`; older ones stay as they are. Raises BadValue."""
     values = rules.model_dump(mode="json", exclude_defaults=True)
-    return AdmissionPolicy.save_next(
-        team=team, user=user, name=name, kind="admission policy", note=note, rules=values
+    return save_version(
+        AdmissionPolicy, team=team, user=user, name=name, kind="admission policy", note=note, rules=values
     )
 
 

@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import TaskSet
 from webapp.lib.request_values import BadValue, check_text
 from webapp.replay.models import LabelGuide

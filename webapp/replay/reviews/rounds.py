@@ -9,8 +9,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from training.contracts.number_text import counted
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Membership, Role, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text
 from webapp.replay.curation.sorting import Surroundings, ordered_ids
 from webapp.replay.filters import EntryFilter

@@ -15,8 +15,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text, json_object, shortened
 from webapp.replay.models import ProcessLabel
 from webapp.trajectories.models import Trajectory, TurnRecord

@@ -9,8 +9,8 @@ from __future__ import annotations
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue
 from webapp.replay.automatic_checks import longest_still_run
 from webapp.replay.labels import LIKENESS_COLUMNS, follow_edit, snapshot

@@ -18,8 +18,8 @@ from training.actions.parse import parse_completion
 from training.contracts.config import CoordinateSpace
 from training.contracts.types import Action
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction, Role, Team
+from webapp.accounts.services.audit_log import log_action
 from webapp.lib.request_values import BadValue, check_text, whole_number
 from webapp.replay.labels import label_entry
 from webapp.replay.models import ProcessLabel, ReplayEntry

@@ -7,8 +7,8 @@ from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest, member
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.evaluations.views import chosen_experiments
 from webapp.experiments.models import Evaluation
 from webapp.lib.media.file_streams import stream, zip_pieces

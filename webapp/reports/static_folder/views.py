@@ -4,8 +4,8 @@ from django.http import StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.access import MemberRequest
-from webapp.accounts.audit.log_action import log_action
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action
 from webapp.reports.access import get_version
 from webapp.reports.static_folder.folders import (
     StaticFolder,

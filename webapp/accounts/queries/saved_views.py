@@ -12,14 +12,10 @@ from django.http import Http404, QueryDict
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role, SavedView, Team
 from webapp.lib.query_string import changed_query
-from webapp.lib.request_values import BadValue, check_text
 
 PLACES = ("page", "after", "before", "entry")
 """Parameters that are a place in a list and not a view of it."""
 HIDDEN = "hide"
-MAX_VIEWS = 50
-MAX_NAME = 60
-MAX_QUERY = 1000
 
 
 @dataclass(frozen=True)
@@ -67,40 +63,19 @@ def visible_views(team: Team, user: User) -> QuerySet[SavedView]:
     return SavedView.objects.filter(Q(owner=None) | Q(owner=user), team=team)
 
 
-def may_save_for_team(role: Role) -> bool:
-    """Annotators and up."""
-    return role.includes(Role.ANNOTATOR)
-
-
-def save_view(*, team: Team, owner: User | None, page: str, name: str, query: str) -> SavedView:
-    """Keep a view; one of the same name is replaced. `owner` None: the team's. Raises BadValue."""
-    if page not in SavedView.Page.values:
-        raise BadValue("page", f"must be one of {', '.join(SavedView.Page.values)}")
-    check_text(name, "name")
-    check_text(query, "query")
-    name, query = name.strip(), plain_query(QueryDict(query.lstrip("?")))
-    if not 1 <= len(name) <= MAX_NAME:
-        raise BadValue("name", f"a view needs a name of 1 to {MAX_NAME} characters")
-    if len(query) > MAX_QUERY:
-        raise BadValue("query", f"at most {MAX_QUERY} characters, this has {len(query)}")
-    known = SavedView.objects.filter(team=team, owner=owner, page=page)
-    if known.count() >= MAX_VIEWS and not known.filter(name=name).exists():
-        raise BadValue("name", f"there are {MAX_VIEWS} views already; delete one first")
-    view, _ = SavedView.objects.update_or_create(
-        team=team, owner=owner, page=page, name=name, defaults={"query": query}
-    )
-    return view
-
-
-def delete_view(request: MemberRequest, pk: int) -> SavedView:
-    """Delete one's own view, or as an annotator one of the team's; 404 for others."""
+def get_deletable_view(request: MemberRequest, pk: int) -> SavedView:
+    """One's own view, or for an annotator one of the team's; 404 for others."""
     view = visible_views(member(request).team, request.user).filter(pk=pk).first()
     if view is None:
         raise Http404("No such view, or it is another person's.")
     if view.owner_id is None:
         member(request, Role.ANNOTATOR)
-    view.delete()
     return view
+
+
+def may_save_for_team(role: Role) -> bool:
+    """Annotators and up."""
+    return role.includes(Role.ANNOTATOR)
 
 
 def plain_query(query: QueryDict) -> str:

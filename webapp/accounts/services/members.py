@@ -1,25 +1,32 @@
-"""Writes about members, passwords and API tokens."""
+"""Writes about members and their passwords."""
 
-import hashlib
 import secrets
-from datetime import timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
 
-from webapp.accounts.audit.log_action import log_action, only_team
-from webapp.accounts.models import ApiToken, AuditAction, Membership, Role, Scope, Team
+from webapp.accounts.models import AuditAction, Membership, Role, Team
+from webapp.accounts.services.audit_log import log_action, only_team
 
 PASSWORD_BYTES = 12
-DEFAULT_DAYS = 90
-DAYS = (7, 30, DEFAULT_DAYS, 365)
-"""How long a token may be made for."""
+FIRST_ADMIN = "admin"
 
 
 class MemberError(ValueError):
     """Raised when a change would leave a team without an admin, or names no user."""
+
+
+@transaction.atomic
+def create_first_admin() -> str | None:
+    """Make the admin of the team "home" and return the password; None when any user exists."""
+    users = User.objects
+    if users.exists():
+        return None
+    password = secrets.token_urlsafe(PASSWORD_BYTES)
+    admin = users.create_superuser(username=FIRST_ADMIN, password=password)
+    team, _ = Team.objects.get_or_create(name="home")
+    Membership.objects.create(team=team, user=admin, role=Role.ADMIN)
+    return password
 
 
 @transaction.atomic
@@ -95,58 +102,3 @@ def record_own_password(user: User) -> None:
     """Note in the audit log that a person changed their own password."""
     name = user.get_username()
     log_action(AuditAction.PASSWORD_CHANGED, person=user, team=only_team(user), kind="person", object_id=name)
-
-
-@transaction.atomic
-def create_token(*, user: User, name: str, scope: Scope = Scope.OPERATE, days: int = DEFAULT_DAYS) -> str:
-    """A new API token of `user`, returned once: only its digest is kept."""
-    secret = f"dh_{secrets.token_urlsafe(32)}"
-    ApiToken.objects.create(
-        user=user,
-        name=name,
-        digest=digest(secret),
-        hint=secret[:7],
-        scope=scope,
-        expires_at=timezone.now() + timedelta(days=days),
-        password_mark=password_mark(user),
-    )
-    detail = {"scope": scope, "days": days}
-    log_action(
-        AuditAction.TOKEN_CREATED, person=user, team=only_team(user), kind="token", object_id=name, **detail
-    )
-    return secret
-
-
-@transaction.atomic
-def revoke_token(*, user: User, pk: int) -> bool:
-    """Delete one of the user's own tokens; False when there is none such."""
-    token = ApiToken.objects.filter(user=user, pk=pk).first()
-    if token is None or not token.delete()[0]:
-        return False
-    log_action(
-        AuditAction.TOKEN_REVOKED, person=user, team=only_team(user), kind="token", object_id=token.name
-    )
-    return True
-
-
-def find_token(secret: str) -> ApiToken | None:
-    """The token, with its owner, while it is valid; notes the day of its use."""
-    token = ApiToken.objects.select_related("user").filter(digest=digest(secret)).first()
-    if token is None or not token.user.is_active or token.password_mark != password_mark(token.user):
-        return None
-    now = timezone.now()
-    if token.expires_at is not None and token.expires_at <= now:
-        return None
-    if token.used_on != now.date():
-        ApiToken.objects.filter(pk=token.pk).update(used_on=now.date())
-    return token
-
-
-def password_mark(user: User) -> str:
-    """What changes with the password, by whatever way it is changed."""
-    return salted_hmac("webapp.accounts.ApiToken", user.password, algorithm="sha256").hexdigest()
-
-
-def digest(secret: str) -> str:
-    """What is stored of a token. It has 256 random bits, so a plain hash cannot be searched."""
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -7,8 +7,8 @@ from django.db import transaction
 from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
-from webapp.accounts.audit.log_action import log_action, only_team
 from webapp.accounts.models import AuditAction
+from webapp.accounts.services.audit_log import log_action, only_team
 
 NUM_RECOVERY_CODES = 10
 APP_CODE_DIGITS = 6

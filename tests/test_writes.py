@@ -1,0 +1,111 @@
+"""Where rows are written: in `services`, and nowhere else; and what the API may not import."""
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from testing.paths import REPOSITORY
+from tests.test_structure import sources
+
+OF_MANAGERS = {"create", "bulk_create", "bulk_update", "get_or_create", "update_or_create", "_raw_delete"}
+"""Names that only managers and querysets have."""
+WITHOUT_ARGUMENTS = {"save", "delete"}
+"""With a first argument they are of files, forms and storages."""
+
+NOT_YET = {
+    *("attacks", "dispatcher", "experiments", "fleet", "live", "notifications", "replay", "reports"),
+    *("retention", "samples", "scanners", "screens", "tasks_library", "trajectories"),
+    *("analysis", "checkpoints", "experiment_pages", "launch", "sweeps"),
+}
+"""Applications whose writes have not moved. This list may only shrink."""
+ELSEWHERE = {"worker_door": "reports of workers: it is itself the layer that writes what they report"}
+API_OF_VIEWS = {
+    "webapp/api/curation/policies.py: webapp.replay.curation.policy_views",
+    "webapp/api/curation/reviews.py: webapp.replay.reviews.views",
+    "webapp/api/curation/turns.py: webapp.replay.turns.views",
+    "webapp/api/steering/controls.py: webapp.screens.views",
+    "webapp/api/sweeps.py: webapp.experiments.sweeps.views",
+    "webapp/api/team/folders.py: webapp.reports.by_domain.views",
+    "webapp/api/team/folders.py: webapp.reports.static_folder",
+    "webapp/api/team/members.py: webapp.experiments.costs.views",
+    "webapp/api/team/report_links.py: webapp.reports.views",
+}
+"""Imports that have not moved. This list may only shrink."""
+
+
+def application(name: str) -> str:
+    return name.split("/")[1]
+
+
+def may_write(name: str) -> bool:
+    """`services/NOUN.py` of an application; a feature's folder has one `services.py`."""
+    return "/services/" in name or name.endswith("/services.py") or application(name) in ELSEWHERE
+
+
+def outside_services() -> dict[str, list[str]]:
+    """Application -> its writes outside services."""
+    found: dict[str, list[str]] = {}
+    for file in sources():
+        name = str(file.relative_to(REPOSITORY))
+        if name.startswith("webapp/") and not may_write(name):
+            for line, call in writes(file.read_text()):
+                found.setdefault(application(name), []).append(f"{name}:{line} {call}")
+    return found
+
+
+def writes(text: str) -> Iterator[tuple[int, str]]:
+    """(line, call) of what writes rows through a model, a manager or a queryset."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        name = node.func.attr.removeprefix("a") if node.func.attr.startswith("a") else node.func.attr
+        plain = name in WITHOUT_ARGUMENTS and not node.args
+        of_values = name == "update" and not node.args and node.keywords
+        if name in OF_MANAGERS or plain or of_values:
+            yield node.lineno, ast.unparse(node)[:80]
+
+
+def test_rows_are_written_in_services_only():
+    """An engineer finds a write by its noun: `APPLICATION/services/NOUN.py`."""
+    found = outside_services()
+    assert {app: calls for app, calls in found.items() if app not in NOT_YET} == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_write"),
+    [
+        ("Row.objects.filter(pk=1).update(a=1)", True),
+        ("row.save(update_fields=['a'])", True),
+        ("rows.delete()", True),
+        ("await rows.adelete()", True),
+        ("Row._default_manager.create(a=1)", True),
+        ("Row.objects.bulk_create(rows)", True),
+        ("seen.update(others)", False),
+        ("storage.save(name, content)", False),
+        ("storage.delete(name)", False),
+        ("digest.update()", False),
+    ],
+)
+def test_writes_are_recognised(text, is_write):
+    assert bool(list(writes(text))) == is_write
+
+
+def test_the_api_imports_nothing_of_pages():
+    """What both need is a service, a query or an access helper."""
+    found = {
+        f"{file.relative_to(REPOSITORY)}: {node.module}"
+        for file in sources()
+        if file.is_relative_to(REPOSITORY / "webapp" / "api")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+        if is_of_pages(f"{node.module}.{name.name}")
+    }
+    assert found - API_OF_VIEWS == set()
+
+
+def is_of_pages(module: str) -> bool:
+    if ".services" in module or ".queries" in module or module.startswith("webapp.api."):
+        return False
+    return any(part == "views" or part.endswith("_views") for part in module.split("."))
