@@ -66,6 +66,13 @@ class Waited(Wire):
     """As `Completion.waited_s`, so far; 0 when no turn runs."""
 
 
+class EndedHosts(Wire):
+    """Hosts whose tokens are no longer good."""
+
+    hosts: dict[str, int]
+    """Name -> moment in ms since the epoch: tokens of who joined before it."""
+
+
 HEALTH = Route("GET", "/health", Nothing, Health, "503 with `error.message` while it starts.")
 TURN = Route(
     "POST",
@@ -110,6 +117,7 @@ ENGINE = Route(
     "transformers has no servers.",
 )
 SLEEP = Route("POST", "/sleep", Nothing, Nothing, "A colocated engine gives the GPUs' memory; turns wait.")
+END_HOSTS = Route("POST", "/hosts/end", EndedHosts, Nothing, "Tokens of these hosts open nothing any more.")
 WAKE = Route("POST", "/wake", Nothing, Nothing, "It takes the memory back.")
 
 ROUTES: tuple[Route[Any, Any], ...] = tuple(value for value in vars().values() if isinstance(value, Route))

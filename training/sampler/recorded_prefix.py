@@ -6,7 +6,7 @@ What was recorded under another model or prompt does not fit, and is refused ins
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from starlette.datastructures import UploadFile
@@ -25,14 +25,17 @@ MAX_PREFIX_BYTES = 64 * 1024 * 1024
 MAX_TURNS = 1000
 
 
-async def post_prefix(request: Request, service: PolicyService) -> Response:
-    """The route's handler."""
+async def post_prefix(
+    request: Request, service: PolicyService, session_name: Callable[[str], str]
+) -> Response:
+    """The route's handler; `session_name`: of the caller's trajectories."""
     async with request.form(max_files=MAX_TURNS, max_part_size=MAX_PREFIX_BYTES) as form:
         part = form.get("request")
         if part is None:
             raise ServiceError(400, "bad_request", "request: the form field is missing")
         text = (await part.read()).decode() if isinstance(part, UploadFile) else part
         prefix = PREFIX.read_request(request.path_params, {}, text.encode())
+        prefix = prefix.model_copy(update={"trajectory_id": session_name(prefix.trajectory_id)})
         pictures = {
             name.removeprefix("screenshot-"): await file.read()
             for name, file in form.items()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from training.contracts import policy_server as routes
+from training.contracts.policy_access import Opener, PolicyAccess
 from training.contracts.route_types import LOADING, MalformedMessage, Nothing, Problem, ProblemAnswer
 from training.contracts.route_types import Route as ProtocolRoute
 from training.sampler.recorded_prefix import post_prefix
@@ -22,15 +22,19 @@ MAX_SCREENSHOT_BYTES = 32 * 1024 * 1024
 Handler = Callable[[Request, PolicyService], Awaitable[Response]]
 
 
-def guarded(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+def guarded(route: ProtocolRoute[Any, Any], handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """Check the token, wait for the model, and turn known errors into answers."""
 
     async def endpoint(request: Request) -> Response:
-        sent = request.headers.get("authorization", "")
-        if not secrets.compare_digest(sent.encode(), f"Bearer {request.app.state.token}".encode()):
+        access: PolicyAccess = request.app.state.access
+        opener = access.opener_of(request.headers.get("authorization", "").removeprefix("Bearer "))
+        if opener is None:
             return error_answer(
                 401, "unauthorized", "send the policy server's token as Authorization: Bearer"
             )
+        if opener.host and route not in OF_HOSTS:
+            return error_answer(403, "not_for_hosts", "a host's token opens its own trajectories only")
+        request.state.opener = opener
         service: PolicyService | None = request.app.state.service
         if service is None:
             waited = time.monotonic() - request.app.state.started_at
@@ -52,6 +56,12 @@ def error_answer(status: int, code: str, message: str) -> Response:
     return Response(answer.model_dump_json(), status, media_type="application/json")
 
 
+def session_name(request: Request, trajectory_id: str) -> str:
+    """Of the caller's own trajectories."""
+    opener: Opener = request.state.opener
+    return opener.session_name(trajectory_id)
+
+
 async def health(request: Request, service: PolicyService) -> Response:
     answer = routes.Health(
         policy_version=service.engine.policy_version,
@@ -68,17 +78,18 @@ async def post_turn(request: Request, service: PolicyService) -> Response:
             raise ServiceError(400, "bad_request", "request: the form field is missing")
         text = (await part.read()).decode() if isinstance(part, UploadFile) else part
         turn = routes.TURN.read_request(request.path_params, {}, text.encode())
+        turn = turn.model_copy(update={"trajectory_id": session_name(request, turn.trajectory_id)})
         png = await screenshot.read() if isinstance(screenshot, UploadFile) else None
     return json_answer(routes.TURN, await service.complete(turn, png))
 
 
 async def get_waited(request: Request, service: PolicyService) -> Response:
-    waited_s = service.waited_s(request.path_params["trajectory_id"])
+    waited_s = service.waited_s(session_name(request, request.path_params["trajectory_id"]))
     return json_answer(routes.WAITED, routes.Waited(waited_s=waited_s))
 
 
 async def delete_trajectory(request: Request, service: PolicyService) -> Response:
-    service.forget(request.path_params["trajectory_id"])
+    service.forget(session_name(request, request.path_params["trajectory_id"]))
     return json_answer(routes.FORGET, Nothing())
 
 
@@ -105,10 +116,22 @@ async def post_wake(_request: Request, service: PolicyService) -> Response:
     return json_answer(routes.WAKE, Nothing())
 
 
+async def post_hosts_end(request: Request, _service: PolicyService) -> Response:
+    asked = routes.END_HOSTS.read_request({}, {}, await request.body())
+    request.app.state.access.end(asked.hosts)
+    return json_answer(routes.END_HOSTS, Nothing())
+
+
+async def begin_with_prefix(request: Request, service: PolicyService) -> Response:
+    return await post_prefix(request, service, lambda name: session_name(request, name))
+
+
+OF_HOSTS = (routes.HEALTH, routes.TURN, routes.PREFIX, routes.WAITED, routes.FORGET)
+"""What an env host's token opens; all else is the gpu worker's."""
 HANDLERS: dict[ProtocolRoute[Any, Any], Handler] = {
     routes.HEALTH: health,
     routes.TURN: post_turn,
-    routes.PREFIX: post_prefix,
+    routes.PREFIX: begin_with_prefix,
     routes.WAITED: get_waited,
     routes.FORGET: delete_trajectory,
     routes.WEIGHTS: post_weights,
@@ -116,4 +139,5 @@ HANDLERS: dict[ProtocolRoute[Any, Any], Handler] = {
     routes.ENGINE: get_engine,
     routes.SLEEP: post_sleep,
     routes.WAKE: post_wake,
+    routes.END_HOSTS: post_hosts_end,
 }

@@ -25,6 +25,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from training.contracts.config import ExperimentConfig, from_yaml
+from training.contracts.policy_access import PolicyAccess
 from training.contracts.remote_addresses import is_loopback
 from training.model.cpu_threads import num_threads
 from training.render.renderer import Renderer
@@ -126,10 +127,11 @@ def build_app(served: ServedModel, on_failure: Callable[[], None] = lambda: None
             await app.state.service.close()
 
     served_routes = [
-        Route(route.path, guarded(handler), methods=[route.method]) for route, handler in HANDLERS.items()
+        Route(route.path, guarded(route, handler), methods=[route.method])
+        for route, handler in HANDLERS.items()
     ]
     app = Starlette(routes=served_routes, lifespan=lifespan)
-    app.state.service, app.state.token, app.state.model = None, served.token, served.model
+    app.state.service, app.state.access, app.state.model = None, PolicyAccess(served.token), served.model
     app.state.progress, app.state.started_at = "starting", time.monotonic()
     return app
 

@@ -10,6 +10,7 @@ import asyncio
 import io
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -40,7 +41,7 @@ from training.sampler.stopwatch import Stopwatch
 from training.sampler.weights.receiver import Receiver, WeightSyncHandler
 
 MAX_SESSIONS = 4096
-"""Beyond this number the oldest sessions are dropped."""
+"""Beyond this number the oldest sessions of the host with most of them are dropped."""
 
 
 class ServiceError(Exception):
@@ -159,9 +160,15 @@ class PolicyService:
         """The trajectory's session, a new one when it has none."""
         if trajectory_id not in self.sessions:
             while len(self.sessions) >= MAX_SESSIONS:
-                del self.sessions[next(iter(self.sessions))]
+                del self.sessions[self._oldest_of_most()]
             self.sessions[trajectory_id] = Session(sequence=EngineSequence(sequence_id=trajectory_id))
         return self.sessions[trajectory_id]
+
+    def _oldest_of_most(self) -> str:
+        """The oldest session of the host that has most of them: no host drops those of others."""
+        openers = [name.rpartition("/")[0] for name in self.sessions]
+        most, _ = Counter(openers).most_common(1)[0]
+        return next(name for name, opener in zip(self.sessions, openers, strict=True) if opener == most)
 
     async def _next_turn(self, session: Session, request: TurnRequest, png: bytes | None) -> Completion:
         """Build the turn's context and generate; on any failure the session is as before."""

@@ -17,6 +17,7 @@ from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import turn_of
 from webapp.worker_door.job_tickets import require_ticket
+from webapp.worker_door.policy_tokens import policy_token
 from webapp.worker_door.rows import env_host, require_worker
 
 
@@ -98,7 +99,7 @@ def claim(trajectory_id: int, worker_name: str, ticket: str = "") -> Assignment 
         source=Source(row.source),
         temperature=row.group.temperature,
         policy_url=attempt.policy_url if attempt else "",
-        policy_token=attempt.policy_token if attempt else "",
+        policy_token=policy_token(attempt, worker) if attempt else "",
         policy_certificate=attempt.policy_certificate if attempt else "",
         script=script.actions if script else None,
         branch=_branch_of(row) if row.group.branch_turn is not None else None,

@@ -14,6 +14,7 @@ from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
 from webapp.experiments.pinned_models import pin_models, record_config, with_models
 from webapp.experiments.placement.pool import Share
 from webapp.trajectories import lifecycle as trajectories
+from webapp.worker_door.policy_tokens import ended_hosts
 from webapp.worker_door.rows import NotYours, caller, gpu_host, own_attempt, require_worker
 
 STOP_TEXTS = {
@@ -59,6 +60,8 @@ class AttemptNow:
     """False once it was taken back: its worker had been silent for too long."""
     status: ExperimentStatus
     """What people want of its experiment."""
+    ended_hosts: dict[str, int] = field(default_factory=dict)
+    """For its policy server: host -> moment (ms since the epoch) before which its tokens were made."""
 
 
 def held(row: Attempt) -> HeldAttempt:
@@ -117,7 +120,7 @@ def beat_attempt(attempt_id: int) -> AttemptNow:
     row = own_attempt(attempt_id)
     if row.ended_at is not None:
         return AttemptNow(False, ExperimentStatus(row.experiment.status))
-    return AttemptNow(True, attempts.beat_experiment(row.experiment_id))
+    return AttemptNow(True, attempts.beat_experiment(row.experiment_id), ended_hosts(row))
 
 
 @gpu_host.patient_question

@@ -134,6 +134,7 @@ class Supervision:
         self._model = bring_model(config.model.path, config.optimiser.seed)
         self._beat_due = 0.0
         self._cancel_by: float | None = None
+        self._ended_hosts: dict[str, int] = {}
 
     def run(self) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)
@@ -205,6 +206,7 @@ class Supervision:
                 trainer.stop(settings.STOP_GRACE_S)
                 raise AttemptStopped("the gpu worker was stopped")
             status = self._beat()
+            policy.end_hosts(self._ended_hosts)
             if status is not None and (broken := why_broken(self._attempt)):
                 trainer.stop(settings.STOP_GRACE_S)  # a host that is being stopped gives time to save
                 raise broken
@@ -223,6 +225,7 @@ class Supervision:
         now = patiently(beat_attempt, self._attempt.pk)
         if not now.is_current:
             raise AttemptTakenBack
+        self._ended_hosts = now.ended_hosts
         return now.status
 
     def _beat_or_stop(self) -> bool:

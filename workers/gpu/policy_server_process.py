@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import ssl
@@ -22,6 +23,7 @@ from workers.gpu.child_processes import start_child
 from workers.gpu.failure_reason import how_it_ended
 from workers.gpu.webapp_imports import make_self_signed
 
+log = logging.getLogger(__name__)
 SYNC_TIMEOUT_S = 300.0
 CERTIFICATE_DAYS = 365
 """Longer than an attempt; each gets a new one."""
@@ -56,6 +58,7 @@ class PolicyServer:
         self.token = secrets.token_urlsafe(24)
         self.starting = "starting the policy server"
         """What it was doing when it was asked last and not ready."""
+        self._ended_hosts: dict[str, int] = {}
         self._port_file = folder / "policy.port"
         self._port_file.unlink(missing_ok=True)
         self._address = settings.POLICY_SERVER
@@ -154,6 +157,17 @@ class PolicyServer:
             answered = self._send_when_loaded(client, route, Nothing())
         if answered.is_error:
             raise PolicyServerError(f"{command} failed: {answered.text[:1000]}")
+
+    def end_hosts(self, hosts: dict[str, int]) -> None:
+        """Tokens of hosts that were revoked open nothing any more; sent when there is news, until it came."""
+        if hosts == self._ended_hosts:
+            return
+        try:
+            with self._client(2.0) as client:
+                if self._send(client, routes.END_HOSTS, routes.EndedHosts(hosts=hosts)).is_success:
+                    self._ended_hosts = dict(hosts)
+        except httpx.TransportError as error:
+            log.warning("the policy server does not know yet which hosts were revoked: %s", error)
 
     def needs_weights(self) -> bool:
         """True when a part of the engine was started again and waits for the trainer's weights."""

@@ -1,0 +1,61 @@
+"""Each env host gets a token of its own for a policy server, which ends with its identity."""
+
+from __future__ import annotations
+
+import pytest
+
+from testing.factories import make_group, make_team, make_trajectory, make_user
+from tests.webapp.worker_door.owned_world import Owner, call_table, make_owner
+from tests.webapp.worker_door.test_ownership import send
+from training.contracts.policy_access import PolicyAccess
+from webapp.experiments.models import Attempt
+from webapp.fleet.models import JoinedHost
+from webapp.worker_door import joining
+from webapp.worker_door.job_tickets import make_ticket
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
+SECRET = "of the attempt"
+
+
+@pytest.fixture
+def owners() -> list[Owner]:
+    """Two joined hosts of one team; the first one's attempt runs a policy server."""
+    team = make_team()
+    owners = [make_owner("near", team), make_owner("far", team)]
+    Attempt.objects.filter(pk=owners[0].attempt.pk).update(policy_url="https://p", policy_token=SECRET)
+    return owners
+
+
+def token_of(host: Owner, attempt: Attempt) -> str:
+    """What it gets with a claim of the attempt's trajectory."""
+    group = make_group(experiment=attempt.experiment, attempt=attempt.number, source="policy")
+    row = make_trajectory(group=group, status="queued", turns=0, source="policy")
+    ticket = make_ticket(row.pk, host.name)
+    claim = {"trajectory_id": row.pk, "worker_name": host.env.name, "ticket": ticket}
+    status, answer = send(host, "claim", claim)
+    assert status == 200, answer
+    return str(answer["policy_token"])
+
+
+def test_hosts_of_one_attempt_have_tokens_of_their_own(owners):
+    near, far = (token_of(owner, owners[0].attempt) for owner in owners)
+    assert len({near, far, SECRET}) == 3
+    access = PolicyAccess(SECRET)
+    assert [bytes.fromhex(access.opener_of(token).host).decode() for token in (near, far)] == ["near", "far"]
+
+
+def test_the_policy_server_hears_of_a_revoked_host_with_the_next_beat(owners):
+    near, far = owners
+    token, access = token_of(far, near.attempt), PolicyAccess(SECRET)
+
+    def beat() -> None:
+        status, answer = send(near, "beat_attempt", call_table(near)["beat_attempt"])
+        assert status == 200
+        access.end(answer["ended_hosts"])
+
+    beat()
+    assert access.opener_of(token) is not None
+    joining.revoke(host=JoinedHost.objects.get(host__name="far"), user=make_user("admin"))
+    beat()
+    assert access.opener_of(token) is None
+    assert access.opener_of(token_of(near, near.attempt)) is not None

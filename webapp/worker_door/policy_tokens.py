@@ -1,0 +1,35 @@
+"""Tokens with which env hosts ask an attempt's policy server: one of each host, ended with its identity."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import Q
+
+from training.contracts.policy_access import host_token
+from webapp.experiments.models import Attempt
+from webapp.fleet.models import JoinedHost, Worker
+
+
+def policy_token(attempt: Attempt, worker: Worker) -> str:
+    """Of the worker's host; "" while the attempt has no policy server."""
+    if not attempt.policy_token:
+        return ""
+    joined = JoinedHost.objects.filter(host__name=worker.host).first() if worker.is_joined else None
+    return host_token(attempt.policy_token, worker.host, _ms(joined.joined_at) if joined else 0)
+
+
+def ended_hosts(attempt: Attempt) -> dict[str, int]:
+    """Host -> moment before which it joined with what has ended, of changes since the attempt began.
+
+    A host that was revoked has no good token; of one that joined again the new one is good.
+    """
+    changed = JoinedHost.objects.filter(
+        Q(revoked_at__gt=attempt.started_at) | Q(joined_at__gt=attempt.started_at)
+    )
+    rows = changed.values_list("host__name", "joined_at", "revoked_at")
+    return {name: _ms(revoked) + 1 if revoked else _ms(joined) for name, joined, revoked in rows}
+
+
+def _ms(at: datetime) -> int:
+    return round(1000 * at.timestamp())
