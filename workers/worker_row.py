@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from webapp.lib.patience import patient
 from webapp.lib.send_job import own_queue
 from webapp.lib.silence import touch_beat_file
@@ -19,7 +21,7 @@ _stop = through(door.stop_worker)
 def beat() -> bool:
     """Record that this worker is alive; True while it is being drained."""
     me = identity.current()
-    is_draining = _beat(me.name, me.queue, me.host, me.pid, me.slots, version())
+    is_draining = _beat(me.name, me.queue, me.host, me.pid, me.slots, version(), time.time())
     touch_beat_file()
     return is_draining
 

@@ -11,6 +11,7 @@ from webapp.attacks.runs import script_of
 from webapp.experiments.models import Attempt, AttemptStatus
 from webapp.fleet.models import Worker
 from webapp.lib import disk_room
+from webapp.lib.remote_calls import OwnWorker, env_host
 from webapp.trajectories import branching, parked_trajectories
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
@@ -18,7 +19,6 @@ from webapp.trajectories.models import Trajectory
 from webapp.trajectories.row_to_types import turn_of
 from webapp.worker_door.job_tickets import require_ticket
 from webapp.worker_door.policy_tokens import policy_token
-from webapp.worker_door.rows import env_host, require_worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,12 @@ class Assignment:
     """Set when it is continued from another trajectory's state."""
 
 
-@env_host.patient_question
-def claim(trajectory_id: int, worker_name: str, ticket: str = "") -> Assignment | None:
+@env_host.patient_request
+def claim(trajectory_id: int, worker_name: OwnWorker, ticket: str = "") -> Assignment | None:
     """Take the trajectory for the worker; None when another has it, it was cancelled, or none may begin.
 
     `ticket`: what a joined host got it with.
     """
-    require_worker(worker_name)
     require_ticket(ticket, trajectory_id)
     worker = Worker.objects.get(name=worker_name)
     if worker.is_draining or disk_room.shortages(*disk_room.OF_EPISODES):

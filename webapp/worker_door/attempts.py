@@ -13,9 +13,9 @@ from webapp.experiments.lifecycle.engine_wait_text import tell_start as show_sta
 from webapp.experiments.models import Attempt, AttemptStatus, ExperimentStatus
 from webapp.experiments.pinned_models import pin_models, record_config, with_models
 from webapp.experiments.placement.pool import Share
+from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
 from webapp.trajectories import lifecycle as trajectories
 from webapp.worker_door.policy_tokens import ended_hosts
-from webapp.worker_door.rows import NotYours, caller, gpu_host, own_attempt, require_worker
 
 STOP_TEXTS = {
     ExperimentStatus.CANCELLING: (AttemptStatus.CANCELLED, ExperimentStatus.CANCELLED, "Cancelled."),
@@ -64,6 +64,11 @@ class AttemptNow:
     """For its policy server: host -> moment (ms since the epoch) before which its tokens were made."""
 
 
+def attempt_of(attempt_id: int) -> Attempt:
+    """The row with its experiment and team. Raises Attempt.DoesNotExist."""
+    return Attempt.objects.select_related("experiment__team").get(pk=attempt_id)
+
+
 def held(row: Attempt) -> HeldAttempt:
     """The columns that travel."""
     return HeldAttempt(
@@ -76,17 +81,16 @@ def held(row: Attempt) -> HeldAttempt:
     )
 
 
-@gpu_host.patient_question
-def claim_attempt(experiment_id: int, number: int, worker_name: str) -> HeldAttempt | None:
+@gpu_host.patient_request
+def claim_attempt(experiment_id: int, number: int, worker_name: OwnWorker) -> HeldAttempt | None:
     """Take a queued experiment that was placed on this worker; None when another job has it (redelivery)."""
-    require_worker(worker_name)
     row = attempts.claim_experiment(
         experiment_id=experiment_id, attempt_number=number, worker_name=worker_name
     ) or _claimed_before(experiment_id, number, worker_name)
     if row is None:
         return None
     trajectories.cancel_groups_of(experiment_id=experiment_id, before_attempt=number)
-    return held(own_attempt(row.pk))
+    return held(attempt_of(row.pk))
 
 
 def _claimed_before(experiment_id: int, number: int, worker_name: str) -> Attempt | None:
@@ -97,45 +101,47 @@ def _claimed_before(experiment_id: int, number: int, worker_name: str) -> Attemp
     return claimed.filter(experiment_id=experiment_id, number=number).first()
 
 
-@gpu_host.patient_question
-def runnable_config(attempt_id: int) -> RunnableConfig:
+@gpu_host.patient_request
+def runnable_config(attempt_id: GangAttempt) -> RunnableConfig:
     """With folders for checkpoints' names, and commits of the hub that the server knows."""
-    experiment = own_attempt(attempt_id, or_of_gang=True).experiment
+    experiment = attempt_of(attempt_id).experiment
     try:
         return RunnableConfig(pin_models(experiment, require_runnable(experiment)))
     except ConfigError as error:
         return RunnableConfig(None, error.problems)
 
 
-@gpu_host.patient_question
-def record_pinned(attempt_id: int, model: str, reference: str) -> None:
+@gpu_host.patient_request
+def record_pinned(attempt_id: OwnAttempt, model: str, reference: str) -> None:
     """Commits of the hub that the attempt's own host knows."""
-    experiment = own_attempt(attempt_id).experiment
+    experiment = attempt_of(attempt_id).experiment
     record_config(experiment, with_models(experiment.settings, model, reference))
 
 
-@gpu_host.question
-def beat_attempt(attempt_id: int) -> AttemptNow:
+@gpu_host.request
+def beat_attempt(attempt_id: OwnAttempt) -> AttemptNow:
     """Its worker is alive."""
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     if row.ended_at is not None:
         return AttemptNow(False, ExperimentStatus(row.experiment.status))
     return AttemptNow(True, attempts.beat_experiment(row.experiment_id), ended_hosts(row))
 
 
-@gpu_host.patient_question
-def is_current(attempt_id: int) -> bool:
+@gpu_host.patient_request
+def is_current(attempt_id: GangAttempt) -> bool:
     """False once it has ended where it runs."""
-    return own_attempt(attempt_id, or_of_gang=True).ended_at is None
+    return attempt_of(attempt_id).ended_at is None
 
 
-@gpu_host.patient_question
-def start_attempt(attempt_id: int, policy_url: str, policy_token: str, policy_certificate: str) -> None:
+@gpu_host.patient_request
+def start_attempt(
+    attempt_id: OwnAttempt, policy_url: str, policy_token: str, policy_certificate: str
+) -> None:
     """The policy server answers: env workers may come.
 
     They show it screenshots: a joined host's is reached by https, and by its own certificate only.
     """
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     if caller.get() and not (policy_url.startswith("https://") and policy_certificate):
         raise NotYours(f"policy_url: {policy_url} is not https with a certificate of its own")
     attempts.start_attempt(
@@ -147,25 +153,25 @@ def start_attempt(attempt_id: int, policy_url: str, policy_token: str, policy_ce
     fill_free_slots()
 
 
-@gpu_host.patient_question
-def record_gpus_held(attempt_id: int, number: int) -> None:
-    attempts.record_gpus_held(attempt=own_attempt(attempt_id), number=number)
+@gpu_host.patient_request
+def record_gpus_held(attempt_id: OwnAttempt, number: int) -> None:
+    attempts.record_gpus_held(attempt=attempt_of(attempt_id), number=number)
 
 
 @gpu_host.report
-def tell_start(attempt_id: int, message: str) -> None:
+def tell_start(attempt_id: OwnAttempt, message: str) -> None:
     """What it waits for while it starts."""
-    show_start(own_attempt(attempt_id).experiment_id, message)
+    show_start(attempt_of(attempt_id).experiment_id, message)
 
 
 @gpu_host.report
-def tell_disk_wait(attempt_id: int, shortage: str) -> None:
+def tell_disk_wait(attempt_id: OwnAttempt, shortage: str) -> None:
     """What its next checkpoint waits for; "" = nothing."""
-    show_disk_wait(own_attempt(attempt_id).experiment_id, shortage)
+    show_disk_wait(attempt_of(attempt_id).experiment_id, shortage)
 
 
 @gpu_host.report
-def end_finished(attempt_id: int) -> None:
+def end_finished(attempt_id: OwnAttempt) -> None:
     if (row := _open(attempt_id)) is not None:
         attempts.close_attempt(
             attempt=row,
@@ -177,7 +183,7 @@ def end_finished(attempt_id: int) -> None:
 
 
 @gpu_host.report
-def end_stopped(attempt_id: int, reason: str) -> None:
+def end_stopped(attempt_id: OwnAttempt, reason: str) -> None:
     """Cancelled or paused, whichever the people asked for; else it goes on from where it was saved."""
     if (row := _open(attempt_id)) is None:
         return
@@ -190,29 +196,29 @@ def end_stopped(attempt_id: int, reason: str) -> None:
 
 
 @gpu_host.report
-def end_crashed(attempt_id: int, reason: str, max_restarts: int | None) -> None:
+def end_crashed(attempt_id: OwnAttempt, reason: str, max_restarts: int | None) -> None:
     """The next one is queued, or its experiment fails when there were too many; None: as its config says."""
     if (row := _open(attempt_id)) is not None:
         _requeue(row, reason, max_restarts)
 
 
 @gpu_host.report
-def end_incomplete(attempt_id: int, reason: str) -> None:
+def end_incomplete(attempt_id: OwnAttempt, reason: str) -> None:
     """Its hosts did not all come: they are called again, and no restart is used up."""
     if (row := _open(attempt_id)) is not None:
         attempts.requeue_incomplete(attempt=row, reason=reason)
 
 
 @gpu_host.report
-def cancel_groups(attempt_id: int, up_to_own: bool) -> None:
+def cancel_groups(attempt_id: OwnAttempt, up_to_own: bool) -> None:
     """All that its experiment still samples; `up_to_own`: not what a later attempt asked for."""
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     before = row.number + 1 if up_to_own else None
     trajectories.cancel_groups_of(experiment_id=row.experiment_id, before_attempt=before)
 
 
 def _open(attempt_id: int) -> Attempt | None:
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     return row if row.ended_at is None else None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 from functools import cache
 
 from webapp import __version__
-from webapp.worker_door import (  # noqa: F401  (their functions are the rows)
+from webapp.lib.remote_calls import all_calls
+from webapp.worker_door import (  # noqa: F401  (their functions are the calls)
     assignments,
     attempts,
     gangs,
@@ -20,14 +20,13 @@ from webapp.worker_door import (  # noqa: F401  (their functions are the rows)
     trajectories,
     workers,
 )
-from webapp.worker_door.receive import Batch, Received
-from webapp.worker_door.rows import all_rows
+from webapp.worker_door.batches import Batch, Received
 from webapp.worker_door.trainer_requests import answers  # noqa: F401
 
 
 @cache  # each call of a joined host is compared with it
 def version() -> str:
     """Of this program and of the contract: hosts of another one are refused."""
-    rows = sorted(f"{row.name}{inspect.signature(row.function)}" for row in all_rows())
-    text = "\n".join([*rows, str(Batch.model_json_schema()), str(Received.model_json_schema())])
+    calls = sorted(f"{call.name}{call.signature}" for call in all_calls())
+    text = "\n".join([*calls, str(Batch.model_json_schema()), str(Received.model_json_schema())])
     return f"{__version__}+{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from webapp.worker_door import views
+from webapp.worker_door import receive, views
 
 handler400 = handler403 = handler404 = handler500 = views.no_such_call
 
@@ -10,5 +10,5 @@ urlpatterns = [
     path("hosts/authority.pem", views.host_authority, name="host-authority"),
     path("hosts/join/", views.host_join, name="host-join"),
     path("hosts/ask/<str:name>/", views.host_ask, name="host-ask"),
-    path("hosts/reports/", views.host_reports, name="host-reports"),
+    path("hosts/reports/", receive.host_reports, name="host-reports"),
 ]

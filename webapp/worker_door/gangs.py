@@ -7,16 +7,17 @@ from kombu.exceptions import OperationalError
 from webapp.experiments.lifecycle import gangs
 from webapp.experiments.lifecycle.gangs import Gathering
 from webapp.experiments.models import Attempt
+from webapp.lib.remote_calls import GangAttempt, NotYours, OwnAttempt, OwnWorker, caller, gpu_host
 from webapp.lib.send_job import JOIN_GANG, send_job
-from webapp.worker_door.attempts import HeldAttempt, held
-from webapp.worker_door.rows import NotYours, caller, gpu_host, own_attempt, require_worker
+from webapp.worker_door.attempts import HeldAttempt, attempt_of, held
+from webapp.worker_door.ownership import require_worker
 
 
-@gpu_host.patient_question
-def call_gang(attempt_id: int, workers: list[str], secret: str) -> str:
+@gpu_host.patient_request
+def call_gang(attempt_id: OwnAttempt, workers: list[str], secret: str) -> str:
     """Send the others of `workers`, in the order of their ranks, their jobs; "" or why they could not be
     called. `secret` (PEM) lets their hosts know each other."""
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     _require_placed(row, workers)
     if row.gang.exists():  # an answer was lost
         return ""
@@ -36,23 +37,21 @@ def _require_placed(row: Attempt, workers: list[str]) -> None:
         raise NotYours(f"{', '.join(sorted(set(workers) - placed))}: not placed for attempt {row.pk}")
 
 
-@gpu_host.patient_question
-def come(attempt_id: int, host: int, worker_name: str, address: str) -> HeldAttempt | None:
+@gpu_host.patient_request
+def come(attempt_id: int, host: int, worker_name: OwnWorker, address: str) -> HeldAttempt | None:
     """A host is there; None when it was not called, has come to another address, or the attempt has ended."""
-    require_worker(worker_name)
     row = gangs.come(attempt_id=attempt_id, host=host, worker_name=worker_name, address=address)
     return held(row) if row else None
 
 
-@gpu_host.patient_question
+@gpu_host.patient_request
 def leave(attempt_id: int, host: int, problem: str, is_left_alone: bool) -> None:
     """A host cannot go on; its first reason counts. `is_left_alone`: others did not come."""
     require_worker(*gangs.called_as(attempt_id=attempt_id, host=host))
     gangs.leave(attempt_id=attempt_id, host=host, problem=problem, is_left_alone=is_left_alone)
 
 
-@gpu_host.patient_question
-def gathering(attempt_id: int) -> Gathering:
+@gpu_host.patient_request
+def gathering(attempt_id: GangAttempt) -> Gathering:
     """What the members have told."""
-    own_attempt(attempt_id, or_of_gang=True)
     return gangs.gathering(attempt_id)

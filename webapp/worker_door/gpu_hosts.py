@@ -9,30 +9,30 @@ from webapp.experiments.lifecycle.trainer_reports import record_gpu_sample as st
 from webapp.experiments.page.log_files import append_log
 from webapp.fleet import worker_reports
 from webapp.fleet.reported_values import ReportedGpu
-from webapp.worker_door.rows import gpu_host, own_attempt, require_worker
+from webapp.lib.remote_calls import OwnAttempt, OwnWorker, gpu_host
+from webapp.worker_door.attempts import attempt_of
 
 LogName = Literal["trainer", "policy"]
 
 
-@gpu_host.question
-def record_gpus(name: str, gpus: list[ReportedGpu], cpu_places: int, address: str) -> None:
+@gpu_host.request
+def record_gpus(name: OwnWorker, gpus: list[ReportedGpu], cpu_places: int, address: str) -> None:
     """Which GPUs worker `name` sees; an empty list says that it looked and there is none.
 
     `address`: where other gpu hosts reach its own; "" = they do not.
     """
-    require_worker(name)
     worker_reports.record_gpus(name=name, gpus=gpus, cpu_places=cpu_places, address=address)
 
 
-@gpu_host.question
-def record_gpu_sample(attempt_id: int, look: GpuLook) -> None:
+@gpu_host.request
+def record_gpu_sample(attempt_id: OwnAttempt, look: GpuLook) -> None:
     """One look at the attempt's GPUs."""
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     store_sample(experiment_id=row.experiment_id, attempt=row.number, look=look)
 
 
 @gpu_host.report
-def tell_log(attempt_id: int, name: LogName, text: str) -> None:
+def tell_log(attempt_id: OwnAttempt, name: LogName, text: str) -> None:
     """Lines of a child process of a joined host, in order: pages read the server's own files."""
-    row = own_attempt(attempt_id)
+    row = attempt_of(attempt_id)
     append_log(row.experiment_id, f"{name}-{row.number}.log", text)

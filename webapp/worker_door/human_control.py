@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from training.contracts.remote_addresses import is_within_machine
 from training.contracts.types import Action
+from webapp.lib.remote_calls import NotYours, OwnControl, OwnTrajectory, caller, env_host
 from webapp.screens import relay_tickets, screen_control
 from webapp.screens.models import ACTIVE_CONTROLS, Control, ControlStatus, HumanInput
-from webapp.worker_door.rows import NotYours, caller, env_host, own_trajectory, require_own
+from webapp.worker_door.ownership import require_trajectory
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +37,33 @@ class HumanAction:
     ended_at: datetime | None
 
 
-@env_host.question
+@env_host.request
 def read_ticket(ticket: str) -> int | None:
     """Its trajectory; None for a forged or old ticket. Raises NotYours for one of another host."""
     trajectory_id = relay_tickets.read_ticket(ticket)
     if trajectory_id is not None and caller.get():
-        own_trajectory(trajectory_id)
+        require_trajectory(trajectory_id)
     return trajectory_id
 
 
 @env_host.report
-def open_screen(trajectory_id: int, addresses: list[str]) -> None:
+def open_screen(trajectory_id: OwnTrajectory, addresses: list[str]) -> None:
     """The server connects to the first that answers. Raises NotYours for what is of the server's own."""
     for address in addresses if caller.get() else []:
         kind, _, place = address.partition(":")
         if kind != "tcp" or is_within_machine(place.rpartition(":")[0].strip("[]")):
             raise NotYours(f"addresses: {address} is no screen of {caller.get()}")
-    screen_control.open_screen(trajectory_id=own_trajectory(trajectory_id).pk, addresses=addresses)
+    screen_control.open_screen(trajectory_id=trajectory_id, addresses=addresses)
 
 
 @env_host.report
-def close_screen(trajectory_id: int) -> None:
-    screen_control.close_screen(trajectory_id=own_trajectory(trajectory_id).pk)
+def close_screen(trajectory_id: OwnTrajectory) -> None:
+    screen_control.close_screen(trajectory_id=trajectory_id)
 
 
-@env_host.patient_question
-def active_control(trajectory_id: int) -> ControlNow | None:
+@env_host.patient_request
+def active_control(trajectory_id: OwnTrajectory) -> ControlNow | None:
     """The control that is requested or held, after ending one that was not renewed."""
-    require_own(trajectory_id)
     found = Control.objects.filter(trajectory_id=trajectory_id, status__in=ACTIVE_CONTROLS).first()
     if found is None:
         return None
@@ -71,26 +71,28 @@ def active_control(trajectory_id: int) -> ControlNow | None:
     return now if now.status in ACTIVE_CONTROLS else None
 
 
-@env_host.patient_question
-def grant_control(control_id: int) -> bool:
+@env_host.patient_request
+def grant_control(control_id: OwnControl) -> bool:
     """Pause the agent for this person; False when they no longer want it."""
-    return screen_control.grant_control(control=_own(control_id))
+    return screen_control.grant_control(control=Control.objects.get(pk=control_id))
 
 
-@env_host.patient_question
-def refresh_control(control_id: int) -> ControlNow:
+@env_host.patient_request
+def refresh_control(control_id: OwnControl) -> ControlNow:
     """The same control as it is now."""
-    control = _own(control_id)
+    control = Control.objects.get(pk=control_id)
     if control.is_active and control.expires_at < timezone.now():
         screen_control.expire_controls(trajectory_id=control.trajectory_id)
         control.refresh_from_db()
     return ControlNow(control.pk, ControlStatus(control.status), control.claim, control.is_drained)
 
 
-@env_host.patient_question
-def human_actions(control_id: int, first: int) -> list[HumanAction]:
+@env_host.patient_request
+def human_actions(control_id: OwnControl, first: int) -> list[HumanAction]:
     """What the person did from number `first` on, in order."""
-    rows = HumanInput.objects.filter(control=_own(control_id), index__gte=first).order_by("index")
+    rows = HumanInput.objects.filter(control=Control.objects.get(pk=control_id), index__gte=first).order_by(
+        "index"
+    )
     return [
         HumanAction(
             index=row.index,
@@ -100,9 +102,3 @@ def human_actions(control_id: int, first: int) -> list[HumanAction]:
         )
         for row in rows
     ]
-
-
-def _own(control_id: int) -> Control:
-    control = Control.objects.get(pk=control_id)
-    own_trajectory(control.trajectory_id)
-    return control

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.core.signing import BadSignature, Signer
 
-from webapp.worker_door.rows import NotYours, caller
+from webapp.lib.remote_calls import NotYours, caller
 
 
 def _signer() -> Signer:

@@ -10,20 +10,21 @@ from training.contracts.config import ExperimentConfig, GatewayConfig
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment
 from webapp.fleet import worker_reports
+from webapp.lib.remote_calls import OwnTrajectory, caller, env_host
 from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
-from webapp.worker_door.rows import caller, env_host, own_trajectory, run_by_caller
-from webapp.worker_door.trajectories import end_errored
+from webapp.worker_door.ownership import run_by_caller
+from webapp.worker_door.trajectories import end_errored, reported_trajectory
 
 
-@env_host.question
+@env_host.request
 def unended_trajectories() -> list[int]:
     """All of them, or those of the calling joined host."""
     rows = Trajectory.objects.filter(ended_at=None)
     return list(run_by_caller(rows).values_list("pk", flat=True))
 
 
-@env_host.question
+@env_host.request
 def gateways_in_use() -> list[GatewayConfig]:
     """The clusters of experiments that ran in the last day; on a joined host, that ran there."""
     recent = run_by_caller(Trajectory.objects.filter(created_at__gt=timezone.now() - timedelta(days=1)))
@@ -35,7 +36,7 @@ def gateways_in_use() -> list[GatewayConfig]:
 
 @env_host.report
 def park(
-    trajectory_id: int,
+    trajectory_id: OwnTrajectory,
     reason: str,
     position: int | None,
     wait_s: float | None,
@@ -43,7 +44,7 @@ def park(
     limit_s: float,
 ) -> None:
     """No desktop is free: the trajectory waits without a slot, `limit_s` at most; 0 = without limit."""
-    row = own_trajectory(trajectory_id)
+    row = reported_trajectory(trajectory_id)
     waited_s = parked_trajectories.waited_s(row)
     if limit_s and waited_s > limit_s:
         end_errored(row.pk, "parked_too_long", f"no desktop for {waited_s:.0f} s: {reason}")
@@ -55,10 +56,10 @@ def park(
         end_errored(row.pk, "desktop_quota", reason)  # it ran already; a cancelled one stays cancelled
 
 
-@env_host.patient_question
-def unpark(trajectory_id: int) -> bool:
+@env_host.patient_request
+def unpark(trajectory_id: OwnTrajectory) -> bool:
     """There is a desktop for a trajectory that may have been parked; False when it was cancelled."""
-    row = own_trajectory(trajectory_id)
+    row = reported_trajectory(trajectory_id)
     return row.status != TrajectoryStatus.PARKED or parked_trajectories.unpark_trajectory(trajectory=row)
 
 

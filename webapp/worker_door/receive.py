@@ -12,57 +12,27 @@ from itertools import groupby
 
 from django.db import transaction
 from django.db.models import F
+from django.http import HttpRequest, HttpResponse
 from PIL import UnidentifiedImageError
-from pydantic import BaseModel, ConfigDict, Field
 
 from webapp.fleet.models import JoinedHost
 from webapp.lib.patience import passes
+from webapp.lib.remote_calls import call_named
 from webapp.trajectories.frames import store_frame
-from webapp.worker_door.rows import row_named, works_for
+from webapp.worker_door.batches import Batch, NamedFrame, Received, SentReport
+from webapp.worker_door.ownership import answer, works_for
 from webapp.worker_door.trajectories import missing_frames
+from webapp.worker_door.views import body_of, for_hosts
 
 log = logging.getLogger(__name__)
 
 
-class SentReport(BaseModel):
-    """One report of a batch."""
-
-    model_config = ConfigDict(extra="forbid")
-    number: int = Field(ge=1, lt=2**63)
-    name: str
-    body: str
-    """The arguments as JSON."""
-    trajectory: int | None = None
-    """That it is about."""
-
-
-class NamedFrame(BaseModel):
-    """A screenshot that reports of a batch name."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    team: int
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    size: int = Field(default=0, ge=0)
-    """Bytes of its PNG behind the batch; 0 = not sent, because the server had it."""
-
-
-class Batch(BaseModel):
-    """Reports in the order of their numbers. The PNGs of its frames follow it, one behind the other."""
-
-    model_config = ConfigDict(extra="forbid")
-    stream: str = Field(min_length=1, max_length=32)
-    reports: list[SentReport] = Field(min_length=1)
-    frames: list[NamedFrame] = []
-
-
-class Received(BaseModel):
-    """How far the stream has come."""
-
-    number: int
-    refused: dict[int, str]
-    """Number -> why it could not be recorded."""
-    missing: list[NamedFrame] = []
-    """Screenshots that are no longer here and have to be sent with the batch: nothing was recorded."""
+@for_hosts
+def host_reports(request: HttpRequest, host: JoinedHost) -> HttpResponse:
+    """Record a batch of reports: its JSON on one line, then the screenshots that they name."""
+    line, _, pictures = body_of(request).partition(b"\n")
+    received = receive(host, Batch.model_validate_json(line), pictures)
+    return HttpResponse(received.model_dump_json(), content_type="application/json")
 
 
 def receive(host: JoinedHost, batch: Batch, pictures: bytes = b"") -> Received:
@@ -100,8 +70,8 @@ def _store(frames: list[NamedFrame], pictures: bytes) -> None:
 
 def _transaction_of(sent: SentReport) -> tuple[str, int | None]:
     """The same for neighbours that are recorded together: one commit costs as much as a report."""
-    row = row_named(sent.name)
-    return ("of", sent.trajectory) if row and row.is_of_turns else ("number", sent.number)
+    call = call_named(sent.name)
+    return ("of", sent.trajectory) if call and call.shares_transaction else ("number", sent.number)
 
 
 def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[int, str]:
@@ -109,7 +79,7 @@ def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[i
     try:
         with transaction.atomic():
             for sent in _count(host, stream, together):
-                _call(sent, host)
+                _record_one(sent, host)
     except Exception as error:  # the edge to another host: one bad report stops no other
         if passes(error):
             raise
@@ -123,12 +93,11 @@ def _record(host: JoinedHost, stream: str, together: list[SentReport]) -> dict[i
     return {}
 
 
-def _call(sent: SentReport, host: JoinedHost) -> None:
-    row = row_named(sent.name)
-    if row is None or not row.is_report:
+def _record_one(sent: SentReport, host: JoinedHost) -> None:
+    call = call_named(sent.name)
+    if call is None or not call.is_report:
         raise LookupError(f"no report is called {sent.name}")
-    row.require_role(host.roles)
-    row.call(sent.body.encode())
+    answer(call, sent.body.encode(), host.roles)
 
 
 def _count(
@@ -138,7 +107,7 @@ def _count(
     rows = JoinedHost.objects.filter(pk=host.pk)
     others = rows.exclude(stream=stream, received__gte=together[0].number)
     newest = together[-1].number
-    if others.update(stream=stream, received=newest, num_refused=F("num_refused") + int(is_refused)):
+    if others.update(stream=stream, received=newest, num_refused=F("num_refused") + (1 if is_refused else 0)):
         return together
     received = rows.values_list("received", flat=True).get()
     rest = [sent for sent in together if sent.number > received]

@@ -26,6 +26,7 @@ from training.rewards import rescore
 from webapp.attacks.runs import note_scripted_run
 from webapp.fleet import worker_reports
 from webapp.fleet.models import DesktopPhase
+from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, any_host, caller, env_host
 from webapp.lib.statements.single_rows import marks
 from webapp.replay import inbox_admission
 from webapp.screens.models import ACTIVE_CONTROLS
@@ -33,19 +34,10 @@ from webapp.trajectories import frames
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Frame, Trajectory
 from webapp.trajectories.row_to_types import trajectory_of, turn_limit
-from webapp.worker_door.rows import (
-    any_host,
-    caller,
-    env_host,
-    own_of,
-    own_open_trajectory,
-    own_trajectory,
-    require_host,
-    require_own_open,
-    require_team,
-    works_for,
-)
+from webapp.worker_door.ownership import own_of, require_team, works_for
 
+NAMES = ("experiment", "group", "worker", "status")
+"""Of a trajectory: where its events go. A turn needs no more of its forty columns."""
 MAX_CHECKS = 50
 """Of one evaluator that are kept."""
 LOOK = """
@@ -67,13 +59,18 @@ class TrajectoryNow:
     wants_snapshots: bool = False
 
 
-@env_host.question
+def reported_trajectory(trajectory_id: int) -> Trajectory:
+    """The row with its NAMES only: the rest is read when it is needed. Raises Trajectory.DoesNotExist."""
+    return Trajectory.objects.only(*NAMES).get(pk=trajectory_id)
+
+
+@env_host.request
 def beat_trajectories(trajectory_ids: list[int]) -> None:
     """The heartbeat of those that a worker runs, or whose last reports are on their way."""
     trajectories.beat_trajectories(own_of(trajectory_ids))
 
 
-@env_host.patient_question
+@env_host.patient_request
 def look_at(trajectory_ids: list[int]) -> dict[int, TrajectoryNow]:
     """What was decided about them meanwhile."""
     own = own_of(trajectory_ids)
@@ -90,11 +87,10 @@ def look_at(trajectory_ids: list[int]) -> dict[int, TrajectoryNow]:
 
 @env_host.report
 def begin_running(
-    trajectory_id: int, desktop_id: str, host: str, provider: str, screen: tuple[int, int]
+    trajectory_id: OwnOpenTrajectory, desktop_id: str, host: OwnHost, provider: str, screen: tuple[int, int]
 ) -> None:
     """The desktop is set up."""
-    require_host(host)
-    row = own_open_trajectory(trajectory_id)
+    row = reported_trajectory(trajectory_id)
     desktop = worker_reports.record_desktop(
         name=desktop_id,
         phase=DesktopPhase.LEASED,
@@ -108,17 +104,20 @@ def begin_running(
 
 
 @env_host.report
-def begin_evaluating(trajectory_id: int) -> None:
-    row = own_open_trajectory(trajectory_id)
+def begin_evaluating(trajectory_id: OwnOpenTrajectory) -> None:
+    row = reported_trajectory(trajectory_id)
     trajectories.move_trajectory(trajectory=row, to=TrajectoryStatus.EVALUATING)
 
 
 @env_host.report_of_turns
 def open_turn(
-    trajectory_id: int, index: int, source: Source, observation: Observation, observed_at: datetime
+    trajectory_id: OwnOpenTrajectory,
+    index: int,
+    source: Source,
+    observation: Observation,
+    observed_at: datetime,
 ) -> None:
     """The screenshot is stored; this is the turn that shows it."""
-    require_own_open(trajectory_id)
     trajectories.open_turn(
         trajectory_id=trajectory_id,
         index=index,
@@ -130,9 +129,12 @@ def open_turn(
 
 @env_host.report_of_turns
 def close_turn(
-    trajectory_id: int, turn: Turn, thought: str, completed_at: datetime, spent_ms: SpentMs | None
+    trajectory_id: OwnOpenTrajectory,
+    turn: Turn,
+    thought: str,
+    completed_at: datetime,
+    spent_ms: SpentMs | None,
 ) -> None:
-    require_own_open(trajectory_id)
     trajectories.close_turn(
         trajectory_id=trajectory_id,
         turn=turn,
@@ -143,29 +145,29 @@ def close_turn(
 
 
 @env_host.report_of_turns
-def record_final_screen(trajectory_id: int, frame: str) -> None:
+def record_final_screen(trajectory_id: OwnOpenTrajectory, frame: str) -> None:
     """What the evaluator is about to judge."""
-    trajectories.record_final_frame(trajectory=own_open_trajectory(trajectory_id), frame=frame)
+    trajectories.record_final_frame(trajectory=reported_trajectory(trajectory_id), frame=frame)
 
 
 @env_host.report_of_turns
-def record_checks(trajectory_id: int, checks: list[EvaluatorCheck]) -> None:
+def record_checks(trajectory_id: OwnOpenTrajectory, checks: list[EvaluatorCheck]) -> None:
     """What the evaluator looked at, for people."""
     rows = [check.model_dump(mode="json") for check in checks[:MAX_CHECKS]]
-    trajectories.record_checks(trajectory=own_open_trajectory(trajectory_id), checks=rows)
+    trajectories.record_checks(trajectory=reported_trajectory(trajectory_id), checks=rows)
 
 
 @env_host.report_of_turns
-def record_milestones(trajectory_id: int, reached: list[ReachedMilestone]) -> None:
+def record_milestones(trajectory_id: OwnOpenTrajectory, reached: list[ReachedMilestone]) -> None:
     """All milestones of its task that were reached up to now."""
     rows = [one.model_dump(mode="json") for one in reached]
-    trajectories.record_milestones(trajectory=own_open_trajectory(trajectory_id), reached=rows)
+    trajectories.record_milestones(trajectory=reported_trajectory(trajectory_id), reached=rows)
 
 
 @env_host.report
 @transaction.atomic
 def finish(
-    trajectory_id: int,
+    trajectory_id: OwnOpenTrajectory,
     status: TrajectoryStatus,
     score: Annotated[float, Field(ge=0.0, le=1.0)],
     reward: float,
@@ -178,7 +180,7 @@ def finish(
 
     All at once: a reader of the finished group finds them, and no worker dies in between.
     """
-    row = own_open_trajectory(trajectory_id)
+    row = reported_trajectory(trajectory_id)
     if caller.get():
         reward, terms, turn_terms = _as_its_config_says(row, score)
     by_turn = {index: _plain(found) for index, found in turn_terms.items()}
@@ -208,9 +210,8 @@ def _as_its_config_says(
 
 
 @env_host.report
-def end_errored(trajectory_id: int, kind: str, error: str) -> None:
+def end_errored(trajectory_id: OwnTrajectory, kind: str, error: str) -> None:
     """Infrastructure failed: never a reward; its place in the group is run again."""
-    own_trajectory(trajectory_id)
     trajectories.end_trajectory(
         trajectory_id=trajectory_id,
         status=TrajectoryStatus.ERRORED,
@@ -220,12 +221,11 @@ def end_errored(trajectory_id: int, kind: str, error: str) -> None:
 
 
 @env_host.report
-def end_cancelled(trajectory_id: int) -> None:
-    own_trajectory(trajectory_id)
+def end_cancelled(trajectory_id: OwnTrajectory) -> None:
     trajectories.end_trajectory(trajectory_id=trajectory_id, status=TrajectoryStatus.CANCELLED)
 
 
-@any_host.patient_question
+@any_host.patient_request
 def read_screenshot(sha256: str) -> bytes:
     """The lossless PNG of an observation."""
     if caller.get():

@@ -1,13 +1,13 @@
-"""The door over HTTPS: hosts join, ask and report, with screenshots. Answers are JSON.
+"""Joined hosts over HTTPS: they join and make requests; `receive.py` takes their reports. Answers are JSON.
 
-A host sends `Authorization: Bearer NAME:SECRET`, its version and its clock with every call.
+A host sends `Authorization: Bearer NAME:SECRET` and its version with every call.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial, wraps
+from functools import wraps
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
@@ -24,15 +24,13 @@ from webapp.fleet.models import JoinedHost
 from webapp.lib.error_pages import error_body
 from webapp.lib.host_links.certificates import Authority
 from webapp.lib.patience import passes
-from webapp.lib.request_values import whole_number
+from webapp.lib.remote_calls import NotYours, call_named, caller
 from webapp.worker_door import joining
-from webapp.worker_door.receive import Batch, receive
-from webapp.worker_door.rows import NotYours, caller, hears, row_named
+from webapp.worker_door.ownership import answer
 
 log = logging.getLogger(__name__)
 MAX_BODY_BYTES = 64 << 20
 PLAIN = "hosts join and report over https only; see DESKHAND_HOSTS_ADDRESS in docs/hosts.md"
-LATEST_MS = 10**14
 HostView = Callable[..., HttpResponse]
 
 
@@ -68,7 +66,7 @@ def for_hosts(view: HostView) -> HostView:
     @require_POST
     @login_not_required
     @wraps(view)
-    def answer(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+    def served(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
         if not _is_private(request):
             return _refuse(403, "plain", PLAIN)
         host = known_host(request.headers.get("Authorization", ""))
@@ -79,7 +77,7 @@ def for_hosts(view: HostView) -> HostView:
             joining.require_version(sent)
         except joining.JoinRefused as refused:
             return _refuse(409, "version", str(refused))
-        token, hearing = caller.set(host.name), hears.set(partial(_hear, request, host))
+        token = caller.set(host.name)
         try:
             return view(request, host, *args, **kwargs)
         except (ValidationError, TooLong, OverflowError, DataError) as error:  # a number that no column holds
@@ -95,34 +93,18 @@ def for_hosts(view: HostView) -> HostView:
             return _refuse(503, "later", str(error))
         finally:
             caller.reset(token)
-            hears.reset(hearing)
 
-    return answer
-
-
-def _hear(request: HttpRequest, host: JoinedHost) -> None:
-    clock = request.headers.get("X-Deskhand-Clock", "")
-    sent_at_ms = whole_number(clock, "X-Deskhand-Clock", low=0, high=LATEST_MS)
-    joining.hear(host, request.headers.get("X-Deskhand-Version", ""), sent_at_ms / 1000)
+    return served
 
 
 @for_hosts
 def host_ask(request: HttpRequest, host: JoinedHost, name: str) -> HttpResponse:
-    """Answer one question."""
-    row = row_named(name)
-    if row is None or row.is_report:
-        return _refuse(404, "unknown", f"no question is called {name}")
-    row.require_role(host.roles)
-    answer = row.call(_body(request))
-    return HttpResponse(row.answer.dump_json(answer), content_type="application/json")
-
-
-@for_hosts
-def host_reports(request: HttpRequest, host: JoinedHost) -> HttpResponse:
-    """Record a batch of reports: its JSON on one line, then the screenshots that they name."""
-    line, _, pictures = _body(request).partition(b"\n")
-    received = receive(host, Batch.model_validate_json(line), pictures)
-    return HttpResponse(received.model_dump_json(), content_type="application/json")
+    """Answer one request."""
+    call = call_named(name)
+    if call is None or call.is_report:
+        return _refuse(404, "unknown", f"no request is called {name}")
+    found = answer(call, body_of(request), host.roles)
+    return HttpResponse(call.answer.dump_json(found), content_type="application/json")
 
 
 @csrf_exempt
@@ -133,7 +115,7 @@ def host_join(request: HttpRequest) -> HttpResponse:
     if not _is_private(request):
         return _refuse(403, "plain", PLAIN)
     try:
-        asked = JoinRequest.model_validate_json(_body(request))
+        asked = JoinRequest.model_validate_json(body_of(request))
         welcome = joining.join(
             token=asked.token, name=asked.name, roles=asked.roles, sent_version=asked.version
         )
@@ -158,7 +140,7 @@ def host_authority(request: HttpRequest) -> HttpResponse:
     return HttpResponse(certificate, content_type="application/x-pem-file")
 
 
-def _body(request: HttpRequest) -> bytes:
+def body_of(request: HttpRequest) -> bytes:
     """All of it; screenshots are longer than what forms may send."""
     body = request.read(MAX_BODY_BYTES + 1)
     if len(body) > MAX_BODY_BYTES:

@@ -4,42 +4,38 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from django.utils import timezone
+from pydantic import Field
 
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.attempts import lose_attempt
 from webapp.experiments.models import Attempt
 from webapp.fleet import worker_reports
-from webapp.fleet.models import Worker
+from webapp.fleet.models import JoinedHost, Worker
 from webapp.lib import send_job
+from webapp.lib.remote_calls import NotYours, OwnHost, OwnWorker, any_host, caller, env_host, gpu_host
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.lifecycle import RUNNING
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job
 from webapp.trajectories.models import Trajectory
 from webapp.worker_door.job_tickets import make_ticket
-from webapp.worker_door.rows import (
-    NotYours,
-    any_host,
-    caller,
-    env_host,
-    gpu_host,
-    hears,
-    require_host,
-    require_own_name,
-    require_worker,
-)
+from webapp.worker_door.ownership import require_own_name, require_worker
 
 log = logging.getLogger(__name__)
+ClockS = Annotated[float, Field(ge=0, le=1e11)]
+"""Seconds since the epoch by a worker's own clock."""
 NEEDS_REDIS = "remote"
 """Provider whose slots are counted in Redis, which a joined host does not reach."""
 
 
-@any_host.question
-def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version: str) -> bool:
+@any_host.request
+def beat_worker(
+    name: str, queue: str, host: OwnHost, pid: int, slots: int, version: str, clock_s: ClockS
+) -> bool:
     """Record that a worker is alive; True while it is being drained."""
-    require_host(host)
-    if hear := hears.get():
-        hear()
+    _hear(version, clock_s)
     told: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
     told |= {"version": version, "is_joined": bool(caller.get())}
     is_draining = worker_reports.beat_again(**told)
@@ -52,11 +48,17 @@ def beat_worker(name: str, queue: str, host: str, pid: int, slots: int, version:
         raise NotYours(str(error)) from error
 
 
-@any_host.question
-def stop_worker(name: str, pid: int, host: str) -> None:
+def _hear(version: str, clock_s: float) -> None:
+    """Note when the calling joined host was heard, its version, and how far its clock is from ours."""
+    if host := caller.get():
+        now = timezone.now()
+        skew_s = round(clock_s - now.timestamp(), 2)
+        JoinedHost.objects.filter(host__name=host).update(heard_at=now, version=version, clock_skew_s=skew_s)
+
+
+@any_host.request
+def stop_worker(name: OwnWorker, pid: int, host: OwnHost) -> None:
     """A worker said goodbye."""
-    require_host(host)
-    require_worker(name)
     worker_reports.stop_worker(name=name, pid=pid)
 
 
@@ -87,21 +89,19 @@ class GpuJob:
     arguments: tuple[int, int]
 
 
-@gpu_host.question
-def take_gpu_jobs(worker_name: str) -> list[GpuJob]:
+@gpu_host.request
+def take_gpu_jobs(worker_name: OwnWorker) -> list[GpuJob]:
     """What was placed on a gpu worker that does not reach Redis: the oldest job, or none."""
-    require_worker(worker_name)
     found = send_job.take_placed(worker_name)
     return [GpuJob(*found)] if found else []
 
 
-@env_host.question
-def take_jobs(worker_name: str, count: int) -> dict[int, str]:
+@env_host.request
+def take_jobs(worker_name: OwnWorker, count: int) -> dict[int, str]:
     """Trajectories that were sent to env workers, taken from Redis for a host that does not reach it.
 
     id -> ticket to claim it with
     """
-    require_worker(worker_name)
     worker = Worker.objects.get(name=worker_name)
     found = send_job.take_jobs(send_job.RUN_TRAJECTORY, host=worker.host, count=count)
     taken: dict[int, str] = {}

@@ -12,9 +12,9 @@ from django.db import OperationalError
 
 from webapp.lib.host_links.certificates import context_trusting
 from webapp.lib.host_links.joined_identity import JoinedIdentity
+from webapp.lib.remote_calls import RemoteCall
+from webapp.worker_door.batches import Batch, NamedFrame, Received, SentReport
 from webapp.worker_door.contract import version
-from webapp.worker_door.receive import Batch, NamedFrame, Received, SentReport
-from webapp.worker_door.rows import Row
 from workers.door.spool import Spool, SpooledFrame
 
 log = logging.getLogger(__name__)
@@ -59,16 +59,21 @@ class HttpsDoor:
             trust_env=False,
         )
 
-    def ask(self, row: Row, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def ask(self, call: RemoteCall, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """The answer. Raises DoorClosed or DoorRefused."""
-        answer = self._post(f"/hosts/ask/{row.name}/", row.write(args, kwargs))
-        return row.answer.validate_json(answer.content)
+        answer = self._post(f"/hosts/ask/{call.name}/", call.write(call.bound(args, kwargs)))
+        return call.answer.validate_json(answer.content)
 
     def tell(
-        self, row: Row, args: tuple[Any, ...], kwargs: Mapping[str, Any], frame: SpooledFrame | None = None
+        self,
+        call: RemoteCall,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        frame: SpooledFrame | None = None,
     ) -> None:
         """Keep a report; a thread delivers it."""
-        self.spool.add(row.name, row.write(args, kwargs), row.trajectory_of(args, kwargs), frame)
+        bound = call.bound(args, kwargs)
+        self.spool.add(call.name, call.write(bound), bound.get("trajectory_id"), frame)
 
     def deliver(self) -> int:
         """Bring the oldest reports, with their screenshots; how many. Raises DoorClosed or DoorRefused."""
@@ -127,9 +132,7 @@ class HttpsDoor:
 
     def _post(self, path: str, body: bytes) -> httpx.Response:
         try:
-            answer = self._http.post(
-                path, content=body, headers={"X-Deskhand-Clock": str(round(1000 * time.time()))}
-            )
+            answer = self._http.post(path, content=body)
         except httpx.TransportError as error:
             raise DoorClosed(f"{self._server} does not answer: {error}") from error
         if answer.is_success:

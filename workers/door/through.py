@@ -12,7 +12,7 @@ from django.conf import settings
 
 from webapp.lib.database_pool import give_back_connection
 from webapp.lib.patience import patiently
-from webapp.worker_door.rows import row_named
+from webapp.lib.remote_calls import call_of
 from workers.door.https_door import HttpsDoor
 from workers.door.spool import Spool, SpooledFrame
 
@@ -43,9 +43,7 @@ def is_joined() -> bool:
 
 def through(function: Callable[P, T]) -> Callable[P, T]:
     """The function as workers call it. Raises database errors, also of a web that is away."""
-    row = row_named(function.__name__)
-    assert row is not None
-    assert row.function is function
+    row = call_of(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -74,7 +72,6 @@ def tell_with_frame(
     function: Callable[P, None], frame: SpooledFrame, *args: P.args, **kwargs: P.kwargs
 ) -> None:
     """A report of a joined host that names a screenshot."""
-    row = row_named(function.__name__)
-    assert row is not None
+    row = call_of(function)
     assert row.is_report
     patiently(https_door().tell, row, args, kwargs, frame)

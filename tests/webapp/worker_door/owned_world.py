@@ -246,7 +246,7 @@ def call_table(own: Owner) -> dict[str, dict[str, Any]]:
         "record_lost_snapshot": {"host": host, "name": "s"},
         "unknown_snapshots": {"host": host, "created": {}, "asked_at": NOW},
         "beat_worker": {"name": own.env.name, "queue": "env", "host": host}
-        | {"pid": 99, "slots": 1, "version": "1"},
+        | {"pid": 99, "slots": 1, "version": "1", "clock_s": 1.0},
         "stop_worker": {"name": own.env.name, "pid": 1, "host": host},
         "begin_anew": {"worker_name": own.env.name},
         "take_gpu_jobs": {"worker_name": own.gpu.name},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,13 +18,13 @@ from testing.factories import make_team
 from tests.webapp.worker_door.owned_world import SECRET, Owner, call_table, make_owner
 from webapp.experiments.models import Experiment, GangMember
 from webapp.fleet.models import Host, JoinedHost
+from webapp.lib.remote_calls import Owned, all_calls, call_named
 from webapp.trajectories.models import TurnRecord
 from webapp.worker_door.contract import version
-from webapp.worker_door.rows import all_rows, row_named
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("redis_client")]
 
-CALLS = sorted(row.name for row in all_rows())
+CALLS = sorted(call.name for call in all_calls())
 OF_THE_TEAM = {"copied_checkpoint", "read_screenshot"}
 """Hosts that work for a team read its checkpoints' copies and screenshots, whichever host wrote them."""
 BLANK = ([], {}, None, "", False)
@@ -46,6 +47,32 @@ def others(own) -> list[Owner]:
 
 def test_each_call_has_its_row_in_the_table(own):
     assert sorted(call_table(own)) == CALLS
+
+
+CHECKED_INSIDE = {
+    "claim": {"trajectory_id"},  # by its ticket
+    "claim_attempt": {"experiment_id"},  # by where it is placed
+    "call_gang": {"workers"},
+    "come": {"attempt_id"},  # by who was called
+    "leave": {"attempt_id"},
+    "begin_anew": {"worker_name"},  # which may have been deleted
+    "begin_running": {"desktop_id"},  # that of another host is refused
+    "end_remote_desktop": {"desktop_id"},
+    "beat_trajectories": {"trajectory_ids"},  # others are left out
+    "look_at": {"trajectory_ids"},
+}
+"""What only the call itself can tell; every other name of a row says by its type whose it has to be."""
+NAMES_A_ROW = re.compile(r".*_ids?|workers?|worker_name|by")
+
+
+def test_each_argument_that_names_a_row_says_whose_it_has_to_be():
+    for call in all_calls():
+        fields = call.arguments.model_fields
+        named = {key for key in fields if NAMES_A_ROW.fullmatch(key)}
+        named |= {key for key, field in fields.items() if key == "host" and field.annotation is str}
+        unchecked = named - set(call.owned) - CHECKED_INSIDE.get(call.name, set())
+        assert unchecked == set(), call.name
+    assert {kind for call in all_calls() for kind in call.owned.values()} == set(Owned)
 
 
 def test_a_host_is_served_for_what_is_its_own(own):
@@ -86,7 +113,7 @@ def test_one_name_of_another_among_its_own_helps_no_host(own, others):
 def test_a_host_of_another_role_and_a_revoked_one_are_refused(own):
     before = rows_of(own)
     for call, arguments in call_table(own).items():
-        for role in {"env", "gpu"} - row_named(call).roles:
+        for role in {"env", "gpu"} - call_named(call).roles:
             with undone():
                 JoinedHost.objects.update(roles=[role])
                 assert send(own, call, arguments)[0] == 403, call
@@ -107,7 +134,7 @@ def undone() -> Iterator[None]:
 def send(caller: Owner, call: str, arguments: dict[str, Any]) -> tuple[int, Any]:
     """Status and answer; a report that was refused as not its own has status 403, another one 500."""
     body, path = json.dumps(arguments), f"/hosts/ask/{call}/"
-    is_report = row_named(call).is_report
+    is_report = call_named(call).is_report
     if is_report:
         row = JoinedHost.objects.get(host__name=caller.name)
         report = {"number": row.received + 1, "name": call, "body": body}
@@ -122,7 +149,6 @@ def send(caller: Owner, call: str, arguments: dict[str, Any]) -> tuple[int, Any]
 
 def post(caller: Owner, path: str, body: str) -> HttpResponse:
     headers = {"Authorization": f"Bearer {caller.name}:{SECRET}", "X-Deskhand-Version": version()}
-    headers["X-Deskhand-Clock"] = "1"
     return Client().post(path, body, content_type="application/json", headers=headers)
 
 

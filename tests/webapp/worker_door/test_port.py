@@ -21,7 +21,7 @@ from webapp.replay.imports.jobs import MAX_UPLOAD_BYTES
 from webapp.worker_door.contract import version
 from webapp.worker_door.views import MAX_BODY_BYTES
 
-HEADERS = {"Authorization": "Bearer far:s", "X-Deskhand-Version": version(), "X-Deskhand-Clock": "1"}
+HEADERS = {"Authorization": "Bearer far:s", "X-Deskhand-Version": version()}
 ASK = "/hosts/ask/unended_trajectories/"
 
 

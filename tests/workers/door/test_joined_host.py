@@ -18,12 +18,12 @@ from tests.workers.env.test_branch_episodes import machine, oracle_task  # noqa:
 from training.contracts.types import Purpose, Source
 from webapp.fleet.models import JoinedHost, Worker
 from webapp.lib.host_links.joined_identity import JoinedIdentity, read_identity
+from webapp.lib.remote_calls import call_named
 from webapp.trajectories.lifecycle import GroupSpec, create_group, lose_stale_trajectories
 from webapp.trajectories.models import Frame, Trajectory
-from webapp.worker_door import assignments, joining, receive, workers
+from webapp.worker_door import assignments, batches, joining, receive, workers
 from webapp.worker_door.contract import version
 from webapp.worker_door.job_tickets import make_ticket
-from webapp.worker_door.rows import row_named
 from workers import identity, worker_row
 from workers.door import https_door, through
 from workers.door.https_door import DoorClosed, DoorRefused
@@ -151,10 +151,10 @@ def test_what_is_sent_twice_is_recorded_once(host):
     assert (row.ended_at, row.num_turns, row.turns.count()) == before
 
 
-def batch_of(door, reports) -> receive.Batch:
+def batch_of(door, reports) -> batches.Batch:
     fields = ("number", "name", "body", "trajectory")
-    copies = [receive.SentReport(**{name: getattr(one, name) for name in fields}) for one in reports]
-    return receive.Batch(stream=door.spool.stream, reports=copies)
+    copies = [batches.SentReport(**{name: getattr(one, name) for name in fields}) for one in reports]
+    return batches.Batch(stream=door.spool.stream, reports=copies)
 
 
 def test_of_reports_that_share_a_transaction_only_the_new_ones_are_recorded(host, monkeypatch):
@@ -287,10 +287,10 @@ def test_a_host_touches_only_what_it_runs(host):
     Trajectory.objects.filter(pk=row.pk).update(status="running", worker=other)
     door = through.https_door()
     with pytest.raises(DoorRefused, match=f"trajectory {row.pk} is not run by far"):
-        door.ask(row_named("take_away"), (row.pk, "x"), {})
+        door.ask(call_named("take_away"), (row.pk, "x"), {})
     with pytest.raises(DoorRefused, match="far speaks for"):
-        door.ask(row_named("claim_mirror"), (other.host, "x", False), {})
-    door.tell(row_named("end_errored"), (row.pk, "kind", "words"), {})
+        door.ask(call_named("claim_mirror"), (other.host, "x", False), {})
+    door.tell(call_named("end_errored"), (row.pk, "kind", "words"), {})
     deliver_all()
     row.refresh_from_db()
     assert row.status == "running"

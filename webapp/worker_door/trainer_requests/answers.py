@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.worker_door.rows import gpu_host, own_attempt
+from webapp.lib.remote_calls import OwnAttempt, gpu_host
+from webapp.worker_door.attempts import attempt_of
 from webapp.worker_door.trainer_requests import reports, rollouts
 from webapp.worker_door.trainer_requests.contract import Handler, RequestRefused, TrainerCall
 
@@ -24,8 +25,8 @@ class TrainerAnswer:
     """What was wrong, of any other."""
 
 
-@gpu_host.patient_question
-def answer_trainer(attempt_id: int, route: str, request: str, key: str) -> TrainerAnswer:
+@gpu_host.patient_request
+def answer_trainer(attempt_id: OwnAttempt, route: str, request: str, key: str) -> TrainerAnswer:
     """`request`: the JSON of what the route asks, which its coordinator has read. `key` names it when it is
     sent again."""
     try:
@@ -37,13 +38,13 @@ def answer_trainer(attempt_id: int, route: str, request: str, key: str) -> Train
 
 
 @gpu_host.report
-def take_report(attempt_id: int, route: str, request: str) -> None:
+def take_report(attempt_id: OwnAttempt, route: str, request: str) -> None:
     """Raises RequestRefused, also of an attempt that has ended: what the next one tells counts."""
     _answer(_by_name[route], attempt_id, request, "")
 
 
 def _answer(handler: Handler, attempt_id: int, request: str, key: str) -> object:
-    attempt = own_attempt(attempt_id)
+    attempt = attempt_of(attempt_id)
     if attempt.ended_at is not None:
         raise RequestRefused(f"attempt {attempt.number} has ended", 409, code="ended")
     return handler.answer(TrainerCall(attempt, key), handler.route.kept_request(request))

@@ -12,11 +12,11 @@ from training.rewards import rescore
 from webapp.experiments.models import TaskRecord
 from webapp.experiments.weight_lineage import WeightLineage
 from webapp.lib.database_pool import give_back_connection
+from webapp.lib.remote_calls import caller
 from webapp.replay import injections
 from webapp.trajectories import lifecycle as trajectories
 from webapp.trajectories.models import Group, Trajectory
 from webapp.trajectories.row_to_types import group_of, trajectory_of, turn_limit
-from webapp.worker_door.rows import caller
 from webapp.worker_door.trainer_requests.contract import NOTHING, RequestRefused, TrainerCall, handles
 
 POLL_S = 0.15
