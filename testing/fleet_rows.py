@@ -7,9 +7,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from webapp.fleet.history_rows import record_sample
 from webapp.fleet.models import Desktop, Host, JoinedHost, Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.history import record_sample
+from webapp.fleet.services.workers import beat_worker
 
 
 def make_host(name: str = "h1", **values: Any) -> Host:

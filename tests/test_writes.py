@@ -14,7 +14,7 @@ WITHOUT_ARGUMENTS = {"save", "delete"}
 """With a first argument they are of files, forms and storages."""
 
 NOT_YET = {
-    *("attacks", "dispatcher", "experiments", "fleet", "live", "notifications", "replay", "reports"),
+    *("attacks", "dispatcher", "experiments", "live", "notifications", "replay", "reports"),
     *("retention", "samples", "scanners", "screens", "tasks_library", "trajectories"),
     *("analysis", "checkpoints", "experiment_pages", "launch", "sweeps"),
 }

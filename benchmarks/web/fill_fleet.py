@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.utils import timezone
 
 from testing.fleet_rows import make_host
-from webapp.fleet.history_rows import MAX_POINTS, WINDOWS, count_ended, width_s
 from webapp.fleet.models import EndedMinute, HostSample
+from webapp.fleet.queries.history import MAX_POINTS, WINDOWS, width_s
+from webapp.fleet.services.history import count_ended
 
 NUM_HOSTS = 32
 DESKTOPS_PER_HOST = 32

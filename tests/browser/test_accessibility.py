@@ -30,7 +30,7 @@ from webapp.experiments.models import CheckpointRecord, Evaluation, MetricPoint,
 from webapp.experiments.sweeps.plan import SweepPlan
 from webapp.experiments.sweeps.steering import launch_sweep
 from webapp.fleet.models import Desktop, Host
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.reports.freeze import Choices, write_version
 from webapp.reports.links import make_link, token_of
 

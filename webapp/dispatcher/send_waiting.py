@@ -14,7 +14,7 @@ from training.contracts.config import DesktopConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher.slot_order import WaitingLine, WaitingTrajectory, fair_order
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment
-from webapp.fleet.env_capacity import env_capacity, host_names_at_work
+from webapp.fleet.queries.env_capacity import env_capacity, host_names_at_work
 from webapp.lib import disk_room
 from webapp.lib.send_job import RUN_TRAJECTORY, send_job
 from webapp.lib.silence import silent_for

@@ -14,7 +14,7 @@ from django.http import HttpRequest
 from webapp.accounts.access import member
 from webapp.accounts.models import Membership, Role, Team
 from webapp.fleet.models import Desktop, Verb
-from webapp.fleet.queries import with_trajectories
+from webapp.fleet.queries.desktops import with_trajectories
 
 OF_OWN_DESKTOP = (Verb.RESTART, Verb.KILL)
 """What an operator may do with a desktop that works for their team."""

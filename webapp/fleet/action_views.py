@@ -10,9 +10,9 @@ from django.views.decorators.http import require_POST
 
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
-from webapp.fleet import operator_requests
 from webapp.fleet.access import require_desktop_operator, require_fleet_operator
 from webapp.fleet.models import Desktop, Host, Verb, Worker
+from webapp.fleet.services import operations
 
 
 @require_POST
@@ -22,10 +22,10 @@ def desktop_operate(request: MemberRequest, name: str, verb: str) -> HttpRespons
     desktop = get_object_or_404(Desktop, name=name)
     require_desktop_operator(request, desktop, Verb(verb))
     try:
-        asked = operator_requests.ask_for_desktop(
+        asked = operations.request_operation(
             desktop=desktop, verb=Verb(verb), user=request.user, reason=request.POST.get("reason", "")
         )
-    except operator_requests.Refused as refused:
+    except operations.Refused as refused:
         messages.warning(request, str(refused))
     else:
         messages.success(request, f"{asked.get_verb_display()} {name}: asked {desktop.host}.")
@@ -37,7 +37,7 @@ def worker_drain(request: MemberRequest, pk: int) -> HttpResponse:
     """on=1 drains, on=0 undrains."""
     require_fleet_operator(request)
     worker = get_object_or_404(Worker, pk=pk)
-    done = operator_requests.drain_worker(worker=worker, on=request.POST.get("on") == "1", user=request.user)
+    done = operations.drain_worker(worker=worker, on=request.POST.get("on") == "1", user=request.user)
     messages.success(request, f"{worker.name} {done.outcome}.")
     return _back(request)
 
@@ -47,7 +47,7 @@ def host_drain(request: MemberRequest, pk: int) -> HttpResponse:
     """on=1 drains, on=0 undrains."""
     require_fleet_operator(request)
     host = get_object_or_404(Host, pk=pk)
-    done = operator_requests.drain_host(host=host, on=request.POST.get("on") == "1", user=request.user)
+    done = operations.drain_host(host=host, on=request.POST.get("on") == "1", user=request.user)
     messages.success(request, f"{host.name}: {done.outcome}.")
     return _back(request)
 

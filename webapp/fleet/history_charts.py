@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Max, Sum
 from django.utils import timezone
 
-from webapp.fleet.history_rows import MAX_POINTS, MINUTE_S, WINDOWS, ended_since, samples_since, width_s
+from webapp.fleet.queries.history import MAX_POINTS, MINUTE_S, WINDOWS, ended_since, samples_since, width_s
 
 COLUMNS: dict[str, tuple[str, type[Sum | Max]]] = {
     "desktops_leased": ("leased", Sum),

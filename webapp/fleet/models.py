@@ -118,7 +118,7 @@ class JoinedHost(models.Model):
 
 
 class HostSample(models.Model):
-    """How a host stood last within `width_s` seconds, for the history charts; history_rows.py writes it."""
+    """How a host stood last within `width_s` seconds, for the charts; services/history.py writes it."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="samples")
     width_s = models.IntegerField()

@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from webapp.fleet import action_views, views
-from webapp.fleet.operator_requests import DESKTOP_VERBS
+from webapp.fleet.services.operations import DESKTOP_VERBS
 
 VERB = "|".join(DESKTOP_VERBS)
 

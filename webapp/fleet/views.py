@@ -13,10 +13,14 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.accounts.services.audit_log import log_viewing
-from webapp.fleet import history_charts, queries
+from webapp.fleet import history_charts
 from webapp.fleet.access import desktop_verbs, operates_fleet
 from webapp.fleet.display_rows import DesktopRow
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase
+from webapp.fleet.queries import desktops
+from webapp.fleet.queries.hosts import host_rows, recent_failures, totals
+from webapp.fleet.queries.operations import open_operations, recent_operations
+from webapp.fleet.queries.workers import cursor_before, recent_workers
 from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
 
@@ -88,13 +92,13 @@ def _note_viewing(request: MemberRequest, rows: Iterable[DesktopRow], *, kind: s
 def _context(request: HttpRequest) -> dict[str, Any]:
     membership = member(request)
     may_operate = operates_fleet(request, membership)
-    filters = {name: request.GET.get(name, "") for name in queries.FILTERS}
-    workers = queries.workers()
-    cursor, living = queries.cursor_before(workers), queries.living_desktops()
-    hosts = queries.hosts(workers, living)
+    filters = {name: request.GET.get(name, "") for name in desktops.FILTERS}
+    workers = recent_workers()
+    cursor, living = cursor_before(workers), desktops.living_desktops()
+    hosts = host_rows(workers, living)
     number = whole_number(request.GET.get("page", "") or "1", "page", low=1, high=MAX_PAGE)
-    page = queries.page_of_desktops(filters, number)
-    operations = queries.recent_operations()
+    page = desktops.page_of_desktops(filters, number)
+    operations = recent_operations()
     wanted = request.GET.get("view", "")
     return {
         "nav": "fleet",
@@ -104,12 +108,12 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         "workers": workers,
         "hosts": hosts,
         "page": page,
-        "desktops": queries.with_trajectories(page.rows, membership.team),
+        "desktops": desktops.with_trajectories(page.rows, membership.team),
         "num_living": living.count(),
-        "totals": queries.totals(workers, hosts, living),
+        "totals": totals(workers, hosts, living),
         "operations": operations,
-        "under_way": queries.open_operations(operations),
-        "failures": queries.recent_failures(hosts),
+        "under_way": open_operations(operations),
+        "failures": recent_failures(hosts),
         "filters": filters,
         "is_filtered": any(value for name, value in filters.items() if name != "sort"),
         "view": wanted if wanted in VIEWS else VIEWS[0],
@@ -124,11 +128,11 @@ def _context(request: HttpRequest) -> dict[str, Any]:
 def _desktop_context(request: HttpRequest, name: str) -> dict[str, Any]:
     membership = member(request)
     row = get_object_or_404(Desktop.objects.select_related("worker"), name=name)
-    operations = queries.recent_operations(target=name)
+    operations = recent_operations(target=name)
     return {
         "nav": "fleet",
         "may_operate": bool(desktop_verbs(request, membership, row)),
-        "row": queries.with_trajectories([row], membership.team)[0],
+        "row": desktops.with_trajectories([row], membership.team)[0],
         "operations": operations,
-        "under_way": queries.open_operations(operations),
+        "under_way": open_operations(operations),
     }

@@ -14,7 +14,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.experiments.models import TaskRecord
-from webapp.fleet.demonstration_desktops import offer_named, offer_of, offers
+from webapp.fleet.queries.demonstration_desktops import offer_named, offer_of, offers
 from webapp.lib.request_values import whole_number
 from webapp.live.event_publishing import last_seq
 from webapp.screens import queries, screen_control

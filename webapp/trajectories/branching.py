@@ -19,7 +19,7 @@ from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.accounts.models import AuditAction
 from webapp.accounts.services.audit_log import log_action
 from webapp.experiments.models import Attempt, AttemptStatus
-from webapp.fleet.env_capacity import hosts_at_work
+from webapp.fleet.queries.env_capacity import hosts_at_work
 from webapp.live.event_publishing import publish
 from webapp.trajectories.kept_desktop_snapshots import snapshots_of
 from webapp.trajectories.lifecycle import GroupSpec, create_group, end_trajectory, stream_of

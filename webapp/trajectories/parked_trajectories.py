@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from training.contracts.types import TrajectoryStatus
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import is_silent
+from webapp.fleet.services.workers import is_silent
 from webapp.trajectories.lifecycle import HEARTBEAT_TIMEOUT, announce
 from webapp.trajectories.models import Trajectory
 

@@ -7,8 +7,8 @@ from typing import Literal
 from webapp.experiments.lifecycle.trainer_reports import GpuLook
 from webapp.experiments.lifecycle.trainer_reports import record_gpu_sample as store_sample
 from webapp.experiments.page.log_files import append_log
-from webapp.fleet import worker_reports
 from webapp.fleet.reported_values import ReportedGpu
+from webapp.fleet.services import workers
 from webapp.lib.remote_calls import OwnAttempt, OwnWorker, gpu_host
 from webapp.worker_door.attempts import attempt_of
 
@@ -21,7 +21,7 @@ def record_gpus(name: OwnWorker, gpus: list[ReportedGpu], cpu_places: int, addre
 
     `address`: where other gpu hosts reach its own; "" = they do not.
     """
-    worker_reports.record_gpus(name=name, gpus=gpus, cpu_places=cpu_places, address=address)
+    workers.record_gpus(name=name, gpus=gpus, cpu_places=cpu_places, address=address)
 
 
 @gpu_host.request

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from webapp.fleet import desk_host_reports, mirror_claim, operator_requests
 from webapp.fleet.desk_host_states import HostChanges, HostState
-from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import Operation, OperationStatus
+from webapp.fleet.services import desk_hosts, history, mirror_claims, operations
+from webapp.fleet.services.mirror_claims import HostNow
 from webapp.lib.remote_calls import OwnHost, OwnOperation, OwnTrajectory, OwnWorker, env_host
 from webapp.trajectories import desktop_demand
 from webapp.trajectories.lifecycle import desktop_taken_away
@@ -41,7 +41,7 @@ def claim_mirror(host: OwnHost, by: OwnWorker, again: bool) -> HostNow | None:
 
     `again`: it did in its last round, and the desk host answered.
     """
-    return mirror_claim.claim_mirror(host=host, by=by, again=again, queued=desktop_demand.queued_sql())
+    return mirror_claims.claim_mirror(host=host, by=by, again=again, queued=desktop_demand.queued_sql())
 
 
 @env_host.request
@@ -52,36 +52,36 @@ def wanted_desktops(host: OwnHost) -> list[DesktopsWanted]:
 
 @env_host.request
 def hand_over_mirror(host: OwnHost, by: OwnWorker) -> None:
-    mirror_claim.hand_over_mirror(host=host, by=by)
+    mirror_claims.hand_over_mirror(host=host, by=by)
 
 
 @env_host.request
 def record_problem(host: OwnHost, problem: str) -> None:
     """The desk host does not answer."""
-    desk_host_reports.record_problem(host=host, problem=problem)
+    desk_hosts.record_problem(host=host, problem=problem)
 
 
 @env_host.request
 def record_host(host: OwnHost, state: HostState) -> None:
     """Everything of a report."""
-    desk_host_reports.record_host(host=host, state=state)
+    desk_hosts.record_host(host=host, state=state)
 
 
 @env_host.request
 def record_changes(host: OwnHost, by: OwnWorker, changes: HostChanges) -> bool:
     """What differs from what `by` told last; False when it has to tell everything."""
-    return desk_host_reports.record_changes(host=host, by=by, changes=changes)
+    return desk_hosts.record_changes(host=host, by=by, changes=changes)
 
 
 @env_host.request
 def sample_host(host: OwnHost) -> None:
     """One point of the history charts."""
-    desk_host_reports.sample_host(host=host)
+    history.sample_host(host=host)
 
 
 @env_host.request
 def forget_old() -> None:
-    desk_host_reports.forget_old()
+    desk_hosts.forget_old()
 
 
 @env_host.request
@@ -89,7 +89,7 @@ def take_operations(host: OwnHost) -> list[AskedOperation]:
     """Claim what is asked of a host's desktops, oldest first."""
     return [
         AskedOperation(asked.pk, asked.verb, asked.target, asked.reason, asked.asked_by_name)
-        for asked in operator_requests.take_operations(host=host)
+        for asked in operations.take_operations(host=host)
     ]
 
 
@@ -98,7 +98,7 @@ def end_operation(operation_id: OwnOperation, outcome: str, is_done: bool) -> No
     """Say what became of it."""
     operation = Operation.objects.get(pk=operation_id)
     status = OperationStatus.DONE if is_done else OperationStatus.FAILED
-    operator_requests.end_operation(operation=operation, status=status, outcome=outcome)
+    operations.end_operation(operation=operation, status=status, outcome=outcome)
 
 
 @env_host.request

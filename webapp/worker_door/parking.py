@@ -9,7 +9,7 @@ from django.utils import timezone
 from training.contracts.config import ExperimentConfig, GatewayConfig
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.models import Experiment
-from webapp.fleet import worker_reports
+from webapp.fleet.services import desktops
 from webapp.lib.remote_calls import OwnTrajectory, caller, env_host
 from webapp.trajectories import parked_trajectories
 from webapp.trajectories.models import Trajectory
@@ -66,4 +66,4 @@ def unpark(trajectory_id: OwnTrajectory) -> bool:
 @env_host.report
 def end_remote_desktop(desktop_id: str) -> None:
     """Record that a slot closed a desktop; one of a remote service ends by that."""
-    worker_reports.end_remote_desktop(name=desktop_id, host=caller.get())
+    desktops.end_remote_desktop(name=desktop_id, host=caller.get())

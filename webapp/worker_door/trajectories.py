@@ -24,8 +24,8 @@ from training.contracts.types import (
 )
 from training.rewards import rescore
 from webapp.attacks.runs import note_scripted_run
-from webapp.fleet import worker_reports
 from webapp.fleet.models import DesktopPhase
+from webapp.fleet.services import desktops
 from webapp.lib.remote_calls import OwnHost, OwnOpenTrajectory, OwnTrajectory, any_host, caller, env_host
 from webapp.lib.statements.single_rows import marks
 from webapp.replay import inbox_admission
@@ -91,7 +91,7 @@ def begin_running(
 ) -> None:
     """The desktop is set up."""
     row = reported_trajectory(trajectory_id)
-    desktop = worker_reports.record_desktop(
+    desktop = desktops.record_desktop(
         name=desktop_id,
         phase=DesktopPhase.LEASED,
         host=host,

@@ -12,8 +12,8 @@ from pydantic import Field
 from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.attempts import lose_attempt
 from webapp.experiments.models import Attempt
-from webapp.fleet import worker_reports
 from webapp.fleet.models import JoinedHost, Worker
+from webapp.fleet.services import workers
 from webapp.lib import send_job
 from webapp.lib.remote_calls import NotYours, OwnHost, OwnWorker, any_host, caller, env_host, gpu_host
 from webapp.trajectories import lifecycle as trajectories
@@ -38,13 +38,13 @@ def beat_worker(
     _hear(version, clock_s)
     told: dict[str, Any] = {"name": name, "queue": queue, "host": host, "pid": pid, "slots": slots}
     told |= {"version": version, "is_joined": bool(caller.get())}
-    is_draining = worker_reports.beat_again(**told)
+    is_draining = workers.beat_again(**told)
     if is_draining is not None:
         return is_draining
     require_own_name(name, queue)
     try:
-        return worker_reports.beat_worker(**told).is_draining
-    except worker_reports.NameTaken as error:
+        return workers.beat_worker(**told).is_draining
+    except workers.NameTaken as error:
         raise NotYours(str(error)) from error
 
 
@@ -59,7 +59,7 @@ def _hear(version: str, clock_s: float) -> None:
 @any_host.request
 def stop_worker(name: OwnWorker, pid: int, host: OwnHost) -> None:
     """A worker said goodbye."""
-    worker_reports.stop_worker(name=name, pid=pid)
+    workers.stop_worker(name=name, pid=pid)
 
 
 @any_host.report

@@ -10,9 +10,9 @@ from typing import Any, cast
 from django.utils import timezone
 
 from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
-from webapp.fleet.mirror_claim import HostNow
 from webapp.fleet.models import DesktopPhase, Verb
 from webapp.fleet.reported_values import HostValues
+from webapp.fleet.services.mirror_claims import HostNow
 from webapp.worker_door import host_mirror as door
 from webapp.worker_door import snapshots as snapshots_door
 from webapp.worker_door.host_mirror import AskedOperation as Operation

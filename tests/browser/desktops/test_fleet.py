@@ -12,8 +12,8 @@ from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_host, make_joined_host, make_sample, make_worker
 from tests.webapp.fleet.test_mirror import desktop_state, host_state
 from webapp.accounts.models import Role
-from webapp.fleet import desk_host_reports, operator_requests
 from webapp.fleet.models import JoinToken, Operation, OperationStatus
+from webapp.fleet.services import desk_hosts, operations
 from webapp.trajectories.models import Trajectory
 
 
@@ -63,12 +63,10 @@ def test_an_operator_quarantines_a_desktop_and_sees_what_became_of_it(
 
 def carry_out() -> None:
     """What the mirror of host h1 does with what is asked."""
-    (asked,) = operator_requests.take_operations(host="h1")
-    operator_requests.end_operation(operation=asked, status=OperationStatus.DONE, outcome="kept as it is")
+    (asked,) = operations.take_operations(host="h1")
+    operations.end_operation(operation=asked, status=OperationStatus.DONE, outcome="kept as it is")
     kept = desktop_state("d1", phase="quarantined", holder="", quarantine=asked.reason)
-    desk_host_reports.record_host(
-        host="h1", state=host_state(kept, desktop_state("d2", phase="ready", holder=""))
-    )
+    desk_hosts.record_host(host="h1", state=host_state(kept, desktop_state("d2", phase="ready", holder="")))
 
 
 def test_a_viewer_sees_everything_and_has_no_buttons(sign_in: SignIn, people: People, running: Trajectory):
@@ -90,7 +88,7 @@ def test_the_wall_follows_desktops_workers_and_leaks(sign_in: SignIn, people: Pe
     )
     expect(page.locator("[data-leaks]")).to_have_attribute("data-leaks", "0")
     leak = {"kind": "process", "name": "d9-1:77", "detail": "qemu, pid 77"}
-    desk_host_reports.record_host(host="h1", state=host_state(desktop_state("d3"), leaks=[leak]))
+    desk_hosts.record_host(host="h1", state=host_state(desktop_state("d3"), leaks=[leak]))
     expect(tile(page, "d3")).to_be_visible()
     expect(tile(page, "d1")).to_have_count(0)
     expect(page.get_by_role("alert")).to_contain_text("qemu, pid 77")

@@ -13,7 +13,7 @@ from webapp.accounts.models import Team
 from webapp.dispatcher import place_experiments, send_waiting
 from webapp.experiments.lifecycle.attempts import start_attempt
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Trajectory
 

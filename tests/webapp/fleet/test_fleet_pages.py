@@ -15,7 +15,7 @@ from testing.factories import make_frame, make_trajectory, make_user
 from testing.fleet_rows import make_desktop, make_host, make_worker
 from webapp.accounts.models import Role
 from webapp.fleet.models import BootFailure, Desktop, Operation
-from webapp.fleet.operator_requests import drain_worker
+from webapp.fleet.services.operations import drain_worker
 
 pytestmark = pytest.mark.django_db
 MAX_QUERIES = 11

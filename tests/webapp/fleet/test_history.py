@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from testing.factories import make_trajectory
 from testing.fleet_rows import make_host, make_sample
-from webapp.fleet import desk_host_reports, history_rows
 from webapp.fleet.models import EndedMinute, HostSample
+from webapp.fleet.services import history
 from webapp.trajectories.models import Trajectory
 
 pytestmark = pytest.mark.django_db
@@ -68,10 +68,10 @@ def test_minutes_are_counted_once_and_outlive_their_trajectories(client: Client,
     for minutes, status in ((200, "terminated"), (200, "errored"), (200, "cancelled"), (4000, "errored")):
         make_trajectory(status=status, ended_at=now - timedelta(minutes=minutes))
     for _ in range(2):
-        desk_host_reports.sample_host(host="h1")
+        history.sample_host(host="h1")
     assert sum(row.num_errored for row in EndedMinute.objects.all()) == 1, "six hours at a time"
     for _ in range(20):
-        desk_host_reports.sample_host(host="h1")
+        history.sample_host(host="h1")
     assert sum(row.num_errored for row in EndedMinute.objects.all()) == 2
     assert sum(row.num_ended for row in EndedMinute.objects.all()) == 3
     Trajectory.objects.all().delete()
@@ -87,7 +87,7 @@ def test_history_that_no_chart_reaches_is_forgotten():
         EndedMinute.objects.create(
             minute=int(now.timestamp()) // 60 - days * 1440, num_ended=1, num_errored=0
         )
-    history_rows.forget_history()
+    history.forget_history()
     kept = HostSample.objects.order_by("width_s", "host_id").values_list("host__name", "width_s")
     assert list(kept) == [("h0", 10), ("h0", 60), ("h0", 240), ("h0", 720), ("h2", 720)]
     assert EndedMinute.objects.count() == 2

@@ -13,10 +13,10 @@ from testing.factories import make_experiment, make_team, make_trajectory, make_
 from testing.fleet_rows import make_desktop, make_host, make_worker
 from training.contracts.types import TrajectoryStatus
 from webapp.accounts.models import Role
-from webapp.fleet import operator_requests
-from webapp.fleet.env_capacity import count_env_slots, env_capacity
 from webapp.fleet.models import Desktop, Host, Operation, OperationStatus, Verb, Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.queries.env_capacity import count_env_slots, env_capacity
+from webapp.fleet.services import operations
+from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.desktop_demand import waiting_desktops
 from webapp.trajectories.lifecycle.desktop_taken_away import hand_back_job, live_on_desktop, take_away
 from webapp.trajectories.models import Trajectory
@@ -108,21 +108,21 @@ def test_a_draining_host_drains_its_workers_and_those_that_join(client: Client, 
 
 def test_operations_are_taken_once_ended_once_and_expire_when_nobody_takes_them(ann: User):
     desktop = make_desktop("d1", host="h1")
-    operator_requests.ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=ann)
-    assert operator_requests.take_operations(host="h2") == []
-    (taken,) = operator_requests.take_operations(host="h1")
-    assert operator_requests.take_operations(host="h1") == []
-    operator_requests.end_operation(operation=taken, status=OperationStatus.DONE, outcome="ended")
-    operator_requests.end_operation(operation=taken, status=OperationStatus.FAILED, outcome="too late")
+    operations.request_operation(desktop=desktop, verb=Verb.KILL, user=ann)
+    assert operations.take_operations(host="h2") == []
+    (taken,) = operations.take_operations(host="h1")
+    assert operations.take_operations(host="h1") == []
+    operations.end_operation(operation=taken, status=OperationStatus.DONE, outcome="ended")
+    operations.end_operation(operation=taken, status=OperationStatus.FAILED, outcome="too late")
     assert Operation.objects.get().outcome == "ended"
 
-    operator_requests.ask_for_desktop(desktop=desktop, verb=Verb.RESTART, user=ann)
-    assert operator_requests.expire_operations() == 0
+    operations.request_operation(desktop=desktop, verb=Verb.RESTART, user=ann)
+    assert operations.expire_operations() == 0
     Operation.objects.update(asked_at=timezone.now() - timedelta(minutes=5))
-    assert operator_requests.expire_operations() == 1
+    assert operations.expire_operations() == 1
     expired = Operation.objects.get(verb="restart")
     assert (expired.status, "is one alive?" in expired.outcome) == ("expired", True)
-    operator_requests.ask_for_desktop(desktop=desktop, verb=Verb.RESTART, user=ann)
+    operations.request_operation(desktop=desktop, verb=Verb.RESTART, user=ann)
 
 
 def test_a_trajectory_whose_desktop_is_taken_is_errored_and_run_again():

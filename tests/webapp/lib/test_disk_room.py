@@ -16,7 +16,7 @@ from webapp.dispatcher import send_waiting
 from webapp.dispatcher.disk_watch import DiskWatch
 from webapp.experiments.models import ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.lib.disk_room import Kept, LeastFree, shortage_of_checkpoint, shortages
 from webapp.live.models import Event
 from webapp.trajectories.models import Trajectory

@@ -12,7 +12,7 @@ from training.contracts.types import TrajectoryStatus
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments
 from webapp.experiments.models import Attempt, Experiment, ExperimentStatus
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import beat_worker, lose_stale_workers
+from webapp.fleet.services.workers import beat_worker, lose_stale_workers
 from webapp.trajectories.lifecycle import lose_stale_trajectories
 from webapp.trajectories.models import Trajectory
 

@@ -18,7 +18,7 @@ from training.contracts.config import ExperimentConfig
 from webapp.accounts.models import Role
 from webapp.experiments.models import CheckpointRecord, Experiment, MetricPoint, Sweep
 from webapp.experiments.sweeps.plan import SweepPlan
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.replay.experiment_deletion import DeletionRefused, delete_experiment, plan_deletion
 from webapp.replay.models import ReplayEntry
 from webapp.trajectories.frames import read_frame

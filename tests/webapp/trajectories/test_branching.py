@@ -18,7 +18,7 @@ from training.contracts.config import ExperimentConfig
 from training.contracts.types import Purpose, Source, TrajectoryStatus
 from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Attempt, AttemptStatus, TaskRecord
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 from webapp.replay.inbox_admission import offer_to_inbox
 from webapp.trajectories import branching, kept_desktop_snapshots

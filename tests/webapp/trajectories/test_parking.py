@@ -14,7 +14,7 @@ from training.contracts.types import Purpose, TrajectoryStatus
 from webapp.dispatcher import send_waiting
 from webapp.experiments.models import Experiment
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 from webapp.trajectories import lifecycle, parked_trajectories
 from webapp.trajectories.models import Group, Trajectory

@@ -13,7 +13,7 @@ from training.contracts.trainer_reports import MemberUpdate
 from training.contracts.types import Action, ActionKind, Observation, Purpose, Source, TrajectoryStatus, Turn
 from webapp.dispatcher import send_waiting
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory

@@ -29,7 +29,7 @@ from webapp.experiments.models import (
     GangMember,
 )
 from webapp.fleet.models import Desktop, DesktopPhase, Operation, Verb, Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.screens.models import Control, ControlStatus
 from webapp.screens.relay_tickets import SALT
 from webapp.trajectories.models import Trajectory

@@ -15,7 +15,7 @@ from django.core.management.base import CommandError
 from testing.factories import make_user
 from testing.fleet_rows import make_host, make_joined_host, make_worker
 from webapp.fleet.models import JoinedHost, JoinToken
-from webapp.fleet.worker_reports import NameTaken, beat_worker
+from webapp.fleet.services.workers import NameTaken, beat_worker
 from webapp.lib.host_links.certificates import Authority, fingerprint_of, make_self_signed
 from webapp.worker_door import joining
 from webapp.worker_door.contract import version

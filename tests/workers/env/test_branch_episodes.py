@@ -13,7 +13,7 @@ from testing.factories import make_experiment, make_task
 from training.contracts.types import Action, Purpose, Source, Task
 from webapp.dispatcher import send_waiting
 from webapp.experiments.models import TaskRecord
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories import branching, kept_desktop_snapshots
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Group, SnapshotStatus, Trajectory

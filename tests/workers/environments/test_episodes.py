@@ -16,7 +16,7 @@ from training.contracts.types import Purpose, Source, Task
 from webapp.dispatcher import send_waiting
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import Experiment, TaskRecord
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 from webapp.trajectories import lifecycle
 from webapp.trajectories.models import Group, Trajectory

@@ -11,7 +11,7 @@ from testing.desk_host_process import running_host, start_host, stop_host
 from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_worker
 from webapp.fleet.models import Desktop, Host, HostSample, Operation, Verb
-from webapp.fleet.operator_requests import ask_for_desktop, drain_host
+from webapp.fleet.services.operations import drain_host, request_operation
 from workers.desktops.contract import DesktopSpec, EnvError
 from workers.desktops.host.client import DeskHostClient
 from workers.desktops.host.messages import Lease
@@ -74,7 +74,7 @@ def test_a_quarantine_is_carried_out_and_its_trajectory_run_again(client: DeskHo
     running = make_trajectory(desktop=desktop, status="running")
     write_nul_to_console(lease)
     ann = make_user(name="ann")
-    ask_for_desktop(desktop=desktop, verb=Verb.QUARANTINE, user=ann, reason="froze")
+    request_operation(desktop=desktop, verb=Verb.QUARANTINE, user=ann, reason="froze")
     step_until(mirror, Desktop.objects.filter(phase="quarantined").exists, "it is in quarantine")
     done = Operation.objects.get()
     assert done.status == "done"
@@ -89,10 +89,10 @@ def test_a_quarantine_is_carried_out_and_its_trajectory_run_again(client: DeskHo
     with pytest.raises(EnvError, match="expired"):
         client.renew(lease.lease_id)
 
-    ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=ann)
+    request_operation(desktop=desktop, verb=Verb.KILL, user=ann)
     step_until(mirror, Desktop.objects.filter(phase="gone").exists, "it is ended")
     Desktop.objects.update(phase="ready")
-    ask_for_desktop(desktop=Desktop.objects.get(), verb=Verb.RESTART, user=ann)
+    request_operation(desktop=Desktop.objects.get(), verb=Verb.RESTART, user=ann)
     step_until(mirror, Operation.objects.filter(status="failed").exists, "what cannot be done is told")
     assert "does not exist" in Operation.objects.get(status="failed").outcome
 

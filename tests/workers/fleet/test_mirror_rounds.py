@@ -13,9 +13,9 @@ from django.utils import timezone
 from testing.factories import make_trajectory, make_user
 from testing.fleet_rows import make_worker
 from testing.workers.reported_host import ReportedHost
-from webapp.fleet import mirror_claim
 from webapp.fleet.models import Desktop, Host, Operation, Verb
-from webapp.fleet.operator_requests import ask_for_desktop, drain_host
+from webapp.fleet.services import mirror_claims
+from webapp.fleet.services.operations import drain_host, request_operation
 from webapp.live.models import Event
 from webapp.trajectories.models import Trajectory
 from workers.desktops.host.messages import BootFailure, KeptSnapshot, Phase
@@ -74,7 +74,7 @@ def test_a_desk_host_that_is_away_has_not_answered(host: ReportedHost, mirror: M
 def test_operations_are_carried_out_in_the_next_round_without_waiting_for_a_change(
     host: ReportedHost, mirror: Mirror
 ):
-    ask_for_desktop(desktop=Desktop.objects.get(), verb=Verb.KILL, user=make_user())
+    request_operation(desktop=Desktop.objects.get(), verb=Verb.KILL, user=make_user())
     mirror.step()
     assert Operation.objects.get().status == "done"
     assert host.waits_s[-1] == 0.0
@@ -90,7 +90,7 @@ def test_a_kill_is_carried_out_while_nothing_can_be_recorded(
     mirror.step()
     ann = make_user()
     for desktop in Desktop.objects.order_by("name"):
-        ask_for_desktop(desktop=desktop, verb=Verb.KILL, user=ann)
+        request_operation(desktop=desktop, verb=Verb.KILL, user=ann)
     host.machine = host.machine.model_copy(update={"cores": 2**31})
     mirror._teller.forget()
     end_operation = reporting.end_operation
@@ -167,7 +167,7 @@ def test_what_the_queue_wants_is_announced_until_no_slot_is_free(host: ReportedH
 
 def test_a_mirror_that_was_taken_over_stands_by_and_then_tells_everything(mirror: Mirror):
     Host.objects.update(mirrored_at=timezone.now() - timedelta(seconds=20))
-    assert mirror_claim.claim_mirror(host="h1", by="env2@h1")
+    assert mirror_claims.claim_mirror(host="h1", by="env2@h1")
     assert not mirror.step()
     Desktop.objects.update(phase="dead")
     assert not mirror.step()

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from testing.fleet_rows import make_worker
 from testing.workers.reported_host import ReportedHost
-from webapp.fleet import mirror_claim
 from webapp.fleet.models import BootFailure, Desktop, Host
+from webapp.fleet.services import mirror_claims
 from webapp.live.models import Event
 from workers.desktops.host.messages import BootFailure as ReportedFailure
 from workers.desktops.host.messages import Leak, Machine, Phase
@@ -35,7 +35,7 @@ def host() -> ReportedHost:
 def teller(host: ReportedHost) -> ReportTeller:
     """Everything has been told."""
     make_worker("env1@h1")
-    mirror_claim.claim_mirror(host="h1", by="env1@h1")
+    mirror_claims.claim_mirror(host="h1", by="env1@h1")
     found = ReportTeller("h1", "env1@h1")
     found.tell(host.watch(), has_changed=True)
     return found

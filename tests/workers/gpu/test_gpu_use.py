@@ -14,7 +14,7 @@ from testing.factories import make_experiment, make_team, make_user
 from webapp.experiments.models import Attempt, Experiment, GpuSample
 from webapp.experiments.page.gpu_use import gpu_history
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from workers.gpu import nvml
 from workers.gpu.gpu_use import GpuWatch, announce_gpus, own_gpus
 from workers.gpu.nvml import Gpus, open_gpus, process_name, visible_indexes

@@ -11,10 +11,14 @@ from webapp.accounts.access import MemberRequest, member
 from webapp.accounts.models import Role
 from webapp.api.errors import Conflict
 from webapp.api.paging import page_of
-from webapp.fleet import history_charts, operator_requests, queries
+from webapp.fleet import history_charts
 from webapp.fleet.access import require_desktop_operator, require_fleet_admin, require_fleet_operator
 from webapp.fleet.display_rows import DesktopRow, HostRow
 from webapp.fleet.models import Desktop, DesktopPhase, Host, JoinedHost, Operation, Verb, Worker
+from webapp.fleet.queries import desktops
+from webapp.fleet.queries import hosts as host_queries
+from webapp.fleet.queries.workers import recent_workers
+from webapp.fleet.services import operations
 from webapp.worker_door import joining
 
 router = Router(tags=["fleet"])
@@ -161,9 +165,9 @@ class InvitationOut(Schema):
 def show_fleet(request: MemberRequest) -> Any:
     """Hosts, workers, and how many desktops are in which state."""
     member(request)
-    workers, living = queries.workers(), queries.living_desktops()
-    hosts = queries.hosts(workers, living)
-    return {"totals": queries.totals(workers, hosts, living), "hosts": hosts, "workers": workers}
+    workers, living = recent_workers(), desktops.living_desktops()
+    hosts = host_queries.host_rows(workers, living)
+    return {"totals": host_queries.totals(workers, hosts, living), "hosts": hosts, "workers": workers}
 
 
 @router.get("/history", response=dict[str, Any], operation_id="show_fleet_history")
@@ -186,15 +190,15 @@ def list_desktops(
     """Living desktops, newest first; `q`: words of its name, holder or trouble."""
     team = member(request).team
     chosen = {"phase": str(phase), "host": host, "provider": provider, "q": q}
-    page = page_of(queries.fitting(chosen), after, limit)
-    return page | {"items": queries.with_trajectories(page["items"], team)}
+    page = page_of(desktops.fitting_desktops(chosen), after, limit)
+    return page | {"items": desktops.with_trajectories(page["items"], team)}
 
 
 @router.get("/desktops/{name}", response=DesktopOut, operation_id="show_desktop")
 def show_desktop(request: MemberRequest, name: str) -> Any:
     """One desktop."""
     team = member(request).team
-    return queries.with_trajectories([get_object_or_404(Desktop, name=name)], team)[0]
+    return desktops.with_trajectories([get_object_or_404(Desktop, name=name)], team)[0]
 
 
 @router.post("/desktops/{name}/{verb}", response={202: OperationOut}, operation_id="operate_desktop")
@@ -209,10 +213,10 @@ def operate_desktop(
     desktop = get_object_or_404(Desktop, name=name)
     require_desktop_operator(request, desktop, Verb(verb))
     try:
-        asked = operator_requests.ask_for_desktop(
+        asked = operations.request_operation(
             desktop=desktop, verb=Verb(verb), user=request.user, reason=body.reason
         )
-    except operator_requests.Refused as refused:
+    except operations.Refused as refused:
         raise Conflict(str(refused)) from refused
     return Status(202, asked)
 
@@ -232,7 +236,7 @@ def drain_worker(request: MemberRequest, pk: int, body: DrainIn) -> Any:
     """No new work for a worker, or work again; what it runs goes on."""
     require_fleet_operator(request)
     worker = get_object_or_404(Worker, pk=pk)
-    return operator_requests.drain_worker(worker=worker, on=body.on, user=request.user)
+    return operations.drain_worker(worker=worker, on=body.on, user=request.user)
 
 
 @router.post("/hosts/{int:pk}/drain", response=OperationOut, operation_id="drain_host")
@@ -240,7 +244,7 @@ def drain_host(request: MemberRequest, pk: int, body: DrainIn) -> Any:
     """The same for all workers of a host."""
     require_fleet_operator(request)
     host = get_object_or_404(Host, pk=pk)
-    return operator_requests.drain_host(host=host, on=body.on, user=request.user)
+    return operations.drain_host(host=host, on=body.on, user=request.user)
 
 
 @router.post("/hosts", response={201: InvitationOut}, operation_id="invite_host")

@@ -17,7 +17,7 @@ from webapp.experiments.models import (
     ExperimentStatus,
 )
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import JOINED_TIMEOUT
+from webapp.fleet.services.workers import JOINED_TIMEOUT
 from webapp.lib.silence import silent_for
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)

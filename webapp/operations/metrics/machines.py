@@ -9,8 +9,8 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 from prometheus_client.core import Metric
 
-from webapp.fleet.history_rows import samples_since, width_s
 from webapp.fleet.models import Desktop, DesktopPhase, Host, Worker, WorkerStatus
+from webapp.fleet.queries.history import samples_since, width_s
 from webapp.operations.metrics.families import Rows, counter, gauge
 
 HOUR = timedelta(hours=1)

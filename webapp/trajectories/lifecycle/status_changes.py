@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from training.contracts.types import TRAJECTORY_TRANSITIONS, Limit, Source, TrajectoryStatus
 from webapp.fleet.models import Desktop, Worker
-from webapp.fleet.worker_reports import is_silent
+from webapp.fleet.services.workers import is_silent
 from webapp.lib.transitions import sources_of
 from webapp.trajectories.lifecycle.announcements import announce, announce_work
 from webapp.trajectories.lifecycle.group_places import (

@@ -21,7 +21,7 @@ from webapp.experiments.checkpoints.checkpoint_table import all_evaluations
 from webapp.experiments.lifecycle import operator_actions, trainer_reports
 from webapp.experiments.models import CheckpointExport, CheckpointRecord, Experiment, ExportStatus
 from webapp.experiments.page.metric_series import evaluation_points
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.live.models import Event
 
 pytestmark = pytest.mark.django_db

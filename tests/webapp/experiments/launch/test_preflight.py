@@ -21,7 +21,7 @@ from webapp.accounts.models import Team
 from webapp.experiments.launch.preflight.check import Check
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.models import ExperimentStatus
-from webapp.fleet.worker_reports import beat_worker, record_gpus
+from webapp.fleet.services.workers import beat_worker, record_gpus
 
 pytestmark = pytest.mark.django_db
 

@@ -14,7 +14,7 @@ from webapp.experiments.launch.preflight.memory import memory_checks
 from webapp.experiments.launch.preflight.run_preflight import run_preflight
 from webapp.experiments.launch.preflight.token_budgets import budget_checks
 from webapp.fleet.models import Host, Worker
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from webapp.experiments.lifecycle import attempts, gangs, operator_actions
 from webapp.experiments.models import Attempt, AttemptStatus, Experiment, ExperimentStatus
 from webapp.experiments.placement.waiting_reasons import why_waiting
 from webapp.fleet.models import Worker
-from webapp.fleet.worker_reports import beat_worker, record_gpus
+from webapp.fleet.services.workers import beat_worker, record_gpus
 
 pytestmark = pytest.mark.django_db
 Sent = list[tuple[int, int, str]]

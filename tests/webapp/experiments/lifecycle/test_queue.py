@@ -22,7 +22,7 @@ from webapp.experiments.models import (
 from webapp.experiments.placement import waiting_reasons as waiting
 from webapp.experiments.placement.placing import place
 from webapp.experiments.placement.pool import Assignment, Share
-from webapp.fleet.worker_reports import beat_worker, record_gpus
+from webapp.fleet.services.workers import beat_worker, record_gpus
 
 pytestmark = pytest.mark.django_db
 

@@ -23,7 +23,7 @@ from training.contracts.types import Purpose, Source, Task
 from webapp.dispatcher import send_waiting
 from webapp.experiments.import_task_set import import_task_set
 from webapp.experiments.models import TaskRecord
-from webapp.fleet.worker_reports import beat_worker
+from webapp.fleet.services.workers import beat_worker
 from webapp.trajectories.lifecycle import GroupSpec, create_group
 from webapp.trajectories.models import Trajectory
 from workers import identity

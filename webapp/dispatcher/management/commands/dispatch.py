@@ -27,8 +27,8 @@ from webapp.dispatcher.send_waiting import fill_free_slots, resend_forgotten
 from webapp.experiments.checkpoints.exports import lose_stale_exports
 from webapp.experiments.lifecycle.attempts import lose_stale_experiments, next_attempt_number
 from webapp.experiments.sweeps.steering import advance_sweeps
-from webapp.fleet.operator_requests import expire_operations
-from webapp.fleet.worker_reports import lose_stale_workers
+from webapp.fleet.services.operations import expire_operations
+from webapp.fleet.services.workers import lose_stale_workers
 from webapp.lib.silence import touch_beat_file
 from webapp.lib.startup_objects import keep_for_good
 from webapp.trajectories.branching import give_up_hostless

@@ -10,7 +10,7 @@ from training.contracts.number_text import counted, plural
 from training.contracts.stage_names import StageName, stages_of
 from webapp.accounts.models import Team
 from webapp.experiments.models import Experiment, ExperimentStatus
-from webapp.fleet.env_capacity import count_env_slots
+from webapp.fleet.queries.env_capacity import count_env_slots
 
 TURNS_USED = 0.45
 """Part of the turn limit that a trajectory takes; this and the seconds: first-desk on two cores."""

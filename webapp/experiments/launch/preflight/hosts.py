@@ -16,8 +16,8 @@ from django.conf import settings
 from training.contracts.config import DesktopConfig, ExperimentConfig, MachineConfig, ProviderInfo
 from training.contracts.secret_store import SecretError, read_secret
 from webapp.experiments.launch.preflight.check import Check
-from webapp.fleet.env_capacity import host_names_at_work
 from webapp.fleet.models import Host, Worker, WorkerStatus
+from webapp.fleet.queries.env_capacity import host_names_at_work
 
 CLONE_MB = 75
 """Private memory of a clone that does little; measured by benchmarks/desktops/vm_clone.py."""

@@ -21,8 +21,8 @@ from webapp.experiments.launch.preflight.tasks_and_replay import replay_checks, 
 from webapp.experiments.launch.preflight.token_budgets import budget_checks
 from webapp.experiments.models import ACTIVE_STATUSES, Experiment, ExperimentStatus
 from webapp.experiments.pinned_models import with_pinned_models
-from webapp.fleet.env_capacity import count_env_slots
 from webapp.fleet.models import Worker, WorkerStatus
+from webapp.fleet.queries.env_capacity import count_env_slots
 
 GOOD_GROUP_SIZE = 4
 """With 2 or 3 members most groups of a weak or strong policy have equal rewards, thus no advantage."""

@@ -6,34 +6,20 @@ the minute, once nothing can end in it any more; what is not counted yet is read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Max
 from django.utils import timezone
 
-from webapp.fleet.models import Desktop, EndedMinute, Host, HostSample
-from webapp.lib.database_times import TimeBucket
+from webapp.fleet.models import Desktop, DesktopPhase, EndedMinute, Host, HostSample
+from webapp.fleet.queries.history import MINUTE_S, WINDOWS, ended_minutes, width_s
 
-WINDOWS = {
-    "1": timedelta(hours=1),
-    "6": timedelta(hours=6),
-    "24": timedelta(hours=24),
-    "72": timedelta(days=3),
-}
-"""Hours as the URL has them."""
-MAX_POINTS = 360
-MINUTE_S = 60
 LATE_S = 60
 """No transaction that ends a trajectory takes longer."""
 CATCH_UP_MINUTES = 360
 """Counted by one tick, so that none takes long after an upgrade or a long stop."""
-
-
-def width_s(window: timedelta) -> int:
-    """Of its samples."""
-    return int(window.total_seconds()) // MAX_POINTS
 
 
 def record_sample(host: Host, at: datetime, **values: Any) -> None:
@@ -48,11 +34,6 @@ def record_sample(host: Host, at: datetime, **values: Any) -> None:
     )
 
 
-def samples_since(since: datetime, width: int) -> QuerySet[HostSample]:
-    """Those of one width, of all hosts."""
-    return HostSample.objects.filter(width_s=width, bucket__gte=int(since.timestamp()) // width)
-
-
 def count_ended() -> None:
     """Keep the counts of the minutes since the last one that was counted, CATCH_UP_MINUTES at most."""
     now_s = int(timezone.now().timestamp())
@@ -64,19 +45,10 @@ def count_ended() -> None:
         return
     # The last minute is kept even when nothing ended in it: so far it has been counted.
     counts = {end - 1: EndedMinute(minute=end - 1, num_ended=0, num_errored=0)}
-    counts |= {row.minute: row for row in _ended_from(first, end)}
+    counts |= {row.minute: row for row in ended_minutes(first, end)}
     # Another host's mirror may have been first; in one order, so that two never wait for each other.
     rows = sorted(counts.values(), key=lambda row: row.minute)
     EndedMinute.objects.bulk_create(rows, ignore_conflicts=True)
-
-
-def ended_since(since: datetime) -> list[tuple[int, int, int]]:
-    """(minute, ended, errored) in order; minutes in which nothing ended are left out, or say so."""
-    first = int(since.timestamp()) // MINUTE_S
-    columns = ("minute", "num_ended", "num_errored")
-    kept = list(EndedMinute.objects.filter(minute__gte=first).order_by("minute").values_list(*columns))
-    fresh = _ended_from(kept[-1][0] + 1 if kept else first)
-    return kept + [(row.minute, row.num_ended, row.num_errored) for row in fresh]
 
 
 def forget_history() -> None:
@@ -90,17 +62,22 @@ def forget_history() -> None:
     EndedMinute.objects.filter(minute__lt=oldest).delete()
 
 
-def _ended_from(first: int, end: int | None = None) -> Iterator[EndedMinute]:
-    """Not stored; counted from the trajectories' rows, of minutes from `first` on and before `end`."""
-    model: Any = Desktop._meta.get_field("trajectory").related_model
-    rows = model.objects.filter(ended_at__gte=_start_of(first)).exclude(status="cancelled")
-    if end is not None:
-        rows = rows.filter(ended_at__lt=_start_of(end))
-    minutes = rows.annotate(minute=TimeBucket("ended_at", MINUTE_S)).values("minute").order_by("minute")
-    counted = minutes.annotate(ended=Count("pk"), errored=Count("pk", filter=Q(status="errored")))
-    for row in counted:
-        yield EndedMinute(minute=row["minute"], num_ended=row["ended"], num_errored=row["errored"])
-
-
-def _start_of(minute: int) -> datetime:
-    return datetime.fromtimestamp(minute * MINUTE_S, tz=UTC)
+def sample_host(*, host: str) -> None:
+    """One look at a host, and what ended meanwhile, for the history charts."""
+    row = Host.objects.get(name=host)
+    phases: Counter[str] = Counter(
+        Desktop.objects.filter(host=host).exclude(phase=DesktopPhase.GONE).values_list("phase", flat=True)
+    )
+    record_sample(
+        row,
+        timezone.now(),
+        ready=phases[DesktopPhase.READY],
+        leased=phases[DesktopPhase.LEASED],
+        booting=phases[DesktopPhase.STARTING] + phases[DesktopPhase.RESETTING],
+        dead=phases[DesktopPhase.DEAD],
+        quarantined=phases[DesktopPhase.QUARANTINED],
+        reset_p50_s=row.reset_p50_s,
+        reset_p99_s=row.reset_p99_s,
+        leaks=len(row.leaks),
+    )
+    count_ended()

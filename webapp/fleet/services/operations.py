@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 @transaction.atomic
-def ask_for_desktop(*, desktop: Desktop, verb: Verb, user: User, reason: str = "") -> Operation:
+def request_operation(*, desktop: Desktop, verb: Verb, user: User, reason: str = "") -> Operation:
     """Ask the desktop's host. Raises Refused."""
     reason = reason.strip()
     if verb not in DESKTOP_VERBS:

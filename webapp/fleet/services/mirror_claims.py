@@ -11,9 +11,9 @@ from datetime import timedelta
 
 from django.utils import timezone
 
-from webapp.fleet.env_capacity import slots_of_host
 from webapp.fleet.models import Host
-from webapp.fleet.operator_requests import asked_operations
+from webapp.fleet.queries.env_capacity import slots_of_host
+from webapp.fleet.services.operations import asked_operations
 from webapp.lib.statements.short_statements import Sql, compiled, first_row
 
 TAKE_OVER_AFTER = timedelta(seconds=4)

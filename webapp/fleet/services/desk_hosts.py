@@ -7,7 +7,6 @@ mirror changes the phase of a desktop that a desk host owns.
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import asdict, fields
 from datetime import timedelta
@@ -19,9 +18,9 @@ from django.db import DataError, IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from webapp.fleet import history_rows
 from webapp.fleet.desk_host_states import DesktopFigures, DesktopState, FailedBoot, HostChanges, HostState
 from webapp.fleet.models import BootFailure, Desktop, DesktopPhase, Host, Worker
+from webapp.fleet.services import history
 from webapp.lib.columns.stored_fields import stored_value
 from webapp.lib.statements.short_statements import execute
 from webapp.live.event_publishing import publish
@@ -214,31 +213,10 @@ def _record_failures(host: Host, failures: Sequence[FailedBoot]) -> None:
         BootFailure.objects.create(host=host, screenshot=stored, **values)
 
 
-def sample_host(*, host: str) -> None:
-    """One look at a host, and what ended meanwhile, for the history charts."""
-    row = Host.objects.get(name=host)
-    phases: Counter[str] = Counter(
-        Desktop.objects.filter(host=host).exclude(phase=DesktopPhase.GONE).values_list("phase", flat=True)
-    )
-    history_rows.record_sample(
-        row,
-        timezone.now(),
-        ready=phases[DesktopPhase.READY],
-        leased=phases[DesktopPhase.LEASED],
-        booting=phases[DesktopPhase.STARTING] + phases[DesktopPhase.RESETTING],
-        dead=phases[DesktopPhase.DEAD],
-        quarantined=phases[DesktopPhase.QUARANTINED],
-        reset_p50_s=row.reset_p50_s,
-        reset_p99_s=row.reset_p99_s,
-        leaks=len(row.leaks),
-    )
-    history_rows.count_ended()
-
-
 def forget_old() -> None:
     """Drop history that no chart reaches, and rows of desktops that left no trajectory."""
     now = timezone.now()
-    history_rows.forget_history()
+    history.forget_history()
     gone = Desktop.objects.filter(phase=DesktopPhase.GONE, updated_at__lt=now - KEEP_GONE)
     gone.filter(trajectory=None).delete()
     for failure in BootFailure.objects.filter(at__lt=now - KEEP_FAILURES):
