@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from training.contracts import policy_server as routes
-from training.contracts.policy_access import Opener, PolicyAccess
+from training.contracts.policy_server import Opener, PolicyAccess
 from training.contracts.route_types import LOADING, MalformedMessage, Nothing, Problem, ProblemAnswer
 from training.contracts.route_types import Route as ProtocolRoute
 from training.sampler.recorded_prefix import post_prefix

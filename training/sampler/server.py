@@ -25,7 +25,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from training.contracts.config import ExperimentConfig, from_yaml
-from training.contracts.policy_access import PolicyAccess
+from training.contracts.policy_server import PolicyAccess
 from training.contracts.remote_addresses import is_loopback
 from training.model.cpu_threads import num_threads
 from training.render.renderer import Renderer

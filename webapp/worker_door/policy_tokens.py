@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from training.contracts.policy_access import host_token
+from training.contracts.policy_server import host_token
 from webapp.experiments.models import Attempt
 from webapp.fleet.models import JoinedHost, Worker
 

@@ -7,7 +7,7 @@ import pytest
 
 from testing.training.tiny_model import screenshot
 from tests.training.sampler.test_server import TOKEN, ask, server  # noqa: F401 (fixture)
-from training.contracts.policy_access import PolicyAccess, host_token
+from training.contracts.policy_server import PolicyAccess, host_token
 from workers.env.policy_client import PolicyClient, PolicyError, RecordedTurn
 
 
